@@ -1,0 +1,32 @@
+//! The contestants: what is timed, of ours and of the peers, each defined once.
+//!
+//! The criterion benchmark and the seven rounds of the program time these same loops, so that the
+//! two can only differ in statistics. Nothing here prints, judges or asserts.
+
+mod contestant;
+mod delay;
+mod pool;
+mod schedule;
+mod success;
+mod verdict;
+
+use undaunted_policy::PolicyError;
+
+pub use contestant::{Contestant, Group, Role, Target};
+
+/// Every group, in the order of the report.
+///
+/// # Errors
+/// A policy that the crate under test refuses.
+pub fn groups() -> Result<Vec<Group>, PolicyError> {
+    Ok(vec![
+        delay::group()?,
+        delay::capped()?,
+        success::waiting()?,
+        success::blocking()?,
+        pool::check(),
+        pool::refill(),
+        verdict::group()?,
+        schedule::group()?,
+    ])
+}

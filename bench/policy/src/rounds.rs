@@ -1,0 +1,136 @@
+//! Timing a group in rounds.
+//!
+//! In each round every contestant has its turn, in one order and then in the other, so that a
+//! machine which slows down or is busy for a while does it to all of them. The figure of a round is
+//! the median of several short batches: a neighbour who takes the processor away spoils a batch,
+//! not the round.
+
+use std::time::Duration;
+
+use undaunted_bench_policy::{Contestant, Group, Role, Target};
+
+pub(crate) const ROUNDS: usize = 7;
+pub(crate) const BATCHES: usize = 9;
+pub(crate) const BATCH: Duration = Duration::from_millis(8);
+const WARM_UP: Duration = Duration::from_millis(50);
+
+/// A group and its figures.
+pub(crate) struct Measured {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) target: Option<Target>,
+    pub(crate) left_out: &'static str,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A contestant and its figures, in nanoseconds.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) role: Role,
+    pub(crate) rounds: Vec<f64>,
+}
+
+impl Row {
+    pub(crate) fn median(&self) -> f64 {
+        median(self.rounds.clone())
+    }
+}
+
+impl Measured {
+    /// What the cheapest peer costs, if there is one.
+    pub(crate) fn cheapest_peer(&self) -> Option<f64> {
+        let peers = self.rows.iter().filter(|row| row.role == Role::Peer);
+        peers.map(Row::median).min_by(f64::total_cmp)
+    }
+}
+
+pub(crate) fn measure(group: Group) -> Measured {
+    let mut turns: Vec<Turn> = group.contestants.into_iter().map(Turn::warmed_up).collect();
+    for round in 0..ROUNDS {
+        if round % 2 == 0 {
+            turns.iter_mut().for_each(Turn::take);
+        } else {
+            turns.iter_mut().rev().for_each(Turn::take);
+        }
+    }
+    Measured {
+        name: group.name,
+        about: group.about,
+        target: group.target,
+        left_out: group.left_out,
+        rows: turns.into_iter().map(|turn| turn.row).collect(),
+    }
+}
+
+struct Turn {
+    contestant: Contestant,
+    /// How many iterations a batch has.
+    iterations: u64,
+    row: Row,
+}
+
+impl Turn {
+    /// Finds out how many iterations fill a batch, and leaves caches and branches warm.
+    fn warmed_up(mut contestant: Contestant) -> Self {
+        let mut iterations = 1_u64;
+        while contestant.time(iterations) < WARM_UP {
+            iterations = iterations.saturating_mul(2);
+        }
+        let took = contestant.time(iterations).as_secs_f64();
+        Self {
+            iterations: share(iterations, BATCH.as_secs_f64() / took),
+            row: Row {
+                name: contestant.name,
+                about: contestant.about,
+                role: contestant.role,
+                rounds: Vec::with_capacity(ROUNDS),
+            },
+            contestant,
+        }
+    }
+
+    fn take(&mut self) {
+        let batches = (0..BATCHES).map(|_| {
+            let took = self.contestant.time(self.iterations);
+            nanoseconds_each(took, self.iterations)
+        });
+        let figure = median(batches.collect());
+        self.row.rounds.push(figure);
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a number of iterations, roughly"
+)]
+fn share(iterations: u64, part: f64) -> u64 {
+    ((iterations as f64 * part) as u64).max(1)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no measurement has 2^53 iterations"
+)]
+fn nanoseconds_each(took: Duration, iterations: u64) -> f64 {
+    took.as_secs_f64() * 1e9 / iterations as f64
+}
+
+/// The middle one of an odd number of figures; of none, not a number.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_figure_whatever_their_order() {
+        assert!((median(vec![9.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
+        assert!(median(vec![]).is_nan());
+    }
+}

@@ -1,0 +1,117 @@
+//! Which crate may use which.
+//!
+//! A pure judgement over the manifests' facts (`facts.rs` reads them): the arrows run one way,
+//! and the crates below the pure line have no clock, no dice and no files among their
+//! dependencies. Development dependencies are not facts here: a test may use what it likes.
+//! Only a manifest's own lines are judged: each of our crates has its turn, and what somebody
+//! else's crate uses inside was not our choice.
+
+mod facts;
+#[cfg(test)]
+mod tests;
+
+pub use facts::{Dependency, Package, workspace_packages};
+
+/// Crates of the product; each may use every crate after it.
+const CRATES: [&str; 6] = [
+    "undaunted",
+    "undaunted-server",
+    "undaunted-runner",
+    "undaunted-store",
+    "undaunted-engine",
+    POLICY,
+];
+const POLICY: &str = "undaunted-policy";
+/// Uses everything, is used by nobody.
+const CHECKS: &str = "undaunted-checks";
+/// Crates that are given time and draws, and never fetch them.
+const PURE: [&str; 2] = ["undaunted-engine", POLICY];
+
+/// What brings a clock, dice, files or sockets into a pure crate.
+const IMPURE: [&str; 20] = [
+    "async-std",
+    "chrono",
+    "fastrand",
+    "getrandom",
+    "hyper",
+    "mio",
+    "nix",
+    "quanta",
+    "rand",
+    "rand_core",
+    "reqwest",
+    "rusqlite",
+    "rustix",
+    "smol",
+    "sqlx",
+    "tempfile",
+    "time",
+    "tokio",
+    "tokio-postgres",
+    "ureq",
+];
+
+/// Every way in which the packages of the workspace break the design, one sentence each, sorted.
+#[must_use]
+pub fn violations(packages: &[Package]) -> Vec<String> {
+    let mut found: Vec<String> = packages.iter().flat_map(violations_of).collect();
+    found.sort();
+    found
+}
+
+fn violations_of(package: &Package) -> Vec<String> {
+    let name = package.name.as_str();
+    if name != CHECKS && place(name).is_none() {
+        return vec![format!(
+            "`{name}` has no place among the arrows: add it to the list in `arrows.rs` or remove it"
+        )];
+    }
+    let dependencies = package.dependencies.iter();
+    dependencies
+        .flat_map(|dependency| {
+            [
+                wrong_arrow(name, dependency),
+                impure(name, dependency),
+                obligatory(name, dependency),
+            ]
+        })
+        .flatten()
+        .collect()
+}
+
+fn place(name: &str) -> Option<usize> {
+    CRATES.iter().position(|known| *known == name)
+}
+
+fn wrong_arrow(name: &str, dependency: &Dependency) -> Option<String> {
+    let used = dependency.name.as_str();
+    if used == CHECKS {
+        return Some(format!("`{name}` uses `{CHECKS}`, which nobody may use"));
+    }
+    // Neither a crate from outside nor `checks`, which uses everything, has a place.
+    let (from, to) = (place(name)?, place(used)?);
+    (to <= from).then(|| {
+        format!(
+            "`{name}` uses `{used}`, against the arrows: {}",
+            CRATES.join(" → ")
+        )
+    })
+}
+
+fn impure(name: &str, dependency: &Dependency) -> Option<String> {
+    let used = dependency.name.as_str();
+    // Policy wraps an async call for those who ask for it; nobody else pays.
+    let excused = name == POLICY && used == "tokio" && dependency.optional;
+    (PURE.contains(&name) && IMPURE.contains(&used) && !excused).then(|| {
+        format!("`{name}` is pure and depends on `{used}`, which brings a clock, dice or files")
+    })
+}
+
+fn obligatory(name: &str, dependency: &Dependency) -> Option<String> {
+    (name == POLICY && !dependency.optional).then(|| {
+        format!(
+            "`{name}` depends on `{}` without `optional = true`; by default it depends on nothing",
+            dependency.name
+        )
+    })
+}

@@ -1,0 +1,319 @@
+//! The life of a breaker, and its laws.
+//!
+//! Every step is also taken by a copy that has just been saved and restored, which has to answer
+//! the same. Which results come from before an opening is known here without asking the tickets.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use undaunted_policy::{
+    Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Timestamp, Transition, WhenOpen,
+};
+
+use super::bytes::Bytes;
+use super::law::{first_broken, uphold};
+use super::restore::again;
+
+#[cfg(test)]
+mod tests;
+
+const STEPS: usize = 128;
+
+/// What happens to a breaker.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Start,
+    /// The start of this number, of those under way, ends.
+    End(usize, Health),
+    Pass(Duration),
+    Trip,
+    Reset,
+}
+
+/// What it answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Answer {
+    Started(Admission, Option<Transition>),
+    Ended(Option<Transition>),
+    Tripped(Transition),
+    Reset(Transition),
+}
+
+/// A breaker, what it has let through, and the time.
+pub(super) struct Life {
+    settings: BreakerSettings,
+    breaker: Breaker,
+    now: Timestamp,
+    /// Rises with every opening and every reset.
+    epoch: u32,
+    under_way: Vec<(Ticket, u32)>,
+    seen: BTreeSet<&'static str>,
+}
+
+/// One step of a breaker's life, as it looked from outside.
+#[derive(Clone, Copy, Debug)]
+struct Observation {
+    settings: BreakerSettings,
+    now: Timestamp,
+    before: Breaker,
+    after: Breaker,
+    answer: Answer,
+    /// For a result: what it said, whether it was a probe's, whether it is from before an opening.
+    result: Option<(Health, bool, bool)>,
+}
+
+/// Lets bytes decide what befalls a breaker; gives the answers and transitions that came up.
+pub(super) fn live_through(bytes: &mut Bytes<'_>) -> BTreeSet<&'static str> {
+    let settings = BreakerSettings {
+        failure_threshold: bytes.count(),
+        recovery_timeout: bytes.duration(),
+        half_open_max_calls: bytes.count(),
+        when_open: bytes.one_of(WhenOpen::Hold, &[WhenOpen::Fail]),
+        max_hold: bytes.maybe(Bytes::duration),
+    };
+    let mut life = Life::new(Breaker::default(), settings, bytes.instant());
+    for _ in 0..STEPS {
+        let step = step(bytes);
+        life.take(step);
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    life.seen
+}
+
+fn step(bytes: &mut Bytes<'_>) -> Step {
+    match bytes.byte() % 8 {
+        0..=2 => Step::Start,
+        3 | 4 => {
+            let health = bytes.one_of(Health::Down, &[Health::Up, Health::Unknown]);
+            Step::End(bytes.byte().into(), health)
+        }
+        5 => Step::Pass(bytes.duration()),
+        6 => Step::Trip,
+        _ => Step::Reset,
+    }
+}
+
+impl Life {
+    pub(super) fn new(breaker: Breaker, settings: BreakerSettings, now: Timestamp) -> Self {
+        Self {
+            settings,
+            breaker,
+            now,
+            epoch: 0,
+            under_way: vec![],
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Takes a step, and checks the laws.
+    pub(super) fn take(&mut self, step: Step) {
+        let (step, ended) = match step {
+            Step::Pass(time) => {
+                self.now = self.now.after(time);
+                return;
+            }
+            Step::End(..) if self.under_way.is_empty() => return,
+            Step::End(number, health) => {
+                let index = number % self.under_way.len();
+                (step, Some((self.under_way.swap_remove(index), health)))
+            }
+            step => (step, None),
+        };
+        let before = self.breaker;
+        let copy = again(&serde_json::to_vec(&before).unwrap_or_default());
+        let (answer, after) = self.answer(step, ended, before);
+        let echoed = copy.map(|copy| self.answer(step, ended, copy));
+        let same = echoed == Some((answer, after));
+        uphold("a restored breaker answers the same", same, &(before, step));
+        self.breaker = after;
+        let observation = Observation {
+            settings: self.settings,
+            now: self.now,
+            before,
+            after,
+            answer,
+            result: ended
+                .map(|((ticket, epoch), health)| (health, ticket.probe, epoch != self.epoch)),
+        };
+        if let Some(law) = observation.broken() {
+            uphold(law, false, &observation);
+        }
+        self.note(answer);
+    }
+
+    /// What a breaker answers to a step, and what becomes of it.
+    fn answer(
+        &self,
+        step: Step,
+        ended: Option<((Ticket, u32), Health)>,
+        mut breaker: Breaker,
+    ) -> (Answer, Breaker) {
+        let (settings, now) = (&self.settings, self.now);
+        let answer = match (step, ended) {
+            (Step::Trip, _) => Answer::Tripped(breaker.trip(settings, now)),
+            (Step::Reset, _) => Answer::Reset(breaker.reset()),
+            (_, Some(((ticket, _), health))) => {
+                Answer::Ended(breaker.report(settings, ticket, health, now))
+            }
+            (_, None) => {
+                let (admission, transition) = breaker.admit(settings, now);
+                Answer::Started(admission, transition)
+            }
+        };
+        (answer, breaker)
+    }
+
+    fn note(&mut self, answer: Answer) {
+        let transition = match answer {
+            Answer::Started(admission, transition) => {
+                self.seen.insert(match admission {
+                    Admission::Go(_) => "started",
+                    Admission::Held { .. } => "held",
+                    Admission::Refused => "circuit_open",
+                });
+                if let Admission::Go(ticket) = admission {
+                    let probes =
+                        |(other, epoch): &(Ticket, u32)| other.probe && *epoch == self.epoch;
+                    let alone = !ticket.probe || !self.under_way.iter().any(probes);
+                    uphold("no two probes are under way", alone, &self.under_way);
+                    self.under_way.push((ticket, self.epoch));
+                }
+                transition
+            }
+            Answer::Ended(transition) => transition,
+            Answer::Tripped(transition) | Answer::Reset(transition) => Some(transition),
+        };
+        let restarts = matches!(transition, Some(Transition::Opened { .. }))
+            || matches!(answer, Answer::Reset(_));
+        self.epoch = self.epoch.wrapping_add(u32::from(restarts));
+        self.seen
+            .extend(transition.map(|transition| match transition {
+                Transition::Opened { .. } => "breaker_opened",
+                Transition::HalfOpened => "breaker_half_opened",
+                Transition::Closed => "breaker_closed",
+            }));
+    }
+}
+
+impl Observation {
+    /// The first law that the step breaks.
+    fn broken(&self) -> Option<&'static str> {
+        first_broken(match self.answer {
+            Answer::Started(admission, transition) => self.start(admission, transition),
+            Answer::Ended(transition) => self.end(transition),
+            Answer::Tripped(transition) => {
+                vec![("a trip opens", self.opened(Some(transition)))]
+            }
+            Answer::Reset(transition) => vec![(
+                "a reset closes",
+                transition == Transition::Closed && self.after.phase() == Phase::default(),
+            )],
+        })
+    }
+
+    fn start(
+        &self,
+        admission: Admission,
+        transition: Option<Transition>,
+    ) -> Vec<(&'static str, bool)> {
+        let probe = match admission {
+            Admission::Go(ticket) => Some(ticket.probe),
+            _ => None,
+        };
+        let unchanged = self.before == self.after && transition.is_none();
+        let closed_until = match self.before.phase() {
+            Phase::Open { until, .. } if self.now < until => Some(Some(until)),
+            Phase::HalfOpen { probing: true, .. } => Some(None),
+            _ => None,
+        };
+        let expected = match (closed_until, self.settings.when_open) {
+            (Some(until), WhenOpen::Hold) => admission == Admission::Held { until },
+            (Some(_), WhenOpen::Fail) => admission == Admission::Refused,
+            (None, _) => probe.is_some(),
+        };
+        let probing = matches!(self.after.phase(), Phase::HalfOpen { probing: true, .. });
+        let was_closed = matches!(self.before.phase(), Phase::Closed { .. });
+        let was_open = matches!(self.before.phase(), Phase::Open { .. });
+        let half_opened = transition == Some(Transition::HalfOpened);
+        vec![
+            (
+                "a start passes unless the breaker is open or probing",
+                expected,
+            ),
+            (
+                "a start that does not pass changes nothing",
+                probe.is_some() || unchanged,
+            ),
+            (
+                "a closed breaker asks for nothing",
+                !was_closed || (unchanged && probe == Some(false)),
+            ),
+            (
+                "what passes a breaker that is not closed is a probe",
+                was_closed || probe != Some(false),
+            ),
+            (
+                "a probe under way is remembered",
+                probe != Some(true) || probing,
+            ),
+            (
+                "the first start after the timeout half-opens",
+                half_opened == (was_open && probe == Some(true)),
+            ),
+        ]
+    }
+
+    fn end(&self, transition: Option<Transition>) -> Vec<(&'static str, bool)> {
+        let Some((health, probe, stale)) = self.result else {
+            return vec![("a result belongs to a start", false)];
+        };
+        let unchanged = self.before == self.after && transition.is_none();
+        let counted = !stale && !matches!(self.before.phase(), Phase::Open { .. });
+        let half_open = matches!(self.before.phase(), Phase::HalfOpen { .. });
+        let transition_fits = match transition {
+            None => true,
+            Some(Transition::Opened { .. }) => health == Health::Down && self.opened(transition),
+            Some(Transition::Closed) => {
+                health == Health::Up && self.after.phase() == Phase::default()
+            }
+            Some(Transition::HalfOpened) => false,
+        };
+        let below = match (self.before.phase(), self.after.phase(), health) {
+            (Phase::Closed { failures: before }, Phase::Closed { failures }, Health::Down) => {
+                failures == before.saturating_add(1) && failures < self.settings.failure_threshold
+            }
+            (Phase::Closed { .. }, Phase::Closed { failures }, Health::Up) => failures == 0,
+            _ => true,
+        };
+        let probing = matches!(self.after.phase(), Phase::HalfOpen { probing: true, .. });
+        vec![
+            (
+                "a result from before an opening changes nothing",
+                counted || unchanged,
+            ),
+            ("a result opens when bad, closes when good", transition_fits),
+            (
+                "a closed breaker counts failures in a row up to its threshold",
+                !counted || below,
+            ),
+            (
+                "a probe that has ended makes room",
+                !(counted && half_open && probe && probing),
+            ),
+            (
+                "what says nothing about the target moves nothing",
+                health != Health::Unknown || half_open || unchanged,
+            ),
+        ]
+    }
+
+    /// Whether it is now open, from now on and for the recovery timeout.
+    fn opened(&self, transition: Option<Transition>) -> bool {
+        let until = self.now.after(self.settings.recovery_timeout);
+        let since = self.now;
+        transition == Some(Transition::Opened { until })
+            && self.after.phase() == Phase::Open { since, until }
+    }
+}

@@ -1,0 +1,209 @@
+//! Bytes decide what befalls a command, and the laws are checked at every step.
+//!
+//! The input is a policy, a state and a series of failures, or else the life of a breaker
+//! (`breaker`). Counters are kept a second time here: what the policy says it has spent is compared
+//! with what was really waited for.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use undaunted_policy::{
+    Decision, Policy, Pool, PoolLimits, Schedule, State, Timestamp, Verdict, verdict,
+};
+
+use super::breaker;
+use super::bytes::Bytes;
+use super::law::{self, Observation, uphold};
+use super::promise::Promises;
+use super::restore::again;
+use super::scene;
+
+const STEPS: usize = 64;
+const PLANNED: usize = 32;
+
+/// Lives through what the bytes describe and gives what came up: `retry`, `hold`, the words of the
+/// reasons to stop, and the answers and transitions of a breaker.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+pub fn policy_decide(data: &[u8]) -> BTreeSet<&'static str> {
+    let mut bytes = Bytes::of(data);
+    if bytes.flag() {
+        return breaker::live_through(&mut bytes);
+    }
+    let (config, promised) = scene::settings(&mut bytes);
+    let meant = promised.all().all(scene::can_be_meant);
+    let built = config.build();
+    let law = "what cannot be meant is refused, and nothing else";
+    uphold(law, built.is_ok() == meant, &built);
+    let Ok(policy) = built else {
+        return BTreeSet::from(["refused"]);
+    };
+    let read = Promises::of(&policy);
+    let kept = read.as_ref() == Some(&promised);
+    uphold(
+        "a saved policy says what was asked for",
+        kept,
+        &(&policy, &promised),
+    );
+    let state = scene::state(&mut bytes);
+    plan(&policy, &promised, state);
+    Command::new(policy, promised, state, &mut bytes).live_through(&mut bytes)
+}
+
+/// The plan of a policy keeps the laws, and is the same when it is made again.
+pub(super) fn plan(policy: &Policy, promised: &Promises, state: State) {
+    let made = || -> Vec<_> { Schedule::new(policy, state.draws).take(PLANNED).collect() };
+    let plan = made();
+    if let Some(law) = law::broken_by_plan(&promised.base, &plan) {
+        uphold(law, false, &(policy, &plan));
+    }
+    uphold(
+        "the same seed gives the same plan",
+        plan == made(),
+        &(policy, &plan),
+    );
+}
+
+/// Asks for a verdict and checks it against the laws.
+pub(super) fn ask(
+    policy: &Policy,
+    promised: &Promises,
+    state: State,
+    failure: &undaunted_policy::Failure<'_>,
+    now: Timestamp,
+) -> Verdict {
+    let given = verdict(policy, &state, failure, now);
+    let facts = (policy, state, failure, now, given);
+    let same = verdict(policy, &state, failure, now) == given;
+    uphold("the same call gives the same answer", same, &facts);
+    let observation = Observation {
+        promise: promised.when(given.rule),
+        state,
+        retry_after: failure.retry_after,
+        now,
+        verdict: given,
+    };
+    if let Some(law) = observation.broken() {
+        uphold(law, false, &facts);
+    }
+    given
+}
+
+/// A command that fails again and again.
+struct Command {
+    policy: Policy,
+    promised: Promises,
+    first: State,
+    state: State,
+    pool: Option<Pool>,
+    item_consumed: u32,
+    now: Timestamp,
+    /// Counted here, not by the policy.
+    started: u32,
+    waited: Duration,
+}
+
+impl Command {
+    fn new(policy: Policy, promised: Promises, state: State, bytes: &mut Bytes<'_>) -> Self {
+        let pool = bytes.maybe(|bytes| Pool {
+            limits: PoolLimits {
+                total: bytes.count(),
+                per_item: bytes.count(),
+            },
+            consumed: bytes.count(),
+        });
+        Self {
+            policy,
+            promised,
+            first: state,
+            state,
+            pool,
+            item_consumed: bytes.count(),
+            now: bytes.instant(),
+            started: 0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    fn live_through(mut self, bytes: &mut Bytes<'_>) -> BTreeSet<&'static str> {
+        let mut seen = BTreeSet::new();
+        for _ in 0..STEPS {
+            seen.insert(self.fail(bytes));
+            if bytes.is_empty() {
+                break;
+            }
+        }
+        seen
+    }
+
+    fn fail(&mut self, bytes: &mut Bytes<'_>) -> &'static str {
+        self.now = self.now.after(bytes.setting());
+        if let Some(pool) = self.pool {
+            self.state.pool = Some(pool.balance(self.item_consumed));
+        }
+        let failure = scene::failure(bytes);
+        let given = ask(&self.policy, &self.promised, self.state, &failure, self.now);
+        if bytes.byte() % 8 == 7 {
+            self.crash(given);
+        }
+        let word = match given.decision {
+            Decision::Retry { at, wait } => {
+                self.now = at;
+                self.waited = self.waited.saturating_add(wait);
+                self.charge();
+                "retry"
+            }
+            Decision::Hold => {
+                self.charge();
+                "hold"
+            }
+            Decision::Stop { reason, .. } => reason.word(),
+        };
+        self.state.progress = given.progress(self.state.progress);
+        self.audit();
+        word
+    }
+
+    fn charge(&mut self) {
+        self.started = self.started.saturating_add(1);
+        if let Some(pool) = &mut self.pool {
+            let charged = pool.charge(&mut self.item_consumed);
+            uphold(
+                "what a verdict allows the pool grants",
+                charged.is_ok(),
+                &charged,
+            );
+        }
+    }
+
+    /// The process dies and comes back with what was saved.
+    fn crash(&mut self, given: Verdict) {
+        let saved = |result: serde_json::Result<Vec<u8>>| result.unwrap_or_default();
+        let policy = again(&saved(serde_json::to_vec(&self.policy)));
+        let state = again(&saved(serde_json::to_vec(&self.state)));
+        let verdict = again(&saved(serde_json::to_vec(&given)));
+        let restored = (policy.as_ref(), state, verdict);
+        let same = restored == (Some(&self.policy), Some(self.state), Some(given));
+        uphold("what is saved comes back the same", same, &restored);
+        if let (Some(policy), Some(state)) = (policy, state) {
+            (self.policy, self.state) = (policy, state);
+        }
+    }
+
+    fn audit(&self) {
+        let (before, now) = (self.first.progress, self.state.progress);
+        let counted = before.retries.saturating_add(self.started);
+        let added = before.spent.saturating_add(self.waited);
+        let exact = (now.retries, now.spent) == (counted, added);
+        uphold(
+            "what is counted is what was started and waited for",
+            exact,
+            &now,
+        );
+        let (retries, budget) = self.promised.most();
+        let within = retries.is_none_or(|most| now.retries <= most.max(before.retries))
+            && budget.is_none_or(|most| now.spent <= most.max(before.spent));
+        uphold("no series of failures passes the limits", within, &now);
+    }
+}

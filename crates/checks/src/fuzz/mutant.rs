@@ -1,0 +1,184 @@
+//! Inputs made out of other inputs.
+//!
+//! Knows just enough about JSON to leave most mutants readable: a number becomes an extreme one, a
+//! text becomes another that stands somewhere in the corpus, a part is left out, repeated or taken
+//! from a neighbour. Draws come from the policy's own seed, so the same seed makes the same mutants.
+
+use undaunted_policy::Draws;
+
+const NUMBERS: [&str; 16] = [
+    "0",
+    "1",
+    "-1",
+    "255",
+    "256",
+    "600",
+    "1000000000",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1.0000000000000002",
+    "1.7976931348623157e308",
+    "5e-324",
+    "-0.0",
+    "null",
+];
+const BYTES: &[u8] = b"{}[]\",:0-.eE\\u \n\0\x7f\xff\xc3";
+
+/// A die that falls as its draws say.
+pub(super) struct Die {
+    draws: Draws,
+    thrown: u32,
+}
+
+impl Die {
+    pub(super) const fn new(draws: Draws) -> Self {
+        Self { draws, thrown: 0 }
+    }
+
+    /// A number below `n`; 0 if there is none.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.thrown = self.thrown.wrapping_add(1);
+        let last = u64::try_from(n).unwrap_or(u64::MAX).saturating_sub(1);
+        let drawn = self.draws.between(self.thrown, 0, last);
+        usize::try_from(drawn).unwrap_or_default()
+    }
+
+    fn one_of<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        list.get(self.below(list.len()))
+    }
+
+    /// A part of `length` things, at most `most` of them.
+    fn part(&mut self, length: usize, most: usize) -> (usize, usize) {
+        let start = self.below(length + 1);
+        let end = start + self.below(most.min(length - start) + 1);
+        (start, end)
+    }
+}
+
+/// Bytes of no meaning.
+pub(super) fn noise(die: &mut Die, most: usize) -> Vec<u8> {
+    let length = die.below(most + 1);
+    let byte = |_| u8::try_from(die.below(256)).unwrap_or_default();
+    (0..length).map(byte).collect()
+}
+
+/// A member of the corpus, changed in one to three places.
+pub(super) fn mutant(die: &mut Die, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = die.one_of(corpus).cloned().unwrap_or_default();
+    for _ in 0..=die.below(3) {
+        change(&mut input, die, corpus);
+    }
+    input
+}
+
+fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
+    let other = die.one_of(corpus).cloned().unwrap_or_default();
+    match die.below(20) {
+        0..=8 => {
+            let number = die.one_of(&NUMBERS).copied().unwrap_or_default();
+            replace(input, die, numbers, number.as_bytes());
+        }
+        9..=14 => {
+            let text = die.one_of(&texts(&other)).copied();
+            let text = text.and_then(|(start, end)| other.get(start..end));
+            replace(input, die, texts, text.unwrap_or(b"\"\""));
+        }
+        15 => {
+            let (start, end) = die.part(input.len(), 40);
+            input.drain(start..end);
+        }
+        16 => {
+            let (start, end) = die.part(input.len(), 40);
+            input.splice(end..end, input.get(start..end).unwrap_or_default().to_vec());
+        }
+        17 => {
+            let (start, end) = die.part(other.len(), 80);
+            let (at, until) = die.part(input.len(), 80);
+            input.splice(
+                at..until,
+                other.get(start..end).unwrap_or_default().to_vec(),
+            );
+        }
+        18 => {
+            let byte = die.one_of(BYTES).copied();
+            let (at, until) = die.part(input.len(), 1);
+            input.splice(at..until, byte);
+        }
+        _ => *input = [b"[", input.as_slice(), b",", &other, b"]"].concat(),
+    }
+}
+
+/// Puts `with` in the place of one of the parts that `find` finds.
+fn replace(
+    input: &mut Vec<u8>,
+    die: &mut Die,
+    find: fn(&[u8]) -> Vec<(usize, usize)>,
+    with: &[u8],
+) {
+    if let Some(&(start, end)) = die.one_of(&find(input)) {
+        input.splice(start..end, with.iter().copied());
+    }
+}
+
+/// Where digits stand together.
+fn numbers(input: &[u8]) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = vec![];
+    for (at, _) in input
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| byte.is_ascii_digit())
+    {
+        match found.last_mut() {
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => found.push((at, at + 1)),
+        }
+    }
+    found
+}
+
+/// Where something stands between quotation marks, with them, and is not the name of a value.
+fn texts(input: &[u8]) -> Vec<(usize, usize)> {
+    let quotes = input.iter().enumerate().filter(|(_, byte)| **byte == b'"');
+    let quotes: Vec<usize> = quotes.map(|(at, _)| at).collect();
+    let pairs = quotes.chunks_exact(2);
+    pairs
+        .filter_map(|pair| Some((*pair.first()?, *pair.last()? + 1)))
+        .filter(|(_, end)| input.get(*end) != Some(&b':'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use undaunted_policy::Seed;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_are_found_where_they_stand() {
+        let json = br#"{"a":12,"b":"7s"}"#;
+        let parts = |found: Vec<(usize, usize)>| -> Vec<&str> {
+            let part = |(start, end)| str::from_utf8(&json[start..end]).unwrap();
+            found.into_iter().map(part).collect()
+        };
+        assert_eq!(parts(numbers(json)), ["12", "7"]);
+        assert_eq!(parts(texts(json)), ["\"7s\""]);
+    }
+
+    #[test]
+    fn a_mutant_depends_on_its_draws_only() {
+        let corpus = [b"{\"a\":1}".to_vec(), b"[2]".to_vec()];
+        let made = |seed| mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &corpus);
+        assert!((0..100).all(|seed| made(seed) == made(seed)));
+        assert!((0..100).any(|seed| made(seed) != made(0)));
+    }
+
+    #[test]
+    fn nothing_can_be_made_of_nothing() {
+        for seed in 0..200 {
+            mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &[]);
+            mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &[vec![]]);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A bounded run of a target: so many inputs, all from one seed.
+//!
+//! The same seed feeds the same inputs, so a finding is repeated by its seed alone. It neither
+//! chooses the seed nor prints: whoever calls it does.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use undaunted_policy::Seed;
+
+use super::mutant::{Die, mutant, noise};
+
+/// A function that panics when its input breaks a law; it gives what the input brought up.
+pub type Target = fn(&[u8]) -> BTreeSet<&'static str>;
+
+/// An input that broke a law.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The seed of the run.
+    pub seed: u64,
+    /// Which of the run's inputs it was, from 0.
+    pub number: u64,
+    /// The input.
+    pub input: Vec<u8>,
+    /// What the panic said.
+    pub said: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "input {} of seed {}: {}",
+            self.number, self.seed, self.said
+        )?;
+        writeln!(f, "  input:  {}", self.input.escape_ascii())?;
+        write!(
+            f,
+            "  repeat: UNDAUNTED_FUZZ_SEED={} cargo test -p undaunted-checks --test fuzz",
+            self.seed
+        )
+    }
+}
+
+impl std::error::Error for Finding {}
+
+/// Feeds a target: the corpus as it is, then mutants of it (noise, if there is no corpus) until
+/// `inputs` have been tried. Gives all that came up.
+///
+/// # Errors
+/// The first input that makes the target panic.
+pub fn run(
+    target: Target,
+    corpus: &[Vec<u8>],
+    inputs: u64,
+    seed: u64,
+) -> Result<BTreeSet<&'static str>, Finding> {
+    let mut brought_up = BTreeSet::new();
+    for number in 0..inputs {
+        let given = usize::try_from(number).ok();
+        let input = match given.and_then(|number| corpus.get(number)) {
+            Some(member) => member.clone(),
+            None => made(corpus, number, seed),
+        };
+        match catch_unwind(AssertUnwindSafe(|| target(&input))) {
+            Ok(names) => brought_up.extend(names),
+            Err(panic) => {
+                return Err(Finding {
+                    seed,
+                    number,
+                    input,
+                    said: said(panic.as_ref()),
+                });
+            }
+        }
+    }
+    Ok(brought_up)
+}
+
+fn made(corpus: &[Vec<u8>], number: u64, seed: u64) -> Vec<u8> {
+    let mut die = Die::new(Seed(seed).draws(number, 0, 1));
+    if corpus.is_empty() {
+        noise(&mut die, 400)
+    } else {
+        mutant(&mut die, corpus)
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}

@@ -1,0 +1,20 @@
+//! Checks of the whole repository, run as tests.
+//!
+//! What no single crate can see about itself: which crate may use which (`arrows`), whether
+//! the files keep the habits of the house (`tidy`), and whether the laws hold whatever bytes
+//! come in (`fuzz`). Each check is a pure function from facts to violations, so its own tests can
+//! show it going red; only `tests/` points it at the real tree. It changes nothing: repairs are
+//! for `./fix` and for people.
+
+use std::path::Path;
+
+pub mod arrows;
+pub mod fuzz;
+pub mod tidy;
+
+/// The folder of the repository these checks were compiled in.
+#[must_use]
+pub fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}

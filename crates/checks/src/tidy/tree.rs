@@ -1,0 +1,154 @@
+//! The files of the repository, read once.
+//!
+//! A file counts when git tracks it or would offer to: what is ignored is nobody's business.
+//! Without git (an unpacked archive) everything outside `target` counts. Rules never touch the
+//! disk, they are handed this; a test hands them a tree that does not exist.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, str};
+
+use super::TextFile;
+
+/// Why the repository could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` cannot be read", path.display())]
+pub struct TreeError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Every file of the repository.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    paths: BTreeSet<String>,
+    texts: Vec<TextFile>,
+}
+
+impl Tree {
+    /// Reads the repository whose root is `root`.
+    ///
+    /// # Errors
+    ///
+    /// When a folder or a file cannot be read.
+    pub fn read(root: &Path) -> Result<Self, TreeError> {
+        let mut tree = Self::default();
+        let paths = match tracked(root) {
+            Some(paths) => paths,
+            None => walked(root)?,
+        };
+        for path in paths {
+            let at = root.join(&path);
+            // Git still lists a file that was just deleted; a link to elsewhere is not a file.
+            if !at.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            let bytes = fs::read(&at).map_err(|source| TreeError { path: at, source })?;
+            if let Ok(text) = str::from_utf8(&bytes) {
+                tree.texts.push(TextFile::of(&path, text));
+            }
+            tree.paths.insert(path);
+        }
+        Ok(tree)
+    }
+
+    /// A tree of these files.
+    #[must_use]
+    pub fn of(texts: Vec<TextFile>) -> Self {
+        let paths = texts.iter().map(|file| file.path().to_owned()).collect();
+        Self { paths, texts }
+    }
+
+    /// The files that hold text.
+    #[must_use]
+    pub fn texts(&self) -> &[TextFile] {
+        &self.texts
+    }
+
+    /// The file that holds text at exactly this path.
+    pub(crate) fn text_at(&self, path: &str) -> Option<&TextFile> {
+        self.texts.iter().find(|file| file.path() == path)
+    }
+
+    /// Whether a file or a folder lies at this path; the root is the empty path.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        let folder = format!("{path}/");
+        path.is_empty()
+            || self.paths.contains(path)
+            || self
+                .paths
+                .range(folder.clone()..)
+                .next()
+                .is_some_and(|next| next.starts_with(&folder))
+    }
+}
+
+/// What git would keep, or nothing when git does not keep this folder.
+fn tracked(root: &Path) -> Option<Vec<String>> {
+    let output = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        // Inside a hook these point at the repository being committed to, wherever `root` is.
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .output()
+        .ok()?;
+    let listed = str::from_utf8(&output.stdout).ok()?;
+    let paths: BTreeSet<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
+    // Nothing at all means that a repository further up ignores this folder: the rules would
+    // be asked about no file, and be content.
+    (output.status.success() && !paths.is_empty())
+        .then(|| paths.into_iter().map(str::to_owned).collect())
+}
+
+fn walked(root: &Path) -> Result<Vec<String>, TreeError> {
+    let mut found = vec![];
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let at = root.join(&folder);
+        let unreadable = |source| TreeError {
+            path: at.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&at).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let path = folder.join(entry.file_name());
+            let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
+            if !is_folder {
+                found.extend(path.to_str().map(|path| path.replace('\\', "/")));
+            } else if !["target", ".git"]
+                .iter()
+                .any(|left_out| path.ends_with(left_out))
+            {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TextFile, Tree};
+
+    #[test]
+    fn a_tree_holds_its_files_and_their_folders() {
+        let tree = Tree::of(vec![TextFile::of("docs/guide/start.md", "")]);
+        for path in ["", "docs", "docs/guide", "docs/guide/start.md"] {
+            assert!(tree.holds(path), "{path}");
+        }
+        for path in ["doc", "docs/gui", "docs/guide/start", "guide"] {
+            assert!(!tree.holds(path), "{path}");
+        }
+    }
+}

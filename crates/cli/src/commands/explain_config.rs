@@ -1,0 +1,45 @@
+//! `undaunted explain-config`: the policy of every command, and who said so.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::commands::check;
+use crate::screen::{diagnostics, policies};
+use crate::source::check_file;
+
+/// The file to explain.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted explain-config nightly.yaml
+  undaunted explain-config nightly.yaml --json
+
+The closest block wins, field by field: the command's own retry_config, then map.timeout_config,
+map.error_policy, error_policy of the workflow, retry_config of the workflow, and the default.")]
+pub(crate) struct ExplainConfigArgs {
+    /// A workflow file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ExplainConfigArgs) -> Result<()> {
+    let (source, checked) = check_file(&args.file)?;
+    diagnostics::show(&source, &checked.diagnostics);
+    let Some(workflow) = &checked.workflow else {
+        return Err(check::refusal(&source, &checked).into());
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        policies::json(&mut out, &source, workflow)?;
+    } else {
+        policies::tables(&mut out, &source, workflow)?;
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! What is wrong with a file: the line, a mark under it, and what to write instead.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use serde::Serialize;
+use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source};
+
+use super::words::is_colourful;
+
+/// As many as anybody reads before mending something.
+const MOST: usize = 50;
+
+/// Shows problems on standard error.
+pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
+    let mut err = io::stderr().lock();
+    let renderer = if is_colourful(&err) {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    for problem in problems.iter().take(MOST) {
+        // Nobody is left to tell if standard error is gone.
+        let _ = writeln!(err, "{}\n", drawn(&renderer, source, problem));
+    }
+    if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
+        let _ = writeln!(err, "… and {more} more; `check --json` lists them\n");
+    }
+}
+
+fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
+    let level = match problem.code.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let related = problem.related.as_ref();
+    let other = related.map_or(problem.span, |(span, _)| *span);
+    // Only the lines in question are handed over: the file may be large.
+    let (number, lines) = source.lines(problem.span.min(other), problem.span.max(other));
+    let text = source.text().get(lines.clone()).unwrap_or_default();
+    let within = |range: Range<usize>| {
+        let clamp = |offset: usize| offset.saturating_sub(lines.start).min(text.len());
+        clamp(range.start)..clamp(range.end)
+    };
+    let mut snippet = Snippet::source(text).path(source.name()).line_start(number);
+    let primary = problem.span.range().start..first_line(source, problem);
+    snippet = snippet.annotation(AnnotationKind::Primary.span(within(primary)));
+    if let Some((span, why)) = related {
+        snippet = snippet.annotation(
+            AnnotationKind::Context
+                .span(within(span.range()))
+                .label(why),
+        );
+    }
+    let title = level
+        .primary_title(&problem.message)
+        .id(problem.code.word());
+    let mut group = title.element(snippet);
+    if let Some(help) = &problem.help {
+        group = group.element(Level::HELP.message(help));
+    }
+    renderer.render(&[group])
+}
+
+/// Where the first marked line ends: a mark under a whole block would hide what it is about.
+fn first_line(source: &Source, problem: &Diagnostic) -> usize {
+    let range = problem.span.range();
+    let marked = source.text().get(range.clone()).unwrap_or_default();
+    let line = marked.find('\n').unwrap_or(marked.len());
+    range.start.saturating_add(line)
+}
+
+/// All problems of all files as one object.
+pub(crate) fn json(out: &mut impl Write, files: &[(Source, Checked)]) -> io::Result<()> {
+    let files = files.iter().map(|(source, checked)| FileJson {
+        file: source.name(),
+        valid: !checked.has_errors(),
+        diagnostics: checked
+            .diagnostics
+            .iter()
+            .map(|found| one(source, found))
+            .collect(),
+        omitted: checked.omitted,
+    });
+    let report = ReportJson {
+        files: files.collect(),
+    };
+    serde_json::to_writer(&mut *out, &report)?;
+    writeln!(out)
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    files: Vec<FileJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FileJson<'a> {
+    file: &'a str,
+    valid: bool,
+    diagnostics: Vec<DiagnosticJson<'a>>,
+    /// Problems beyond what is listed.
+    omitted: usize,
+}
+
+#[derive(Serialize)]
+struct DiagnosticJson<'a> {
+    code: &'static str,
+    severity: &'static str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    message: &'a str,
+    help: Option<&'a str>,
+}
+
+fn one<'a>(source: &Source, found: &'a Diagnostic) -> DiagnosticJson<'a> {
+    let start = source.position(found.span);
+    let end = source.end(found.span);
+    DiagnosticJson {
+        code: found.code.word(),
+        severity: match found.code.severity() {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        line: start.line,
+        column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+        message: &found.message,
+        help: found.help.as_deref(),
+    }
+}

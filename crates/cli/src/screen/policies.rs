@@ -1,0 +1,156 @@
+//! The retry policy of every command, and where each value comes from.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use undaunted_engine::workflow::{Command, Resolved, Source, Span, Work, Workflow};
+use undaunted_policy::RetryConfig;
+
+/// One thing that has a policy.
+struct Explained<'w> {
+    step: &'w str,
+    command: &'w str,
+    span: Option<Span>,
+    retry: &'w Resolved,
+}
+
+fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
+    let mut all = Vec::new();
+    for step in &workflow.steps {
+        if let Work::Call(call) = &step.work {
+            all.push(Explained {
+                step: &step.name,
+                command: &step.name,
+                span: None,
+                retry: &call.retry,
+            });
+        }
+        for command in &step.commands {
+            add(&mut all, &step.name, command);
+        }
+    }
+    all
+}
+
+/// A command, and the commands that run because of how it ended.
+fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
+    all.push(Explained {
+        step,
+        command: &command.id,
+        span: Some(command.span),
+        retry: &command.retry,
+    });
+    let handlers = command
+        .on_failure
+        .iter()
+        .flat_map(|handler| &handler.commands);
+    for inner in handlers.chain(&command.on_success) {
+        add(all, step, inner);
+    }
+}
+
+/// The settings of a policy, defaults included, with the line that gave each.
+fn settings(source: &Source, retry: &Resolved) -> BTreeMap<String, SettingJson> {
+    let config = RetryConfig::from(&retry.policy);
+    let Ok(Value::Object(values)) = serde_json::to_value(&config) else {
+        return BTreeMap::new();
+    };
+    let deadline = retry.policy.terms().limits().deadline();
+    let deadline = deadline.map(|limit| ("deadline".to_owned(), format!("{limit:?}").into()));
+    let given = values.into_iter().chain(deadline);
+    given
+        .filter(|(_, value)| value.as_array().is_none_or(|list| !list.is_empty()))
+        .map(|(name, value)| {
+            let origin = retry.origin(&name);
+            let setting = SettingJson {
+                value,
+                from: origin.map_or("default", |origin| origin.place.word()),
+                line: origin.map(|origin| source.position(origin.span).line),
+            };
+            (name, setting)
+        })
+        .collect()
+}
+
+#[derive(Serialize)]
+struct SettingJson {
+    value: Value,
+    from: &'static str,
+    line: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct CommandJson<'a> {
+    step: &'a str,
+    command: &'a str,
+    line: Option<usize>,
+    settings: BTreeMap<String, SettingJson>,
+}
+
+/// One object.
+pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
+    let explained = explained(workflow);
+    let commands = explained.iter().map(|one| CommandJson {
+        step: one.step,
+        command: one.command,
+        line: one.span.map(|span| source.position(span).line),
+        settings: settings(source, one.retry),
+    });
+    let commands: Vec<_> = commands.collect();
+    serde_json::to_writer(&mut *out, &BTreeMap::from([("commands", commands)]))?;
+    writeln!(out)
+}
+
+/// The order in which people think about it; the rest follows by name.
+const ORDER: [&str; 8] = [
+    "attempts",
+    "backoff",
+    "initial_delay",
+    "max_delay",
+    "jitter",
+    "jitter_factor",
+    "retry_budget",
+    "deadline",
+];
+
+/// A table for every command.
+pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
+    for (index, one) in explained(workflow).iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let place = one
+            .span
+            .map(|span| format!(" (line {})", source.position(span).line));
+        let step = if one.step == one.command {
+            String::new()
+        } else {
+            format!("{}/", one.step)
+        };
+        writeln!(out, "{step}{}{}", one.command, place.unwrap_or_default())?;
+        let settings = settings(source, one.retry);
+        let once = one.retry.policy.terms().limits().attempts().retries() == Some(0);
+        if once && one.retry.origins().next().is_none() {
+            writeln!(out, "  runs once: nothing says that it is retried")?;
+            continue;
+        }
+        let first = ORDER
+            .iter()
+            .filter_map(|name| settings.get_key_value(*name));
+        let rest = settings
+            .iter()
+            .filter(|(name, _)| !ORDER.contains(&name.as_str()));
+        for (name, setting) in first.chain(rest) {
+            let value = match &setting.value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let line = setting.line.map(|line| format!(", line {line}"));
+            let from = format!("{}{}", setting.from, line.unwrap_or_default());
+            writeln!(out, "  {name:<16} {value:<24} {from}")?;
+        }
+    }
+    Ok(())
+}

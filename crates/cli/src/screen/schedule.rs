@@ -1,0 +1,154 @@
+//! A plan of retries.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Number;
+use undaunted_policy::{Planned, Reason};
+
+use super::duration::short;
+use super::words::count;
+use crate::commands::schedule::Plan;
+
+const BAR: usize = 30;
+
+/// One object, written piece by piece: a plan of a million retries is not held in memory.
+pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
+    let allowed = plan.policy.terms().limits().attempts().executions();
+    write!(out, "{{\"attempts_allowed\":")?;
+    serde_json::to_writer(&mut *out, &allowed)?;
+    write!(out, ",\"retries\":[")?;
+    let mut made = 0_u32;
+    while made < plan.most
+        && let Some(planned) = plan.schedule.next()
+    {
+        if made > 0 {
+            write!(out, ",")?;
+        }
+        serde_json::to_writer(&mut *out, &RetryJson::of(&planned))?;
+        made = planned.retry;
+    }
+    // Whether the plan ends here is known only once it was asked for one more.
+    let _ = plan.schedule.next();
+    let stops = StopsJson {
+        reason: plan.schedule.stopped().map(Reason::word),
+        after_retries: made,
+    };
+    write!(out, "],\"stops\":")?;
+    serde_json::to_writer(&mut *out, &stops)?;
+    writeln!(out, "}}")
+}
+
+#[derive(Serialize)]
+struct RetryJson {
+    retry: u32,
+    computed_ms: Number,
+    capped_ms: Number,
+    delay_ms: Number,
+    spent_ms: Number,
+}
+
+impl RetryJson {
+    fn of(planned: &Planned) -> Self {
+        Self {
+            retry: planned.retry,
+            computed_ms: millis(planned.delay.computed),
+            capped_ms: millis(planned.delay.capped),
+            delay_ms: millis(planned.delay.drawn),
+            spent_ms: millis(planned.spent),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StopsJson {
+    reason: Option<&'static str>,
+    after_retries: u32,
+}
+
+/// Milliseconds: a whole number where there are only whole ones, as nearly always.
+fn millis(duration: Duration) -> Number {
+    let whole = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    if duration.subsec_nanos().is_multiple_of(1_000_000) {
+        return whole.into();
+    }
+    Number::from_f64(duration.as_secs_f64() * 1000.0).unwrap_or_else(|| whole.into())
+}
+
+/// A table with a bar for each wait.
+pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::Result<()> {
+    let wanted = usize::try_from(plan.most).unwrap_or(usize::MAX);
+    let retries: Vec<Planned> = plan.schedule.by_ref().take(wanted).collect();
+    let longest = retries.iter().map(|planned| planned.delay.drawn).max();
+    if let Some(command) = &plan.command {
+        writeln!(out, "command {command}")?;
+    }
+    if let Some(longest) = longest {
+        writeln!(
+            out,
+            "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}",
+            "retry", "computed", "capped", "delay", "spent"
+        )?;
+        for planned in &retries {
+            let bar = bar(planned.delay.drawn, longest);
+            let (start, end) = if colour {
+                ("\u{1b}[36m", "\u{1b}[0m")
+            } else {
+                ("", "")
+            };
+            writeln!(
+                out,
+                "{:>5}  {:>9}  {:>9}  {:>9}  {:>9}  {start}{bar}{end}",
+                planned.retry,
+                short(planned.delay.computed),
+                short(planned.delay.capped),
+                short(planned.delay.drawn),
+                short(planned.spent),
+            )?;
+        }
+    }
+    let _ = plan.schedule.next();
+    let made = count(retries.len(), "retry", "retries");
+    let attempts = count(retries.len().saturating_add(1), "attempt", "attempts");
+    match plan.schedule.stopped() {
+        Some(reason) => {
+            writeln!(
+                out,
+                "stops after {made} ({attempts}): {}",
+                why(reason, &plan)
+            )
+        }
+        None => writeln!(out, "goes on after these {made} (--retries shows more)"),
+    }
+}
+
+fn why(reason: Reason, plan: &Plan) -> String {
+    let limits = plan.policy.terms().limits();
+    match (reason, limits.retry_budget(), limits.deadline()) {
+        (Reason::RetryBudget, Some(budget), _) => {
+            format!(
+                "the next delay would pass the retry budget of {}",
+                short(budget)
+            )
+        }
+        (Reason::Deadline, _, Some(deadline)) => {
+            format!(
+                "the next retry would be due after the deadline of {}",
+                short(deadline)
+            )
+        }
+        (Reason::Attempts, ..) => "all attempts used".to_owned(),
+        (reason, ..) => reason.sentence().to_owned(),
+    }
+}
+
+/// A bar in proportion to the longest wait; any wait at all shows something.
+fn bar(wait: Duration, longest: Duration) -> String {
+    let eighths = wait.as_nanos().saturating_mul(8 * BAR as u128) / longest.as_nanos().max(1);
+    let eighths = usize::try_from(eighths).unwrap_or(8 * BAR);
+    let eighths = eighths.max(usize::from(!wait.is_zero()));
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let partial = rest.get(eighths % 8).copied().unwrap_or_default();
+    format!("{}{partial}", "█".repeat(eighths / 8))
+}

@@ -1,0 +1,33 @@
+//! Reading workflow files.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+
+use undaunted_engine::workflow::{Checked, Source, check_bytes};
+
+use crate::environment;
+use crate::exit::Refused;
+
+/// Reads and checks one file; `-` is standard input.
+pub(crate) fn check_file(path: &str) -> Result<(Source, Checked), Refused> {
+    let bytes = read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Refused::NotFound(format!("there is no file `{path}`")),
+        _ => Refused::Invalid(format!("`{path}` cannot be read: {error}")),
+    })?;
+    let name = if path == "-" { "standard input" } else { path };
+    Ok(check_bytes(name, bytes, &environment::ceilings()?))
+}
+
+fn read(path: &str) -> io::Result<Vec<u8>> {
+    // One byte more than is accepted tells that there are too many; the rest need not be read.
+    let most = u64::try_from(Source::MOST_BYTES)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let mut bytes = Vec::new();
+    if path == "-" {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}

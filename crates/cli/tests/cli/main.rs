@@ -1,0 +1,7 @@
+//! The command line as its callers see it: the real binary, its output and its exit codes.
+
+#![expect(clippy::expect_used, reason = "a broken expectation is a red test")]
+
+mod binary;
+mod check;
+mod schedule;

@@ -1,0 +1,107 @@
+//! One question: is this text a workflow?
+
+use undaunted_policy::Ceilings;
+
+use super::diagnostic::{Code, Diagnostic, Severity};
+use super::model::{Place, Resolved, Workflow};
+use super::read::{Reader, workflow};
+use super::source::{Source, Span};
+use super::{lint, yaml};
+
+/// What a file comes to.
+#[derive(Debug)]
+pub struct Checked {
+    /// The workflow, if nothing keeps it from running.
+    pub workflow: Option<Workflow>,
+    /// What was noticed, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How much more there is than anybody would read.
+    pub omitted: usize,
+}
+
+impl Checked {
+    /// Whether something keeps the workflow from running.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        let mut severities = self.diagnostics.iter().map(|found| found.code.severity());
+        severities.any(|severity| severity == Severity::Error)
+    }
+}
+
+/// Checks the text of a workflow. The ceilings are the operator's, for the warnings about pools.
+#[must_use]
+pub fn check(source: &Source, ceilings: &Ceilings) -> Checked {
+    let mut reader = Reader::new(source);
+    let root = yaml::parse(source, &mut reader.problems);
+    let read = root.as_ref().and_then(|root| workflow(&mut reader, root));
+    let mut problems = reader.problems;
+    if let Some(workflow) = &read {
+        let pool_span = source.find(Span::new(0..source.text().len()), "retry_budget");
+        lint::warnings(workflow, ceilings, pool_span, &mut problems);
+    }
+    let mut diagnostics = problems.found;
+    diagnostics.sort_by(|a, b| (a.span, a.code, &a.message).cmp(&(b.span, b.code, &b.message)));
+    let mut checked = Checked {
+        workflow: read,
+        diagnostics,
+        omitted: problems.omitted,
+    };
+    if checked.has_errors() {
+        checked.workflow = None;
+    }
+    checked
+}
+
+/// Checks a file that may be anything, text or not.
+#[must_use]
+pub fn check_bytes(name: &str, bytes: Vec<u8>, ceilings: &Ceilings) -> (Source, Checked) {
+    match String::from_utf8(bytes) {
+        Ok(text) => {
+            let source = Source::new(name, text);
+            let checked = check(&source, ceilings);
+            (source, checked)
+        }
+        Err(error) => {
+            let end = error.utf8_error().valid_up_to();
+            let mut text = String::from_utf8_lossy(&error.into_bytes()).into_owned();
+            text.truncate(end);
+            let source = Source::new(name, text);
+            let end = source.text().len();
+            let problem =
+                Diagnostic::new(Code::Syntax, Span::new(end..end), "the file is not text")
+                    .help("a workflow is written in UTF-8");
+            let checked = Checked {
+                workflow: None,
+                diagnostics: vec![problem],
+                omitted: 0,
+            };
+            (source, checked)
+        }
+    }
+}
+
+/// Checks a `retry_config` that stands alone, with or without its outer key.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> {
+    let mut reader = Reader::new(source);
+    let root = yaml::parse(source, &mut reader.problems);
+    let Some(root) = root else {
+        return Err(reader.problems.found);
+    };
+    let block = match &root.value {
+        yaml::Value::Map(entries) => match entries.as_slice() {
+            [only] if &*only.key == "retry_config" => &only.node,
+            _ => &root,
+        },
+        _ => &root,
+    };
+    let layer = reader.layer(block, Place::Command);
+    let resolved = reader.resolve(layer.iter());
+    if reader.problems.found.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(reader.problems.found)
+    }
+}

@@ -1,0 +1,274 @@
+//! The grammar of a filter.
+//!
+//! ```text
+//! any      = all ("||" all)*
+//! all      = negation ("&&" negation)*
+//! negation = "not" (negation | relation) | "!" (negation | operand) | relation
+//! relation = operand [("==" | "!=" | "<" | "<=" | ">" | ">=" | ["not"] "in" | ["not"] "contains") operand]
+//! operand  = path | literal | "[" [literal ("," literal)*] "]" | "(" any ")" | "contains" "(" any "," any ")"
+//! ```
+//!
+//! One token is looked at ahead and nothing is read twice, so parsing is linear; every nesting is
+//! counted, so neither parsing nor asking can exhaust the stack. What readers of different languages
+//! would understand differently (`!a == b`, `1 < a < 5`) is refused instead of decided.
+
+use std::mem;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::cursor::shown;
+use super::expression::Expression;
+use super::lexer::Lexer;
+use super::syntax_error::{SyntaxError, refuse_long};
+use super::token::{Located, Token};
+
+/// How deep parentheses, lists and negations may be nested.
+const DEEPEST: usize = 100;
+
+/// Reads a filter that is the whole text.
+pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
+    refuse_long(text)?;
+    let mut lexer = Lexer::new(text);
+    let next = lexer.next()?;
+    if next.token == Token::End {
+        let error = SyntaxError::new(0..text.len(), "the filter is empty");
+        return Err(error.help("leave it out to take every item"));
+    }
+    let mut parser = Parser {
+        text,
+        lexer,
+        next,
+        depth: 0,
+    };
+    let expression = parser.any()?;
+    match parser.next.token {
+        Token::End => Ok(expression),
+        _ => Err(parser.unexpected("`&&`, `||` or the end")),
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    lexer: Lexer<'t>,
+    next: Located,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn any(&mut self) -> Result<Expression, SyntaxError> {
+        let mut parts = vec![self.all()?];
+        while self.eat(&Token::Or)? {
+            parts.push(self.all()?);
+        }
+        Ok(alone(parts, Expression::Any))
+    }
+
+    fn all(&mut self) -> Result<Expression, SyntaxError> {
+        let mut parts = vec![self.negation()?];
+        while self.eat(&Token::And)? {
+            parts.push(self.negation()?);
+        }
+        Ok(alone(parts, Expression::All))
+    }
+
+    fn negation(&mut self) -> Result<Expression, SyntaxError> {
+        let bang = self.next.token == Token::Bang;
+        if !bang && self.next.token != Token::Not {
+            return self.relation();
+        }
+        let sign = self.advance()?.range;
+        let inner = self.nested(&sign, |parser| match parser.next.token {
+            Token::Bang | Token::Not => parser.negation(),
+            _ if bang => parser.operand(),
+            _ => parser.relation(),
+        })?;
+        if bang && self.next.token.is_relation() {
+            let error = SyntaxError::new(sign, "`!` before a comparison needs parentheses");
+            return Err(error.help("write `!(a == b)` to deny the whole comparison"));
+        }
+        Ok(Expression::Not(Box::new(inner)))
+    }
+
+    fn relation(&mut self) -> Result<Expression, SyntaxError> {
+        let left = self.operand()?;
+        let denied = self.eat(&Token::Not)?;
+        let expression = match self.next.token {
+            Token::Compare(comparison) if !denied => {
+                self.advance()?;
+                let right = self.operand()?;
+                Expression::Compare(comparison, Box::new([left, right]))
+            }
+            Token::Contains => {
+                self.advance()?;
+                let right = self.operand()?;
+                Expression::Contains(Box::new([left, right]))
+            }
+            Token::In => {
+                self.advance()?;
+                let right = self.operand()?;
+                Expression::Contains(Box::new([right, left]))
+            }
+            _ if denied => return Err(self.unexpected("`in` or `contains` after `not`")),
+            _ => return Ok(left),
+        };
+        if self.next.token.is_relation() {
+            let error = SyntaxError::new(
+                self.next.range.clone(),
+                "one comparison cannot follow another",
+            );
+            return Err(error.help("write `1 < a && a < 5`, or use parentheses"));
+        }
+        if denied {
+            return Ok(Expression::Not(Box::new(expression)));
+        }
+        Ok(expression)
+    }
+
+    fn operand(&mut self) -> Result<Expression, SyntaxError> {
+        match self.next.token {
+            Token::OpenBracket => self.list().map(Expression::Literal),
+            Token::OpenParenthesis => {
+                let open = self.advance()?.range;
+                self.nested(&open, |parser| {
+                    let inner = parser.any()?;
+                    parser.expect(&Token::CloseParenthesis, "`)`")?;
+                    Ok(inner)
+                })
+            }
+            Token::Contains => self.contains_call(),
+            Token::Path(_) | Token::Literal(_) => {
+                let Located { token, range } = self.advance()?;
+                match token {
+                    Token::Path(_) if self.next.token == Token::OpenParenthesis => {
+                        Err(self.no_function(range))
+                    }
+                    Token::Path(path) => Ok(Expression::Path(path)),
+                    Token::Literal(value) => Ok(Expression::Literal(value)),
+                    _ => Err(self.unexpected("a value")),
+                }
+            }
+            _ => Err(self.unexpected("a field or a value")),
+        }
+    }
+
+    fn contains_call(&mut self) -> Result<Expression, SyntaxError> {
+        let name = self.advance()?.range;
+        if self.next.token != Token::OpenParenthesis {
+            let error = SyntaxError::new(name, "`contains` needs something before it");
+            return Err(error.help(
+                "write `a contains b` or `contains(a, b)`; a field of that name is `item.contains`",
+            ));
+        }
+        self.advance()?;
+        self.nested(&name, |parser| {
+            let container = parser.any()?;
+            parser.expect(&Token::Comma, "`,`")?;
+            let sought = parser.any()?;
+            parser.expect(&Token::CloseParenthesis, "`)`")?;
+            Ok(Expression::Contains(Box::new([container, sought])))
+        })
+    }
+
+    fn list(&mut self) -> Result<Value, SyntaxError> {
+        let open = self.advance()?.range;
+        self.nested(&open, |parser| {
+            let mut elements = vec![];
+            while parser.next.token != Token::CloseBracket {
+                elements.push(parser.element()?);
+                if !parser.eat(&Token::Comma)? {
+                    break;
+                }
+            }
+            parser.expect(&Token::CloseBracket, "`,` or `]`")?;
+            Ok(Value::Array(elements))
+        })
+    }
+
+    fn element(&mut self) -> Result<Value, SyntaxError> {
+        match self.next.token {
+            Token::OpenBracket => self.list(),
+            Token::Literal(_) => match self.advance()?.token {
+                Token::Literal(value) => Ok(value),
+                _ => Err(self.unexpected("a value")),
+            },
+            Token::Path(_) => {
+                let error =
+                    SyntaxError::new(self.next.range.clone(), "a list holds values, not fields");
+                Err(error.help("text stands in quotes: ['open', 'closed']"))
+            }
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    /// Takes the next token and reads the one after it.
+    fn advance(&mut self) -> Result<Located, SyntaxError> {
+        let following = self.lexer.next()?;
+        Ok(mem::replace(&mut self.next, following))
+    }
+
+    fn eat(&mut self, token: &Token) -> Result<bool, SyntaxError> {
+        let found = self.next.token == *token;
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, token: &Token, called: &str) -> Result<(), SyntaxError> {
+        if self.eat(token)? {
+            return Ok(());
+        }
+        Err(self.unexpected(called))
+    }
+
+    fn nested<T>(
+        &mut self,
+        opened_by: &Range<usize>,
+        read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
+    ) -> Result<T, SyntaxError> {
+        self.depth = self.depth.saturating_add(1);
+        if self.depth > DEEPEST {
+            return Err(SyntaxError::new(
+                opened_by.clone(),
+                format!("the filter is nested more than {DEEPEST} deep"),
+            ));
+        }
+        let read = read(self)?;
+        self.depth = self.depth.saturating_sub(1);
+        Ok(read)
+    }
+
+    fn unexpected(&self, expected: &str) -> SyntaxError {
+        let found = match &self.next.token {
+            Token::End => "the end".to_owned(),
+            _ => shown(self.piece(&self.next.range)),
+        };
+        SyntaxError::new(
+            self.next.range.clone(),
+            format!("expected {expected}, found {found}"),
+        )
+    }
+
+    fn no_function(&self, name: Range<usize>) -> SyntaxError {
+        let message = format!("there is no function {}", shown(self.piece(&name)));
+        SyntaxError::new(name, message).help(
+            "the one function is `contains(a, b)`; `a == null` asks whether a field is missing",
+        )
+    }
+
+    fn piece(&self, range: &Range<usize>) -> &str {
+        self.text.get(range.clone()).unwrap_or_default()
+    }
+}
+
+/// One part stands for itself; only several need something around them.
+fn alone(mut parts: Vec<Expression>, around: fn(Vec<Expression>) -> Expression) -> Expression {
+    match (parts.pop(), parts.is_empty()) {
+        (Some(only), true) => only,
+        (last, _) => {
+            parts.extend(last);
+            around(parts)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The order items are taken in: `item.priority DESC, name`.
+//!
+//! It compares and sorts, and changes no item. Where nulls go is said apart from the direction, because
+//! turning an order round should not bring the items without the field to the front.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::cursor::Cursor;
+use super::field_path::FieldPath;
+use super::order::compare;
+use super::syntax_error::{SyntaxError, refuse_long};
+
+/// A checked `sort_by:`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortBy {
+    text: String,
+    terms: Vec<Term>,
+}
+
+/// One field to sort by. The terms after it only matter where it finds no difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    path: FieldPath,
+    descending: bool,
+    nulls_first: bool,
+}
+
+impl SortBy {
+    /// Reads an order: paths with commas between them, each followed by `ASC` or `DESC` and
+    /// `NULLS FIRST` or `NULLS LAST` where the default (ascending, nulls last) is not meant.
+    ///
+    /// # Errors
+    /// Where the text stops being an order, and why.
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
+        refuse_long(text)?;
+        let mut cursor = Cursor::new(text);
+        let mut terms = vec![];
+        loop {
+            terms.push(term(&mut cursor)?);
+            if !cursor.eat(",") {
+                break;
+            }
+        }
+        if cursor.peek().is_none() {
+            let text = text.to_owned();
+            return Ok(Self { text, terms });
+        }
+        let found = cursor.next_in_words();
+        let mut end = cursor;
+        end.name();
+        let range = cursor.at()..end.at().max(cursor.next_range().end);
+        Err(SyntaxError::new(
+            range,
+            format!("expected `ASC`, `DESC`, `NULLS`, a comma or the end, found {found}"),
+        ))
+    }
+
+    /// Which of two items comes first. Missing and null are the same.
+    #[must_use]
+    pub fn compare(&self, a: &Value, b: &Value) -> Ordering {
+        let paths = self.terms.iter().map(|term| &term.path);
+        self.first_difference(paths.map(|path| (path.get(a), path.get(b))))
+    }
+
+    /// Sorts items; those this order does not tell apart stay as they were.
+    pub(crate) fn sort<V: Borrow<Value>>(&self, items: Vec<V>) -> Vec<V> {
+        // What is compared is looked up once an item, not once a comparison.
+        let mut rows: Vec<(Vec<Option<&Value>>, usize)> = items
+            .iter()
+            .map(|item| self.terms.iter().map(|term| term.path.get(item.borrow())))
+            .map(Iterator::collect)
+            .zip(0..)
+            .collect();
+        rows.sort_by(|(a, _), (b, _)| {
+            self.first_difference(a.iter().copied().zip(b.iter().copied()))
+        });
+        let places: Vec<usize> = rows.into_iter().map(|(_, place)| place).collect();
+        let mut items: Vec<Option<V>> = items.into_iter().map(Some).collect();
+        let sorted = places.into_iter();
+        sorted
+            .filter_map(|place| items.get_mut(place)?.take())
+            .collect()
+    }
+
+    fn first_difference<'v>(
+        &self,
+        values: impl Iterator<Item = (Option<&'v Value>, Option<&'v Value>)>,
+    ) -> Ordering {
+        let mut orders = self
+            .terms
+            .iter()
+            .zip(values)
+            .map(|(term, (a, b))| term.compare(a, b));
+        orders
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// The order as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Term {
+    fn compare(&self, a: Option<&Value>, b: Option<&Value>) -> Ordering {
+        let present = |value: &&Value| !value.is_null();
+        match (a.filter(present), b.filter(present)) {
+            (None, None) => Ordering::Equal,
+            (Some(a), Some(b)) if self.descending => compare(b, a),
+            (Some(a), Some(b)) => compare(a, b),
+            (None, Some(_)) if self.nulls_first => Ordering::Less,
+            (Some(_), None) if !self.nulls_first => Ordering::Less,
+            _ => Ordering::Greater,
+        }
+    }
+}
+
+fn term(cursor: &mut Cursor<'_>) -> Result<Term, SyntaxError> {
+    cursor.skip_blank();
+    let path = FieldPath::read(cursor)?;
+    let mut term = Term {
+        path,
+        descending: false,
+        nulls_first: false,
+    };
+    if let Some(descending) = word(cursor, direction) {
+        term.descending = descending;
+    }
+    if word(cursor, |word| (word == "nulls").then_some(())).is_some() {
+        term.nulls_first = word(cursor, place_of_nulls).ok_or_else(|| {
+            let found = cursor.next_in_words();
+            SyntaxError::new(
+                cursor.next_range(),
+                format!("expected `FIRST` or `LAST` after `NULLS`, found {found}"),
+            )
+        })?;
+    }
+    Ok(term)
+}
+
+/// Reads the next word if it means something here; blanks before it are read either way.
+fn word<T>(cursor: &mut Cursor<'_>, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
+    cursor.skip_blank();
+    let mut ahead = *cursor;
+    let meant = meaning(&ahead.name().to_ascii_lowercase());
+    if meant.is_some() {
+        *cursor = ahead;
+        cursor.skip_blank();
+    }
+    meant
+}
+
+fn direction(word: &str) -> Option<bool> {
+    match word {
+        "asc" | "ascending" => Some(false),
+        "desc" | "descending" => Some(true),
+        _ => None,
+    }
+}
+
+fn place_of_nulls(word: &str) -> Option<bool> {
+    match word {
+        "first" => Some(true),
+        "last" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sorted(order: &str) -> Vec<u64> {
+        let mut items = [
+            json!({"i": 0, "p": 2, "name": "b"}),
+            json!({"i": 1, "p": null}),
+            json!({"i": 2, "p": 10, "name": "a"}),
+            json!({"i": 3, "name": "c"}),
+            json!({"i": 4, "p": 2, "name": "a"}),
+            json!({"i": 5, "p": "x"}),
+        ];
+        let order = SortBy::parse(order).unwrap();
+        items.sort_by(|a, b| order.compare(a, b));
+        items
+            .iter()
+            .map(|item| item["i"].as_u64().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn nulls_come_last_in_either_direction_unless_told_otherwise() {
+        assert_eq!(sorted("item.p"), [0, 4, 2, 5, 1, 3]);
+        assert_eq!(sorted("p DESC"), [5, 2, 0, 4, 1, 3]);
+        assert_eq!(sorted("p asc nulls first"), [1, 3, 0, 4, 2, 5]);
+        assert_eq!(sorted("p Desc Nulls First"), [1, 3, 5, 2, 0, 4]);
+        assert_eq!(sorted("p NULLS LAST"), [0, 4, 2, 5, 1, 3]);
+    }
+
+    #[test]
+    fn later_terms_decide_where_earlier_ones_do_not() {
+        assert_eq!(sorted("p, name"), [4, 0, 2, 5, 3, 1]);
+        assert_eq!(sorted("p DESC , name descending"), [5, 2, 0, 4, 3, 1]);
+        assert_eq!(sorted("gone"), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_field_may_be_named_like_a_direction() {
+        let order = SortBy::parse("desc DESC, nulls, item.asc").unwrap();
+        assert_eq!(
+            order.compare(&json!({"desc": 1}), &json!({"desc": 2})),
+            Ordering::Greater
+        );
+        assert_eq!(order.as_str(), "desc DESC, nulls, item.asc");
+    }
+
+    #[test]
+    fn a_mistake_is_marked_where_it_is() {
+        for (text, range, message) in [
+            ("", 0..0, "expected the name of a field, found the end"),
+            ("a,", 2..2, "expected the name of a field, found the end"),
+            ("a, , b", 3..4, "expected the name of a field, found `,`"),
+            ("-a", 0..1, "expected the name of a field, found `-a`"),
+            (
+                "a down",
+                2..6,
+                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `down`",
+            ),
+            (
+                "a DESC ASC",
+                7..10,
+                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `ASC`",
+            ),
+            (
+                "a; b",
+                1..2,
+                "expected `ASC`, `DESC`, `NULLS`, a comma or the end, found `;`",
+            ),
+            (
+                "a nulls",
+                7..7,
+                "expected `FIRST` or `LAST` after `NULLS`, found the end",
+            ),
+        ] {
+            let error = SortBy::parse(text).unwrap_err();
+            assert_eq!(
+                (error.range, error.message.as_str()),
+                (range, message),
+                "{text}"
+            );
+        }
+    }
+}

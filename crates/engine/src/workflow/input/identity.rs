@@ -1,0 +1,151 @@
+//! What each item is called.
+//!
+//! An item that has a name of its own keeps it: its `id`, or itself if it is a short text. The others
+//! are called by the fingerprint of their content. Names are unique, and they depend on what the
+//! items are, never on their order: an input that was sorted differently gives the same names, so
+//! that results of two runs can be compared. Where two items could claim one name, nothing is
+//! decided by who comes first: names of their own that are not unique are given up by all who claim
+//! them; of generated names those that somebody has as his own are left out; contents that share a
+//! fingerprint are numbered in the order of their texts.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::canonical::{write_canonical, write_number};
+use super::fingerprint::fingerprint;
+
+/// The longest `id` that is used as a name, in characters; it stands in every event of the item.
+const LONGEST_ID: usize = 256;
+/// The longest line that is its own name, in characters.
+const LONGEST_LINE: usize = 80;
+/// How many characters of a generated name are its fingerprint.
+const PRINT_DIGITS: usize = 16;
+
+/// The name of every item, in the order of the items.
+pub(super) fn identities(items: &[Value]) -> Vec<String> {
+    identities_by(items, fingerprint)
+}
+
+fn identities_by(items: &[Value], print: impl Fn(&Value) -> u64) -> Vec<String> {
+    let mut names: Vec<Option<String>> = items.iter().map(|_| None).collect();
+    let mut taken = BTreeSet::new();
+    for (name, index) in own_names(items) {
+        if may_be_generated(&name) {
+            taken.insert(name.clone());
+        }
+        put(&mut names, index, name);
+    }
+    for (index, name) in generated_names(items, &names, &taken, print) {
+        put(&mut names, index, name);
+    }
+    names.into_iter().flatten().collect()
+}
+
+fn put(names: &mut [Option<String>], index: usize, name: String) {
+    if let Some(slot) = names.get_mut(index) {
+        *slot = Some(name);
+    }
+}
+
+/// The items that have a name of their own nobody else has.
+fn own_names(items: &[Value]) -> Vec<(String, usize)> {
+    let mut claims: Vec<(Cow<'_, str>, usize)> = items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| Some((own_name(item)?, index)))
+        .collect();
+    claims.sort_unstable();
+    claims
+        .chunk_by(|(a, _), (b, _)| a == b)
+        .filter_map(|claims| match claims {
+            [(name, index)] => Some((name.clone().into_owned(), *index)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn own_name(item: &Value) -> Option<Cow<'_, str>> {
+    match item {
+        Value::String(line) => {
+            let fits = can_be_said(line, LONGEST_LINE) && !line.contains('/');
+            fits.then_some(Cow::Borrowed(line))
+        }
+        Value::Object(fields) => match fields.get("id")? {
+            Value::String(id) => can_be_said(id, LONGEST_ID).then_some(Cow::Borrowed(id)),
+            Value::Number(id) => {
+                let mut name = String::new();
+                write_number(id, &mut name).ok()?;
+                Some(Cow::Owned(name))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a person can read and type the name.
+fn can_be_said(name: &str, longest: usize) -> bool {
+    !name.is_empty() && name.chars().nth(longest).is_none() && !name.chars().any(char::is_control)
+}
+
+/// Whether the name could be taken for one made from a fingerprint.
+fn may_be_generated(name: &str) -> bool {
+    let digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    name.chars().take_while(|c| digit(*c)).count() >= PRINT_DIGITS
+}
+
+/// Names for the items that have none.
+fn generated_names(
+    items: &[Value],
+    names: &[Option<String>],
+    taken: &BTreeSet<String>,
+    print: impl Fn(&Value) -> u64,
+) -> Vec<(usize, String)> {
+    let unnamed = items.iter().zip(names).enumerate();
+    let mut prints: Vec<(u64, usize)> = unnamed
+        .filter(|(_, (_, name))| name.is_none())
+        .map(|(index, (item, _))| (print(item), index))
+        .collect();
+    prints.sort_unstable();
+    let mut generated = Vec::with_capacity(prints.len());
+    for sharers in prints.chunk_by(|(a, _), (b, _)| a == b) {
+        let Some((print, _)) = sharers.first() else {
+            continue;
+        };
+        let free = (1_u64..)
+            .map(|number| generated_name(*print, number))
+            .filter(|name| !taken.contains(name));
+        generated.extend(by_content(items, sharers).into_iter().zip(free));
+    }
+    generated
+}
+
+fn generated_name(print: u64, number: u64) -> String {
+    match number {
+        1 => format!("{print:0PRINT_DIGITS$x}"),
+        _ => format!("{print:0PRINT_DIGITS$x}-{number}"),
+    }
+}
+
+/// Items that share a fingerprint, equal contents next to each other, in the order of their texts.
+fn by_content(items: &[Value], sharers: &[(u64, usize)]) -> Vec<usize> {
+    if let [(_, index)] = sharers {
+        return vec![*index];
+    }
+    // Nearly always all are equal; their text is then kept once.
+    let mut contents: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (_, index) in sharers {
+        let mut text = String::new();
+        if let Some(item) = items.get(*index) {
+            // Writing to a text cannot fail.
+            let _ = write_canonical(item, &mut text);
+        }
+        contents.entry(text).or_default().push(*index);
+    }
+    contents.into_values().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests;

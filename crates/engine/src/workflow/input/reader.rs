@@ -1,0 +1,39 @@
+//! The bytes of an input as one JSON value.
+//!
+//! What every format has in common is settled here: the text is UTF-8, a byte order mark at its
+//! front is no part of it. The bytes arrive whole; reading piece by piece would give the first items
+//! of an input that is then refused.
+
+use serde_json::Value;
+
+use super::error::InputError;
+use super::format::Format;
+use super::{json, json_lines, lines, table};
+
+/// Reads an input: JSON gives its document, everything else an array of its lines or records.
+///
+/// # Errors
+/// What is wrong with the input, with its line.
+pub fn read(bytes: &[u8], format: Format) -> Result<Value, InputError> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error, format))?;
+    match format {
+        Format::Json => json::read(text),
+        Format::JsonLines => json_lines::read(text).map(Value::Array),
+        Format::Csv | Format::Tsv => table::read(text, format).map(Value::Array),
+        Format::Lines => Ok(Value::Array(lines::read(text))),
+    }
+}
+
+fn not_utf8(bytes: &[u8], error: std::str::Utf8Error, format: Format) -> InputError {
+    let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+    let valid = String::from_utf8_lossy(valid);
+    let refused = InputError::new(Some(format), "the text is not UTF-8").at(&valid, valid.len());
+    // The marks of the two byte orders of UTF-16, which some systems write by default.
+    match bytes {
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
+            refused.help("it looks like UTF-16; save it as UTF-8")
+        }
+        _ => refused,
+    }
+}

@@ -1,0 +1,154 @@
+//! Which parts of a document become work items, and in which order.
+//!
+//! The steps come in one fixed order, whatever the order of the keys in a file: `json_path`,
+//! `filter`, `sort_by`, `distinct`, `offset`, `max_items`, and last the identities. Items are moved,
+//! not copied; where a path finds them all over a document, only what survives all steps is copied.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::error::InputError;
+use super::identity::identities;
+use super::json_path::JsonPath;
+use super::work_item::WorkItem;
+use crate::workflow::filter::{FieldPath, Filter, SortBy, compare};
+
+/// What is taken of an input. The default takes every element of an array.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Where in the document the items are.
+    pub json_path: Option<JsonPath>,
+    /// Which of them are taken.
+    pub filter: Option<Filter>,
+    /// In which order; without it as they stand in the document.
+    pub sort_by: Option<SortBy>,
+    /// Of items with an equal value here only the first is taken. Missing and null are equal.
+    pub distinct: Option<FieldPath>,
+    /// How many of the remaining items are left out, from the front.
+    pub offset: usize,
+    /// How many are taken at most.
+    pub max_items: Option<usize>,
+}
+
+impl Selection {
+    /// Takes the items out of a document and names them.
+    ///
+    /// # Errors
+    /// If there is no `json_path` and the document is no array.
+    pub fn select(&self, document: Value) -> Result<Vec<WorkItem>, InputError> {
+        let items: Vec<Value> = match (&self.json_path, document) {
+            (Some(path), document) => self.found(path, document),
+            (None, Value::Array(elements)) => self.narrowed(elements),
+            (None, other) => return Err(no_array(&other)),
+        };
+        let names = identities(&items).into_iter();
+        let items = names.zip(items);
+        Ok(items
+            .map(|(identity, input)| WorkItem { identity, input })
+            .collect())
+    }
+
+    fn found(&self, path: &JsonPath, document: Value) -> Vec<Value> {
+        match path.take_elements(document) {
+            Ok(elements) => self.narrowed(elements),
+            Err(document) => {
+                let nodes = self.narrowed(path.query(&document));
+                nodes.into_iter().cloned().collect()
+            }
+        }
+    }
+
+    fn narrowed<V: Borrow<Value>>(&self, mut items: Vec<V>) -> Vec<V> {
+        if let Some(filter) = &self.filter {
+            items.retain(|item| filter.matches(item.borrow()));
+        }
+        if let Some(order) = &self.sort_by {
+            items = order.sort(items);
+        }
+        if let Some(path) = &self.distinct {
+            items = distinct(items, path);
+        }
+        let most = self.max_items.unwrap_or(usize::MAX);
+        items.truncate(self.offset.saturating_add(most));
+        items.drain(..self.offset.min(items.len()));
+        items
+    }
+}
+
+/// A value in the one order of values, where 1 and 1.0 are the same.
+struct Ranked<'v>(&'v Value);
+
+impl Ord for Ranked<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(self.0, other.0)
+    }
+}
+
+impl PartialOrd for Ranked<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked<'_> {}
+
+fn distinct<V: Borrow<Value>>(items: Vec<V>, path: &FieldPath) -> Vec<V> {
+    let mut seen = BTreeSet::new();
+    let first: Vec<bool> = items
+        .iter()
+        .map(|item| seen.insert(Ranked(path.get(item.borrow()).unwrap_or(&Value::Null))))
+        .collect();
+    let items = items.into_iter().zip(first);
+    items
+        .filter_map(|(item, first)| first.then_some(item))
+        .collect()
+}
+
+fn no_array(document: &Value) -> InputError {
+    let kind = match document {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    let message =
+        format!("the document is {kind}, not an array of items; `json_path` says where they are");
+    InputError::new(None, message).help(match array_in(document) {
+        Some(name) => format!(
+            "its field `{name}` is an array: `json_path: \"{}\"`",
+            path_to(name)
+        ),
+        None => "as in `json_path: \"$.items[*]\"`".to_owned(),
+    })
+}
+
+fn array_in(document: &Value) -> Option<&str> {
+    let mut fields = document.as_object()?.iter();
+    fields.find_map(|(name, value)| value.is_array().then_some(name.as_str()))
+}
+
+fn path_to(name: &str) -> String {
+    let mut characters = name.chars();
+    let begins = characters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if begins && characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return format!("$.{name}[*]");
+    }
+    let name = name.replace('\\', "\\\\").replace('\'', "\\'");
+    format!("$['{name}'][*]")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! A table with a header, as CSV or TSV: one object a record, every value a text.
+//!
+//! Nothing is guessed: `007` stays a text, and a record that does not fit the header is refused with
+//! its line rather than padded or cut. The parser takes a quote that is never closed as a value that
+//! goes on to the end, which would swallow records in silence, so that is looked for here.
+
+use csv::{ErrorKind, ReaderBuilder, StringRecord};
+use serde_json::{Map, Value};
+
+use super::error::InputError;
+use super::format::Format;
+
+pub(super) fn read(text: &str, format: Format) -> Result<Vec<Value>, InputError> {
+    let table = Table { text, format };
+    let mut reader = ReaderBuilder::new()
+        .delimiter(table.separator())
+        .has_headers(false)
+        .from_reader(text.as_bytes());
+    let mut record = StringRecord::new();
+    let mut names: Vec<String> = vec![];
+    let mut records = vec![];
+    let mut last = 0;
+    while reader
+        .read_record(&mut record)
+        .map_err(|error| table.refusal(&error))?
+    {
+        last = table.start_of(record.position());
+        if names.is_empty() {
+            names = table.header(&record, last)?;
+            continue;
+        }
+        let values = record.iter().map(Value::from);
+        let fields: Map<String, Value> = names.iter().cloned().zip(values).collect();
+        records.push(Value::Object(fields));
+    }
+    if names.is_empty() {
+        return Err(table.error("the header is missing"));
+    }
+    match table.open_quote(last) {
+        None => Ok(records),
+        Some(quote) => Err(table.never_closed(quote)),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Table<'t> {
+    text: &'t str,
+    format: Format,
+}
+
+impl Table<'_> {
+    fn separator(self) -> u8 {
+        match self.format {
+            Format::Tsv => b'\t',
+            _ => b',',
+        }
+    }
+
+    fn error(self, message: impl Into<String>) -> InputError {
+        InputError::new(Some(self.format), message)
+    }
+
+    fn at(self, byte: usize, message: impl Into<String>) -> InputError {
+        let error = self.error(message).at(self.text, byte);
+        InputError {
+            column: None,
+            ..error
+        }
+    }
+
+    fn never_closed(self, quote: usize) -> InputError {
+        self.error("the quote is never closed").at(self.text, quote)
+    }
+
+    /// Where a record begins. The parser counts the blank lines before a record to it.
+    fn start_of(self, position: Option<&csv::Position>) -> usize {
+        let byte = position.map_or(0, csv::Position::byte);
+        let byte = usize::try_from(byte).unwrap_or(usize::MAX);
+        let rest = self.text.get(byte..).unwrap_or_default();
+        let blank = rest
+            .len()
+            .saturating_sub(rest.trim_start_matches(['\r', '\n']).len());
+        byte.saturating_add(blank)
+    }
+
+    fn header(self, record: &StringRecord, start: usize) -> Result<Vec<String>, InputError> {
+        let mut names: Vec<String> = vec![];
+        for name in record {
+            let column = names.len().saturating_add(1);
+            if name.is_empty() {
+                return Err(self.at(start, format!("column {column} of the header has no name")));
+            }
+            names.push(name.to_owned());
+        }
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort_unstable();
+        let mut neighbours = sorted.iter().zip(sorted.iter().skip(1));
+        match neighbours.find_map(|(a, b)| (a == b).then_some(a)) {
+            None => Ok(names),
+            Some(twice) => Err(self.at(start, format!("the header names `{twice}` twice"))),
+        }
+    }
+
+    fn refusal(self, error: &csv::Error) -> InputError {
+        match error.kind() {
+            ErrorKind::UnequalLengths {
+                pos,
+                expected_len,
+                len,
+            } => {
+                let start = self.start_of(pos.as_ref());
+                if let Some(quote) = self.open_quote(start) {
+                    return self.never_closed(quote);
+                }
+                let values = if *len == 1 { "value" } else { "values" };
+                self.at(
+                    start,
+                    format!("the record has {len} {values}, the header {expected_len}"),
+                )
+            }
+            // The text is valid UTF-8 and in memory, so there is nothing else to go wrong.
+            _ => self.error("the table cannot be read"),
+        }
+    }
+
+    /// Where the last quote opens that nothing closes, from the beginning of a record on.
+    fn open_quote(self, start: usize) -> Option<usize> {
+        #[derive(Clone, Copy)]
+        enum In {
+            Start,
+            Plain,
+            Quotes(usize),
+            /// After a quote inside quotes: it closes them, or is half of a doubled one.
+            Closing(usize),
+        }
+        let rest = self.text.get(start..).unwrap_or_default();
+        let mut state = In::Start;
+        for (at, byte) in rest.bytes().enumerate() {
+            state = match (state, byte) {
+                (In::Start, b'"') => In::Quotes(at),
+                (In::Quotes(open), b'"') => In::Closing(open),
+                (In::Closing(open), b'"') | (In::Quotes(open), _) => In::Quotes(open),
+                (_, b'\r' | b'\n') => In::Start,
+                (_, byte) if byte == self.separator() => In::Start,
+                _ => In::Plain,
+            };
+        }
+        match state {
+            In::Quotes(open) => Some(start.saturating_add(open)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rows(text: &str) -> Result<Vec<Value>, String> {
+        read(text, Format::Csv).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_record_is_an_object_of_texts() {
+        let text = "id,name\r\n007,\"a, \"\"b\"\"\nc\"\r\n\r\n8,5\" disk";
+        assert_eq!(
+            rows(text).unwrap(),
+            [
+                json!({"id": "007", "name": "a, \"b\"\nc"}),
+                json!({"id": "8", "name": "5\" disk"})
+            ]
+        );
+        assert_eq!(rows("id,name\n"), Ok(vec![]));
+        assert_eq!(
+            read("id\tname\n1\ta,b\n", Format::Tsv).unwrap(),
+            [json!({"id": "1", "name": "a,b"})]
+        );
+    }
+
+    #[test]
+    fn a_header_names_every_column_once() {
+        assert_eq!(rows("").unwrap_err(), "the header is missing");
+        assert_eq!(rows("\n\n").unwrap_err(), "the header is missing");
+        assert_eq!(
+            rows("a,,b\n").unwrap_err(),
+            "line 1: column 2 of the header has no name"
+        );
+        assert_eq!(
+            rows("\na,b,a\n1,2,3\n").unwrap_err(),
+            "line 2: the header names `a` twice"
+        );
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_is_refused_with_its_line() {
+        for (text, message) in [
+            (
+                "a,b\n1,2\n3\n",
+                "line 3: the record has 1 value, the header 2",
+            ),
+            (
+                "a,b\n1,2,3\n",
+                "line 2: the record has 3 values, the header 2",
+            ),
+            (
+                "a,b\n\"x\ny\",2\n\r\n\n3\n",
+                "line 6: the record has 1 value, the header 2",
+            ),
+        ] {
+            assert_eq!(rows(text).unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_swallows_nothing() {
+        for (text, message) in [
+            (
+                "a,b\n1,\"x\n2,y\n",
+                "line 2, column 3: the quote is never closed",
+            ),
+            (
+                "a,b\n1,2\n\"x\n2,y\n",
+                "line 3, column 1: the quote is never closed",
+            ),
+            (
+                "a,\"b\n1,2\n",
+                "line 1, column 3: the quote is never closed",
+            ),
+            (
+                "a,b\n1,\"x\"\"\n",
+                "line 2, column 3: the quote is never closed",
+            ),
+        ] {
+            assert_eq!(rows(text).unwrap_err(), message, "{text}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! From the text of a file to a checked workflow.
+
+mod check;
+mod diagnostic;
+pub mod filter;
+pub mod input;
+mod keys;
+mod lint;
+mod model;
+mod read;
+mod schema;
+mod source;
+pub mod template;
+mod yaml;
+
+pub use check::{Checked, check, check_bytes, check_retry_config};
+pub use diagnostic::{Code, Diagnostic, Severity};
+pub use model::*;
+pub use schema::schema;
+pub use source::{Position, Source, Span};

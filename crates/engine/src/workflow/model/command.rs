@@ -1,0 +1,178 @@
+//! A command: one thing to do, and everything about how it is done.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use undaunted_policy::BreakerSettings;
+
+use super::retry::Resolved;
+use crate::workflow::source::Span;
+use crate::workflow::template::{JsonTemplate, ShellTemplate, TextTemplate};
+
+/// One command of an item.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// What it is called: its `id`, or its kind and place.
+    pub id: String,
+    /// Its place among all commands of the workflow, from 0: where its jitter is drawn from.
+    pub index: u64,
+    /// What it does.
+    pub action: Action,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// Environment variables of its own.
+    pub env: Vec<(String, TextTemplate)>,
+    /// The directory it runs in.
+    pub working_dir: Option<TextTemplate>,
+    /// Where its output goes.
+    pub capture: Option<Capture>,
+    /// Bytes of output after which an attempt is ended.
+    pub output_limit: Option<u64>,
+    /// How it is retried, and who said so.
+    pub retry: Resolved,
+    /// What runs when it has stopped being retried.
+    pub on_failure: Option<Handler>,
+    /// What runs after it has succeeded.
+    pub on_success: Vec<Command>,
+    /// The breaker it asks before every attempt.
+    pub breaker: Option<Breaker>,
+    /// What becomes of an attempt that vanished with its process.
+    pub on_interrupt: OnInterrupt,
+    /// Where it stands in the file.
+    pub span: Span,
+}
+
+/// What a command does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Runs a text in the shell.
+    Shell(ShellTemplate),
+    /// Gives a prompt to an agent.
+    Agent {
+        /// The agent.
+        name: String,
+        /// The prompt.
+        prompt: TextTemplate,
+    },
+    /// Sends an HTTP request.
+    Http(Box<Http>),
+    /// Writes a file.
+    WriteFile(WriteFile),
+}
+
+impl Action {
+    /// The key it is written with.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Shell(_) => "shell",
+            Self::Agent { name, .. } => name,
+            Self::Http(_) => "http",
+            Self::WriteFile(_) => "write_file",
+        }
+    }
+}
+
+/// An HTTP request.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// The method.
+    pub method: String,
+    /// The address.
+    pub url: TextTemplate,
+    /// Headers to send.
+    pub headers: Vec<(String, TextTemplate)>,
+    /// What to send.
+    pub body: Option<Body>,
+    /// Statuses that count as success.
+    pub expect: Vec<RangeInclusive<u16>>,
+    /// How the answer is read.
+    pub protocol: Protocol,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// A text as it is.
+    Text(TextTemplate),
+    /// Anything else, as JSON.
+    Json(JsonTemplate),
+}
+
+/// How an answer is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The status decides, the body is the output.
+    #[default]
+    Plain,
+    /// The body says `success` and has `outputs`.
+    Argyll,
+}
+
+/// A file to write.
+#[derive(Clone, Debug)]
+pub struct WriteFile {
+    /// Where.
+    pub path: TextTemplate,
+    /// What.
+    pub content: TextTemplate,
+    /// Whether missing directories are made.
+    pub create_dirs: bool,
+    /// Its permissions.
+    pub mode: Option<u32>,
+}
+
+/// Where the output of a command goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The name later commands find it under.
+    pub name: String,
+    /// How it is read.
+    pub format: CaptureFormat,
+}
+
+/// How captured output is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// As text.
+    #[default]
+    String,
+    /// As one JSON document.
+    Json,
+    /// As a list of lines.
+    Lines,
+    /// As a number.
+    Number,
+    /// As `true` or `false`.
+    Boolean,
+}
+
+/// What runs when a command has stopped being retried.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// The commands, in order; the first failure ends them.
+    pub commands: Vec<Command>,
+    /// Rounds of handler and one more attempt of the command.
+    pub max_attempts: u32,
+    /// Whether the command counts as failed even if the handler succeeds.
+    pub fail_workflow: bool,
+}
+
+/// The breaker a command asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breaker {
+    /// Its name; an HTTP command without one uses the origin of its address.
+    pub name: Option<String>,
+    /// When it opens, and for how long.
+    pub settings: BreakerSettings,
+}
+
+/// What becomes of an attempt that vanished with its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnInterrupt {
+    /// It is a failure like any other.
+    #[default]
+    Retry,
+    /// The command must not run again unasked.
+    Stop,
+}

@@ -1,0 +1,149 @@
+//! What a command does.
+
+use crate::workflow::diagnostic::Code;
+use crate::workflow::keys::Table;
+use crate::workflow::model::{Action, Body, Http, Protocol, WriteFile};
+use crate::workflow::yaml::{Node, Value};
+
+use super::reader::{Fields, Reader};
+
+impl Reader<'_> {
+    /// The one key of a command that says what it does.
+    pub(super) fn action(&mut self, fields: &Fields<'_>, table: Table) -> Option<Action> {
+        let kinds = ["shell", "http", "write_file"];
+        let is_kind = |key: &str| kinds.contains(&key) || self.is_agent(table, key);
+        let entries = fields.entries.iter();
+        let mut actions = entries.filter(|entry| is_kind(&entry.key));
+        let first = actions.next();
+        let second = actions
+            .next()
+            .map(|entry| (entry.key.clone(), entry.key_span));
+        let Some(first) = first else {
+            // A key that is not known may be the one that was meant, and was told already.
+            let listed = |key: &str| table.keys().iter().any(|known| known.name() == key);
+            if fields.entries.iter().any(|entry| !listed(&entry.key)) {
+                return None;
+            }
+            let known = kinds
+                .into_iter()
+                .chain(self.agents.iter().map(String::as_str));
+            let known = known.map(|key| format!("`{key}`")).collect::<Vec<_>>();
+            let message = format!("{} does nothing", table.title());
+            let help = format!("give it one of {}", known.join(", "));
+            let span = fields
+                .entries
+                .first()
+                .map_or(fields.span, |entry| entry.key_span);
+            self.problem_with_help(Code::MissingKey, span, message, help);
+            return None;
+        };
+        if let Some((key, span)) = second {
+            let message = format!(
+                "a command does one thing; this one has `{}` and `{key}`",
+                first.key
+            );
+            self.problem(Code::Conflict, span, message);
+        }
+        match &*first.key {
+            "shell" => self.shell_template(&first.node).map(Action::Shell),
+            "http" => self.http(&first.node).map(Box::new).map(Action::Http),
+            "write_file" => self.write_file(&first.node).map(Action::WriteFile),
+            agent => Some(Action::Agent {
+                name: agent.to_owned(),
+                prompt: self.text_template(&first.node)?,
+            }),
+        }
+    }
+
+    fn http(&mut self, node: &Node) -> Option<Http> {
+        const METHODS: [(&str, &str); 7] = [
+            ("GET", "GET"),
+            ("HEAD", "HEAD"),
+            ("POST", "POST"),
+            ("PUT", "PUT"),
+            ("PATCH", "PATCH"),
+            ("DELETE", "DELETE"),
+            ("OPTIONS", "OPTIONS"),
+        ];
+        let fields = self.fields(node, Table::Http)?;
+        let method = fields
+            .get("method")
+            .and_then(|node| self.word(node, &METHODS));
+        let headers = fields
+            .get("headers")
+            .map(|node| self.texts(node, "a header"));
+        let body = fields.get("body").and_then(|node| match node.value {
+            Value::Text(_) => self.text_template(node).map(Body::Text),
+            _ => self.json_template(node).map(Body::Json),
+        });
+        let expect = fields.get("expect").map(|node| self.statuses(node));
+        let words = [("plain", Protocol::Plain), ("argyll", Protocol::Argyll)];
+        let protocol = fields
+            .get("protocol")
+            .and_then(|node| self.word(node, &words));
+        let Some(url) = fields.get("url") else {
+            self.missing(&fields, "url", Table::Http);
+            return None;
+        };
+        self.check_url(url);
+        Some(Http {
+            method: method.unwrap_or("GET").to_owned(),
+            url: self.text_template(url)?,
+            headers: headers.unwrap_or_default(),
+            body,
+            expect: expect.unwrap_or_else(|| vec![200..=299]),
+            protocol: protocol.unwrap_or_default(),
+        })
+    }
+
+    /// An address that begins with a template may be anything; any other has to be an HTTP one.
+    pub(super) fn check_url(&mut self, node: &Node) {
+        let Value::Text(url) = &node.value else {
+            return;
+        };
+        let plain = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"));
+        if url.starts_with("${") || plain.is_some_and(|rest| !rest.is_empty()) {
+            return;
+        }
+        let message = format!("`{url}` is not an address");
+        let help = "it begins with `http://` or `https://`";
+        self.problem_with_help(Code::WrongValue, node.span, message, help);
+    }
+
+    fn write_file(&mut self, node: &Node) -> Option<WriteFile> {
+        let fields = self.fields(node, Table::WriteFile)?;
+        let mode = fields.get("mode").and_then(|node| self.permissions(node));
+        let create_dirs = fields.get("create_dirs").and_then(|node| self.flag(node));
+        let needed = ["path", "content"];
+        let mut texts = needed.map(|key| {
+            let Some(node) = fields.get(key) else {
+                self.missing(&fields, key, Table::WriteFile);
+                return None;
+            };
+            self.text_template(node)
+        });
+        let [path, content] = &mut texts;
+        Some(WriteFile {
+            path: path.take()?,
+            content: content.take()?,
+            create_dirs: create_dirs.unwrap_or_default(),
+            mode,
+        })
+    }
+
+    fn permissions(&mut self, node: &Node) -> Option<u32> {
+        let written = self.written(node);
+        let digits = written.strip_prefix("0o").unwrap_or(written);
+        let mode = u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o7777);
+        if mode.is_none() {
+            let message = format!("`{written}` is not a mode");
+            let help = "write it like `0644`";
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+        }
+        mode
+    }
+}

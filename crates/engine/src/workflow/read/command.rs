@@ -1,0 +1,203 @@
+//! Commands.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::workflow::diagnostic::{Code, Diagnostic};
+use crate::workflow::keys::Table;
+use crate::workflow::model::{
+    Action, Capture, CaptureFormat, Command, OnInterrupt, Place, Resolved,
+};
+use crate::workflow::source::Span;
+use crate::workflow::yaml::{Node, Value};
+
+use super::layer::Layer;
+use super::reader::{Fields, Reader};
+
+/// What commands of one part of the workflow have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    /// Blocks with retry settings, the closest first.
+    pub(super) layers: &'a [Layer],
+    /// The time limit of an attempt that says nothing itself.
+    pub(super) timeout: Option<Duration>,
+}
+
+impl Around<'_> {
+    /// Where nothing is inherited, as in a handler.
+    pub(super) const NOTHING: Self = Around {
+        layers: &[],
+        timeout: None,
+    };
+}
+
+impl Reader<'_> {
+    /// A list of commands, or `{commands: […]}`.
+    pub(super) fn commands(&mut self, node: &Node, around: Around<'_>) -> Vec<Command> {
+        let list = match &node.value {
+            Value::Map(entries) if entries.iter().any(|entry| &*entry.key == "commands") => {
+                let fields = self.fields(node, Table::CommandList);
+                fields.and_then(|fields| fields.get("commands"))
+            }
+            _ => Some(node),
+        };
+        let Some(nodes) = list.and_then(|list| self.list(list)) else {
+            return Vec::new();
+        };
+        if nodes.is_empty() {
+            self.problem(Code::WrongValue, node.span, "the list has no command");
+        }
+        let mut commands: Vec<Command> = Vec::new();
+        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        for node in nodes {
+            let Some(command) = self.command(node, around) else {
+                continue;
+            };
+            if let Some(first) = seen.insert(command.id.clone(), command.span) {
+                let message = format!("`{}` is the id of two commands", command.id);
+                let problem = Diagnostic::new(Code::DuplicateId, command.span, message);
+                self.problems.push(problem.related(first, "the first one"));
+            }
+            commands.push(command);
+        }
+        commands
+    }
+
+    pub(super) fn command(&mut self, node: &Node, around: Around<'_>) -> Option<Command> {
+        if let Value::Text(text) = &node.value {
+            let message = "a command is a mapping, not a text";
+            let help = format!("write `shell: {text}`");
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        let fields = self.fields(node, Table::Command)?;
+        let mut command = self.core(&fields, Table::Command, around)?;
+        if let Some(node) = fields.get("breaker") {
+            command.breaker = self.breaker(node);
+            let named = command
+                .breaker
+                .as_ref()
+                .is_some_and(|breaker| breaker.name.is_some());
+            if !named && !matches!(command.action, Action::Http(_)) {
+                let message = "the breaker of a command that is no HTTP request needs a `name`";
+                self.problem(Code::MissingKey, node.span, message);
+            }
+        } else {
+            self.check_holds(&command.retry);
+        }
+        if let Some(node) = fields.get("on_interrupt") {
+            let words = [("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)];
+            command.on_interrupt = self.word(node, &words).unwrap_or_default();
+        }
+        command.on_failure = fields.get("on_failure").and_then(|node| self.handler(node));
+        self.now_known(&command);
+        command.on_success = fields
+            .get("on_success")
+            .map_or_else(Vec::new, |node| self.follow_up(node));
+        Some(command)
+    }
+
+    /// What commands and handlers have in common.
+    pub(super) fn core(
+        &mut self,
+        fields: &Fields<'_>,
+        table: Table,
+        around: Around<'_>,
+    ) -> Option<Command> {
+        let index = self.commands;
+        self.commands = index.saturating_add(1);
+        let action = self.action(fields, table);
+        let id = fields.get("id").and_then(|node| self.identifier(node));
+        let timeout = fields.get("timeout").and_then(|node| self.duration(node));
+        let env = fields
+            .get("env")
+            .map(|node| self.texts(node, "an environment variable"));
+        let working_dir = fields
+            .get("working_dir")
+            .and_then(|node| self.text_template(node));
+        let capture = self.capture(fields);
+        let output_limit = fields.get("output_limit").and_then(|node| self.count(node));
+        let retry = self.retry(fields, around);
+        let action = action?;
+        let place = index.saturating_add(1);
+        Some(Command {
+            id: id.unwrap_or_else(|| format!("{}-{place}", action.kind())),
+            index,
+            action,
+            timeout: timeout.or(around.timeout),
+            env: env.unwrap_or_default(),
+            working_dir,
+            capture,
+            output_limit,
+            retry,
+            on_failure: None,
+            on_success: Vec::new(),
+            breaker: None,
+            on_interrupt: OnInterrupt::default(),
+            span: fields
+                .entries
+                .first()
+                .map_or(fields.span, |entry| entry.key_span),
+        })
+    }
+
+    fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Resolved {
+        let own = fields.get("retry_config");
+        let own = own.and_then(|node| self.layer(node, Place::Command));
+        self.resolve(own.iter().chain(around.layers))
+    }
+
+    fn capture(&mut self, fields: &Fields<'_>) -> Option<Capture> {
+        let words = [
+            ("string", CaptureFormat::String),
+            ("json", CaptureFormat::Json),
+            ("lines", CaptureFormat::Lines),
+            ("number", CaptureFormat::Number),
+            ("boolean", CaptureFormat::Boolean),
+        ];
+        let format = fields
+            .get("capture_format")
+            .and_then(|node| self.word(node, &words));
+        let Some(node) = fields.get("capture_output") else {
+            if format.is_some() {
+                let span = fields.key_span("capture_format");
+                let message = "`capture_format` has no effect without `capture_output`";
+                self.problem(Code::NoEffect, span, message);
+            }
+            return None;
+        };
+        let name = self.text(node)?;
+        let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let taken = ["item", "item_file", "map", "step", "env", "workflow", "raw"].contains(&name);
+        if !name.starts_with(first) || !name.chars().all(rest) || taken {
+            let message = format!("output cannot be captured as `{name}`");
+            let help = if taken {
+                "that name already means something else"
+            } else {
+                "a name has letters, digits and `_`, and begins with a letter"
+            };
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        Some(Capture {
+            name: name.to_owned(),
+            format: format.unwrap_or_default(),
+        })
+    }
+
+    fn follow_up(&mut self, node: &Node) -> Vec<Command> {
+        match node.value {
+            Value::List(_) => self.commands(node, Around::NOTHING),
+            _ => self.command(node, Around::NOTHING).into_iter().collect(),
+        }
+    }
+
+    /// What later commands may name.
+    pub(super) fn now_known(&mut self, command: &Command) {
+        self.scope.steps_so_far.insert(command.id.clone());
+        if let Some(capture) = &command.capture {
+            self.scope.captured_so_far.insert(capture.name.clone());
+        }
+    }
+}

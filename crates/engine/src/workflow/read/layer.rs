@@ -1,0 +1,146 @@
+//! Retry settings from several places, laid over each other.
+
+use std::collections::BTreeMap;
+
+use undaunted_policy::{PolicyError, RetryConfig, Then};
+
+use crate::workflow::diagnostic::{Code, Diagnostic};
+use crate::workflow::keys::Table;
+use crate::workflow::model::{Origin, Place, Resolved};
+use crate::workflow::source::Span;
+use crate::workflow::yaml::Node;
+
+use super::reader::Reader;
+
+/// The settings of one block, and where each was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) place: Place,
+    pub(crate) config: RetryConfig,
+    pub(crate) spans: BTreeMap<&'static str, Span>,
+}
+
+impl Layer {
+    /// A block that says nothing but that there are retries.
+    pub(crate) fn empty(place: Place) -> Self {
+        Self {
+            place,
+            config: RetryConfig::new(),
+            spans: BTreeMap::new(),
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads a `retry_config`, setting by setting.
+    pub(crate) fn layer(&mut self, node: &Node, place: Place) -> Option<Layer> {
+        let fields = self.fields(node, Table::RetryConfig)?;
+        let mut layer = Layer::empty(place);
+        for entry in fields.entries {
+            if !RetryConfig::KEYS.contains(&&*entry.key) {
+                continue;
+            }
+            let before = layer.config.given();
+            match layer.config.read(&entry.key, &entry.node) {
+                Ok(()) => {
+                    for setting in layer.config.given() {
+                        if !before.contains(&setting) {
+                            layer.spans.insert(setting, entry.key_span);
+                        }
+                    }
+                }
+                Err(error) => {
+                    let span = error.span.unwrap_or(entry.node.span);
+                    self.problems
+                        .push(said(Code::WrongValue, span, &error.message));
+                }
+            }
+        }
+        Some(layer)
+    }
+
+    /// The policy that these blocks come to, the closest first.
+    pub(crate) fn resolve<'l>(&mut self, layers: impl Iterator<Item = &'l Layer>) -> Resolved {
+        let mut config: Option<RetryConfig> = None;
+        let mut origins = BTreeMap::new();
+        let mut retried = false;
+        for layer in layers {
+            // A deadline limits retries, it does not ask for any.
+            retried |= layer.place != Place::Deadline;
+            for (setting, span) in &layer.spans {
+                origins.entry(*setting).or_insert(Origin {
+                    place: layer.place,
+                    span: *span,
+                });
+            }
+            config = Some(match config {
+                None => layer.config.clone(),
+                Some(closer) => closer.over(&layer.config),
+            });
+        }
+        let Some(config) = config.filter(|_| retried) else {
+            return Resolved::once();
+        };
+        match config.build() {
+            Ok(policy) => Resolved::new(policy, origins),
+            Err(error) => {
+                let setting = setting_of(&error);
+                let span = origins
+                    .get(setting)
+                    .map_or(Span::default(), |origin| origin.span);
+                let problem = said(Code::WrongValue, span, &error.to_string());
+                // One block may stand behind many commands; it is told once.
+                self.problems.push_once(problem);
+                Resolved::once()
+            }
+        }
+    }
+
+    /// A rule that holds needs a breaker to hold with.
+    pub(crate) fn check_holds(&mut self, resolved: &Resolved) {
+        let rules = resolved.policy.rules().table();
+        let Some(at) = rules.iter().position(|rule| rule.then() == Then::Hold) else {
+            return;
+        };
+        let span = resolved
+            .origin("rules")
+            .map_or(Span::default(), |origin| origin.span);
+        let message = format!(
+            "rule {} holds, but the command has no breaker",
+            at.saturating_add(1)
+        );
+        let help = "give the command a `breaker: {name: …}`";
+        self.problem_with_help(Code::NoBreaker, span, message, help);
+    }
+}
+
+/// The message of another crate: what is wrong, and behind a semicolon what is accepted.
+pub(super) fn said(code: Code, span: Span, text: &str) -> Diagnostic {
+    let code = if text.contains("has two values") || text.contains("has two strategies") {
+        Code::Conflict
+    } else if text.starts_with("unknown field") {
+        Code::UnknownKey
+    } else if text.starts_with("missing field") {
+        Code::MissingKey
+    } else {
+        code
+    };
+    match text.split_once("; ") {
+        Some((message, help)) => Diagnostic::new(code, span, message).help(help),
+        None => match text.split_once(", expected ") {
+            Some((message, expected)) => {
+                Diagnostic::new(code, span, message).help(format!("expected {expected}"))
+            }
+            None => Diagnostic::new(code, span, text),
+        },
+    }
+}
+
+/// Parameters of a strategy are part of the setting `backoff`.
+fn setting_of(error: &PolicyError) -> &'static str {
+    match error.field() {
+        "base" | "increment" | "delays" => "backoff",
+        "retry_on" | "retry_statuses" => "rules",
+        field => field,
+    }
+}

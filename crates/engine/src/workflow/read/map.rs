@@ -1,0 +1,211 @@
+//! The map of a map-reduce.
+
+use std::time::Duration;
+
+use crate::workflow::diagnostic::Code;
+use crate::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
+use crate::workflow::input::{Format, JsonPath, Selection};
+use crate::workflow::keys::Table;
+use crate::workflow::model::{Input, InputSource, Map, MaxParallel, Place};
+use crate::workflow::yaml::{Node, Value};
+
+use super::layer::Layer;
+use super::reader::{Fields, Reader};
+use super::settings::FailureRule;
+
+/// A map, and what its commands inherit.
+pub(super) struct MapPart<'n> {
+    pub(super) map: Map,
+    pub(super) layers: Vec<Layer>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) template: &'n Node,
+}
+
+impl Reader<'_> {
+    pub(super) fn map_part<'n>(
+        &mut self,
+        node: &'n Node,
+        outer: &FailureRule,
+    ) -> Option<MapPart<'n>> {
+        let fields = self.fields(node, Table::Map)?;
+        let timeouts = fields.get("timeout_config");
+        let timeouts = timeouts.and_then(|node| self.fields(node, Table::TimeoutConfig));
+        let errors = fields.get("error_policy");
+        let errors = errors.and_then(|node| self.fields(node, Table::ErrorPolicy));
+
+        let mut layers = Vec::new();
+        if let Some(node) = timeouts.and_then(|fields| fields.get("retry_config")) {
+            layers.extend(self.layer(node, Place::TimeoutConfig));
+        }
+        if let Some(node) = errors.and_then(|fields| fields.get("retry_config")) {
+            layers.extend(self.layer(node, Place::MapErrorPolicy));
+        }
+        let rule = errors.map(|fields| self.failure_rule(&fields));
+        let rule = rule.unwrap_or_default().over(outer);
+        let timeout = timeouts.and_then(|fields| fields.get("timeout"));
+        let timeout = timeout.and_then(|node| self.duration(node));
+        let item_deadline = self.item_deadline(&fields, timeouts.as_ref());
+        let (completion, on_complete) = self.completion(&fields);
+        let selection = self.selection(&fields);
+        let max_parallel = fields
+            .get("max_parallel")
+            .and_then(|node| self.max_parallel(node));
+        let Some(input) = fields.get("input") else {
+            self.missing(&fields, "input", Table::Map);
+            return None;
+        };
+        let input = self.input(input);
+        let Some(template) = fields.get("agent_template") else {
+            self.missing(&fields, "agent_template", Table::Map);
+            return None;
+        };
+        if rule.retries {
+            layers.push(Layer::empty(Place::MapErrorPolicy));
+        }
+        Some(MapPart {
+            map: Map {
+                input: input?,
+                selection,
+                max_parallel: max_parallel.unwrap_or(MaxParallel::DEFAULT),
+                item_deadline,
+                tolerance: rule.tolerance,
+                on_item_failure: rule.on_item_failure.unwrap_or_default(),
+                completion,
+                on_complete,
+            },
+            layers,
+            timeout,
+            template,
+        })
+    }
+
+    /// `agent_timeout_secs` may stand in the map or in its `timeout_config`, but not differ.
+    fn item_deadline(
+        &mut self,
+        map: &Fields<'_>,
+        timeouts: Option<&Fields<'_>>,
+    ) -> Option<Duration> {
+        let own = map.get("agent_timeout_secs");
+        let inner = timeouts.and_then(|fields| fields.get("agent_timeout_secs"));
+        let mut read = |node: Option<&Node>| {
+            let node = node?;
+            let limit = self.seconds(node)?;
+            if limit.is_zero() {
+                let message = "an item that may take no time can do nothing";
+                self.problem(Code::WrongValue, node.span, message);
+                return None;
+            }
+            Some((limit, node.span))
+        };
+        match (read(own), read(inner)) {
+            (Some((first, _)), Some((second, span))) if first != second => {
+                let message =
+                    format!("`agent_timeout_secs` has two values, {first:?} and {second:?}");
+                self.problem(Code::Conflict, span, message);
+                Some(first)
+            }
+            (first, second) => first.or(second).map(|(limit, _)| limit),
+        }
+    }
+
+    fn input(&mut self, node: &Node) -> Option<Input> {
+        if let Value::Text(path) = &node.value {
+            return Some(Input {
+                format: Format::of_path(path),
+                source: InputSource::File(self.text_template(node)?),
+            });
+        }
+        let fields = self.fields(node, Table::Input)?;
+        let format = fields
+            .get("format")
+            .and_then(|node| self.word(node, &Format::NAMES));
+        match (fields.get("file"), fields.get("shell")) {
+            (Some(file), None) => {
+                let by_name = match &file.value {
+                    Value::Text(path) => Format::of_path(path),
+                    _ => Format::Lines,
+                };
+                Some(Input {
+                    format: format.unwrap_or(by_name),
+                    source: InputSource::File(self.text_template(file)?),
+                })
+            }
+            (None, Some(shell)) => Some(Input {
+                format: format.unwrap_or(Format::Lines),
+                source: InputSource::Shell(self.shell_template(shell)?),
+            }),
+            (Some(_), Some(shell)) => {
+                let message = "an input is a `file` or the output of a `shell` text, not both";
+                self.problem(Code::Conflict, shell.span, message);
+                None
+            }
+            (None, None) => {
+                self.missing(&fields, "file", Table::Input);
+                None
+            }
+        }
+    }
+
+    fn selection(&mut self, fields: &Fields<'_>) -> Selection {
+        let mut count = |key| fields.get(key).and_then(|node| self.count(node));
+        let offset = count("offset").unwrap_or(0);
+        let max_items = count("max_items");
+        let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        Selection {
+            json_path: self.expression(fields, "json_path", JsonPath::parse),
+            filter: self.expression(fields, "filter", Filter::parse),
+            sort_by: self.expression(fields, "sort_by", SortBy::parse),
+            distinct: self.expression(fields, "distinct", FieldPath::parse),
+            offset: size(offset),
+            max_items: max_items.map(size),
+        }
+    }
+
+    fn expression<T>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, SyntaxError>,
+    ) -> Option<T> {
+        let node = fields.get(key)?;
+        let text = self.text(node)?;
+        match parse(text) {
+            Ok(expression) => Some(expression),
+            Err(error) => {
+                let needle = text.get(error.range.clone()).unwrap_or_default();
+                let span = self.source.find(node.span, needle);
+                match error.help {
+                    Some(help) => {
+                        self.problem_with_help(Code::BadExpression, span, error.message, help);
+                    }
+                    None => self.problem(Code::BadExpression, span, error.message),
+                }
+                None
+            }
+        }
+    }
+
+    fn max_parallel(&mut self, node: &Node) -> Option<MaxParallel> {
+        if let Value::Text(text) = &node.value {
+            let name = text.strip_prefix('$').unwrap_or_default();
+            let name = name
+                .strip_prefix('{')
+                .and_then(|name| name.strip_suffix('}'))
+                .unwrap_or(name);
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if !name.is_empty() && name.chars().all(plain) {
+                return Some(MaxParallel::Variable(name.to_owned()));
+            }
+            let message = format!("`{text}` is not a number of items");
+            let help = "write a number, or `$NAME` for an environment variable";
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        let number = self.count32(node)?;
+        if number == 0 {
+            let message = "with `max_parallel: 0` nothing would ever run";
+            self.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+        }
+        Some(MaxParallel::Number(number))
+    }
+}

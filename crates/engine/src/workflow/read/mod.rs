@@ -1,0 +1,19 @@
+//! From the tree to the checked workflow, one file per part of the language.
+//!
+//! Every reader takes what it can and notes what it cannot: a file is told everything that is wrong
+//! with it in one go.
+
+mod action;
+mod command;
+mod flow;
+mod handler;
+mod layer;
+mod map;
+mod names;
+mod plan;
+mod reader;
+mod settings;
+mod workflow;
+
+pub(crate) use reader::Reader;
+pub(crate) use workflow::workflow;

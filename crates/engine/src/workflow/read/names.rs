@@ -1,0 +1,145 @@
+//! Which names a template may use, and the templates themselves.
+
+use std::collections::BTreeSet;
+
+use crate::workflow::diagnostic::Code;
+use crate::workflow::source::Span;
+use crate::workflow::template::{
+    JsonTemplate, Names, Reference, Root, ShellTemplate, TemplateError, TextTemplate,
+};
+use crate::workflow::yaml::{Node, Value};
+
+use super::reader::Reader;
+
+/// What templates may name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Whether there is an item.
+    pub(super) item: bool,
+    /// Whether there are results of a map.
+    pub(super) map: bool,
+    /// Names captured anywhere in the file, and those captured so far.
+    pub(super) captured: BTreeSet<String>,
+    pub(super) captured_so_far: BTreeSet<String>,
+    /// Commands named anywhere in the file, and those read so far.
+    pub(super) steps: BTreeSet<String>,
+    pub(super) steps_so_far: BTreeSet<String>,
+}
+
+impl Scope {
+    /// Notes every name that some command of the file captures or has.
+    pub(super) fn survey(&mut self, node: &Node) {
+        match &node.value {
+            Value::List(nodes) => nodes.iter().for_each(|node| self.survey(node)),
+            Value::Map(entries) => {
+                for entry in entries {
+                    match (&*entry.key, &entry.node.value) {
+                        ("capture_output", Value::Text(name)) => {
+                            self.captured.insert(name.to_string());
+                        }
+                        ("id", Value::Text(name)) => {
+                            self.steps.insert(name.to_string());
+                        }
+                        _ => self.survey(&entry.node),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn shell_template(&mut self, node: &Node) -> Option<ShellTemplate> {
+        let text = self.text(node)?;
+        let parsed = ShellTemplate::parse(text, &self.names());
+        let template = self.template(node, text, parsed)?;
+        self.check_references(node.span, template.references());
+        Some(template)
+    }
+
+    pub(super) fn text_template(&mut self, node: &Node) -> Option<TextTemplate> {
+        let text = match node.value {
+            Value::Bool(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
+                self.written(node).to_owned()
+            }
+            _ => self.text(node)?.to_owned(),
+        };
+        let parsed = TextTemplate::parse(&text, &self.names());
+        let template = self.template(node, &text, parsed)?;
+        self.check_references(node.span, template.references());
+        Some(template)
+    }
+
+    pub(super) fn json_template(&mut self, node: &Node) -> Option<JsonTemplate> {
+        match JsonTemplate::parse(&node.to_json(), &self.names()) {
+            Ok(template) => {
+                self.check_references(node.span, template.references());
+                Some(template)
+            }
+            Err(errors) => {
+                for error in errors {
+                    let at = error.pointer;
+                    let message = format!("{} (in `{at}`)", error.error.message);
+                    self.report(node.span, message, error.error.help);
+                }
+                None
+            }
+        }
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names {
+            item: self.scope.item,
+            map: self.scope.map,
+            captured: &self.scope.captured,
+            steps: &self.scope.steps,
+        }
+    }
+
+    fn template<T>(
+        &mut self,
+        node: &Node,
+        text: &str,
+        parsed: Result<T, Vec<TemplateError>>,
+    ) -> Option<T> {
+        match parsed {
+            Ok(template) => Some(template),
+            Err(errors) => {
+                for error in errors {
+                    let needle = text.get(error.range.clone()).unwrap_or_default();
+                    let span = self.source.find(node.span, needle);
+                    self.report(span, error.message, error.help);
+                }
+                None
+            }
+        }
+    }
+
+    fn report(&mut self, span: Span, message: String, help: Option<String>) {
+        match help {
+            Some(help) => self.problem_with_help(Code::UnknownName, span, message, help),
+            None => self.problem(Code::UnknownName, span, message),
+        }
+    }
+
+    /// A name that exists, but only further down.
+    fn check_references<'r>(
+        &mut self,
+        span: Span,
+        references: impl Iterator<Item = &'r Reference>,
+    ) {
+        for reference in references {
+            let (name, known) = match reference.root() {
+                Root::Captured(name) => (name, self.scope.captured_so_far.contains(name)),
+                Root::Step(name) => (name, self.scope.steps_so_far.contains(name)),
+                _ => continue,
+            };
+            if !known {
+                let place = self.source.find(span, reference.text());
+                let message = format!("`{name}` is not there yet: no earlier command gives it");
+                self.problem(Code::UnknownName, place, message);
+            }
+        }
+    }
+}

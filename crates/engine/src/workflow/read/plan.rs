@@ -1,0 +1,186 @@
+//! Which steps a flow needs: backwards from the goals, over the attributes they take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::workflow::diagnostic::{Code, nearest};
+use crate::workflow::model::{Attribute, Flow, Role, Step, Work};
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub(super) struct NoPlan {
+    pub(super) code: Code,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+    pub(super) step: Option<usize>,
+}
+
+/// The steps that lead to the goals, and for every step the ones it waits for.
+pub(super) fn plan(
+    steps: &[Step],
+    goals: Vec<String>,
+    init: BTreeMap<String, Value>,
+) -> Result<(Flow, Vec<Vec<usize>>), NoPlan> {
+    let givers = givers(steps);
+    let numbered = steps.iter().enumerate();
+    let needs: Vec<Vec<usize>> = numbered
+        .map(|(index, step)| needs(&givers, index, step, &init))
+        .collect();
+    let mut search = Search {
+        steps,
+        needs: &needs,
+        givers: &givers,
+        init: &init,
+        state: vec![Visit::New; steps.len()],
+        order: Vec::new(),
+    };
+    if goals.is_empty() {
+        return Err(NoPlan {
+            code: Code::MissingKey,
+            message: "a flow needs a goal".to_owned(),
+            help: None,
+            step: None,
+        });
+    }
+    for goal in &goals {
+        let Some(index) = steps.iter().position(|step| step.name == *goal) else {
+            let near = nearest(goal, steps.iter().map(|step| step.name.as_str()));
+            return Err(NoPlan {
+                code: Code::Unreachable,
+                message: format!("there is no step `{goal}` to reach"),
+                help: near.map(|near| format!("did you mean `{near}`?")),
+                step: None,
+            });
+        };
+        search.visit(index)?;
+    }
+    let plan = search.order;
+    Ok((Flow { goals, init, plan }, needs))
+}
+
+fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {
+    let call = match &step.work {
+        Work::Call(call) => Some(&call.attributes),
+        _ => None,
+    };
+    call.into_iter().flatten()
+}
+
+/// Which steps give which attribute.
+type Givers<'a> = BTreeMap<&'a str, Vec<usize>>;
+
+fn givers(steps: &[Step]) -> Givers<'_> {
+    let mut givers = Givers::new();
+    for (index, step) in steps.iter().enumerate() {
+        for (name, _) in attributes(step).filter(|(_, given)| given.role == Role::Output) {
+            givers.entry(name).or_default().push(index);
+        }
+    }
+    givers
+}
+
+/// The steps that give what this one takes and the flow does not begin with.
+fn needs(
+    givers: &Givers<'_>,
+    index: usize,
+    step: &Step,
+    init: &BTreeMap<String, Value>,
+) -> Vec<usize> {
+    let taken = attributes(step).filter(|(name, attribute)| {
+        matches!(attribute.role, Role::Required | Role::Optional) && !init.contains_key(*name)
+    });
+    let found = taken
+        .filter_map(|(name, _)| givers.get(name.as_str()))
+        .flatten();
+    let others: BTreeSet<usize> = found.copied().filter(|giver| *giver != index).collect();
+    others.into_iter().collect()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Visit {
+    New,
+    Open,
+    Done,
+}
+
+struct Search<'a> {
+    steps: &'a [Step],
+    needs: &'a [Vec<usize>],
+    givers: &'a Givers<'a>,
+    init: &'a BTreeMap<String, Value>,
+    state: Vec<Visit>,
+    order: Vec<usize>,
+}
+
+impl Search<'_> {
+    /// Puts a step behind everything it needs. The path is kept by hand: a chain of ten thousand
+    /// steps must not be ten thousand calls deep.
+    fn visit(&mut self, goal: usize) -> Result<(), NoPlan> {
+        let mut path = vec![(goal, 0_usize)];
+        while let Some((index, next)) = path.pop() {
+            if next == 0 {
+                match self.state.get(index) {
+                    Some(Visit::New) => self.set(index, Visit::Open),
+                    _ => continue,
+                }
+                self.check_inputs(index)?;
+            }
+            if let Some(&needed) = self.needs.get(index).and_then(|needs| needs.get(next)) {
+                path.push((index, next.saturating_add(1)));
+                if self.state.get(needed) == Some(&Visit::Open) {
+                    return Err(self.cycle(needed, &path));
+                }
+                path.push((needed, 0));
+            } else {
+                self.set(index, Visit::Done);
+                self.order.push(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, index: usize, visit: Visit) {
+        if let Some(state) = self.state.get_mut(index) {
+            *state = visit;
+        }
+    }
+
+    /// Every required input has to come from somewhere.
+    fn check_inputs(&self, index: usize) -> Result<(), NoPlan> {
+        let Some(step) = self.steps.get(index) else {
+            return Ok(());
+        };
+        let given = |wanted: &String| {
+            let others = self.givers.get(wanted.as_str()).into_iter().flatten();
+            self.init.contains_key(wanted) || others.into_iter().any(|giver| *giver != index)
+        };
+        let mut required = attributes(step).filter(|(_, taken)| taken.role == Role::Required);
+        match required.find(|(name, taken)| taken.default.is_none() && !given(name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(NoPlan {
+                code: Code::Unreachable,
+                message: format!("step `{}` needs `{name}`, which no step gives", step.name),
+                help: Some(format!(
+                    "give it in `init`, or as an output `{name}` of a step"
+                )),
+                step: Some(index),
+            }),
+        }
+    }
+
+    fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> NoPlan {
+        let name = |index: &usize| self.steps.get(*index).map_or("", |step| step.name.as_str());
+        let circle = path
+            .iter()
+            .map(|(index, _)| index)
+            .skip_while(|index| **index != needed);
+        let circle: Vec<_> = circle.map(name).chain([name(&needed)]).collect();
+        NoPlan {
+            code: Code::Cycle,
+            message: format!("these steps wait for each other: {}", circle.join(" → ")),
+            help: None,
+            step: Some(needed),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What every reader needs: the problems so far, and the values behind keys.
+
+use std::time::Duration;
+
+use undaunted_policy::shape::parse_duration;
+
+use crate::workflow::diagnostic::{Code, Diagnostic, Problems, nearest};
+use crate::workflow::keys::{Key, Table};
+use crate::workflow::source::{Source, Span};
+use crate::workflow::yaml::{Entry, Node, Value};
+
+use super::names::Scope;
+
+/// Reads one file.
+pub(crate) struct Reader<'s> {
+    pub(crate) source: &'s Source,
+    pub(crate) problems: Problems,
+    /// Names of agents, which are keys of commands.
+    pub(super) agents: Vec<String>,
+    /// What templates may name.
+    pub(super) scope: Scope,
+    /// How many commands were read so far.
+    pub(super) commands: u64,
+}
+
+/// The entries of a mapping whose keys are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'n> {
+    pub(crate) span: Span,
+    pub(super) entries: &'n [Entry],
+}
+
+impl<'n> Fields<'n> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
+        let entry = self.entries.iter().find(|entry| &*entry.key == key)?;
+        Some(&entry.node)
+    }
+
+    /// Where the key itself stands.
+    pub(crate) fn key_span(&self, key: &str) -> Span {
+        let entry = self.entries.iter().find(|entry| &*entry.key == key);
+        entry.map_or(self.span, |entry| entry.key_span)
+    }
+}
+
+impl<'s> Reader<'s> {
+    pub(crate) fn new(source: &'s Source) -> Self {
+        Self {
+            source,
+            problems: Problems::default(),
+            agents: Vec::new(),
+            scope: Scope::default(),
+            commands: 0,
+        }
+    }
+
+    pub(crate) fn problem(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.problems.push(Diagnostic::new(code, span, message));
+    }
+
+    pub(crate) fn problem_with_help(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.problems
+            .push(Diagnostic::new(code, span, message).help(help));
+    }
+
+    /// The entries of a mapping; keys that the table does not have are noted.
+    pub(crate) fn fields<'n>(&mut self, node: &'n Node, table: Table) -> Option<Fields<'n>> {
+        let Value::Map(entries) = &node.value else {
+            self.expected(node, &format!("{}, which is a mapping", table.title()));
+            return None;
+        };
+        for entry in entries {
+            let listed = table.keys().iter().any(|key| key.name() == &*entry.key);
+            if !listed && !self.is_agent(table, &entry.key) {
+                self.unknown_key(entry, table);
+            }
+        }
+        Some(Fields {
+            span: node.span,
+            entries,
+        })
+    }
+
+    pub(super) fn is_agent(&self, table: Table, key: &str) -> bool {
+        matches!(table, Table::Command | Table::Handler)
+            && self.agents.iter().any(|name| name == key)
+    }
+
+    fn unknown_key(&mut self, entry: &Entry, table: Table) {
+        if self.problems.is_full() {
+            return self.problems.count();
+        }
+        let known = || table.keys().iter().map(Key::name);
+        let message = format!("`{}` is not a key of {}", entry.key, table.title());
+        let help = match nearest(&entry.key, known()) {
+            _ if table == Table::Map && &*entry.key == "retry_config" => {
+                "put it into `error_policy` or `timeout_config`".to_owned()
+            }
+            Some(near) => format!("did you mean `{near}`?"),
+            None => match elsewhere(&entry.key) {
+                Some(tables) => format!("`{}` is a key of {tables}", entry.key),
+                None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+            },
+        };
+        self.problem_with_help(Code::UnknownKey, entry.key_span, message, help);
+    }
+
+    /// Notes that something else was expected.
+    pub(crate) fn expected(&mut self, node: &Node, what: &str) {
+        let message = format!("expected {what}, found {}", node.kind());
+        self.problem(Code::WrongValue, node.span, message);
+    }
+
+    pub(crate) fn missing(&mut self, fields: &Fields<'_>, key: &str, table: Table) {
+        let start = fields.span.start;
+        let message = format!("{} needs `{key}`", table.title());
+        let span = Span {
+            start,
+            end: fields.span.end.min(start.saturating_add(1)),
+        };
+        self.problem(Code::MissingKey, span, message);
+    }
+
+    pub(crate) fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
+        match &node.value {
+            Value::Text(text) => Some(text),
+            Value::Null | Value::List(_) | Value::Map(_) => {
+                self.expected(node, "text");
+                None
+            }
+            _ => {
+                let message = format!("expected text, found {}", node.kind());
+                let written = self.written(node).to_owned();
+                let help = format!("put it in quotes: \"{written}\"");
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                None
+            }
+        }
+    }
+
+    /// What stands in the file: a number or a flag where a text may be one.
+    pub(crate) fn written<'n>(&self, node: &'n Node) -> &'n str
+    where
+        's: 'n,
+    {
+        match &node.value {
+            Value::Text(text) => text,
+            _ => self
+                .source
+                .text()
+                .get(node.span.range())
+                .unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, node: &Node) -> Option<bool> {
+        if let Value::Bool(flag) = node.value {
+            return Some(flag);
+        }
+        let message = format!("expected true or false, found {}", node.kind());
+        let help = match self.written(node) {
+            "yes" | "on" => "write `true`",
+            "no" | "off" => "write `false`",
+            _ => "write `true` or `false`",
+        };
+        self.problem_with_help(Code::WrongValue, node.span, message, help);
+        None
+    }
+
+    pub(crate) fn count(&mut self, node: &Node) -> Option<u64> {
+        let number = match node.value {
+            Value::Integer(number) => u64::try_from(number).ok(),
+            Value::Large(number) => Some(number),
+            _ => {
+                self.expected(node, "a whole number");
+                return None;
+            }
+        };
+        if number.is_none() {
+            let message = "a negative number has no meaning here";
+            self.problem(Code::WrongValue, node.span, message);
+        }
+        number
+    }
+
+    pub(crate) fn count32(&mut self, node: &Node) -> Option<u32> {
+        let number = self.count(node)?;
+        let small = u32::try_from(number).ok();
+        if small.is_none() {
+            let message = format!("{number} is too large");
+            let help = format!("at most {}", u32::MAX);
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+        }
+        small
+    }
+
+    pub(crate) fn number(&mut self, node: &Node) -> Option<f64> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "no share or number of seconds is that large"
+        )]
+        match node.value {
+            Value::Integer(number) => Some(number as f64),
+            Value::Large(number) => Some(number as f64),
+            Value::Float(number) if number.is_finite() => Some(number),
+            _ => {
+                self.expected(node, "a number");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn duration(&mut self, node: &Node) -> Option<Duration> {
+        let written = match &node.value {
+            Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
+                self.written(node)
+            }
+            _ => {
+                self.expected(node, "a duration such as `30s`");
+                return None;
+            }
+        };
+        match parse_duration(written) {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                let (message, help) = (error.to_string(), error.help().to_owned());
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                None
+            }
+        }
+    }
+
+    /// A number of seconds, not negative.
+    pub(crate) fn seconds(&mut self, node: &Node) -> Option<Duration> {
+        let seconds = self.number(node)?;
+        let duration = Duration::try_from_secs_f64(seconds).ok();
+        if duration.is_none() {
+            let message = format!("{seconds} is not a number of seconds");
+            self.problem(Code::WrongValue, node.span, message);
+        }
+        duration
+    }
+
+    /// One of a few words, turned into what it stands for.
+    pub(crate) fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(node)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let known = || words.iter().map(|(word, _)| *word);
+            let message = format!("`{text}` is not known here");
+            let help = match nearest(text, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("one of {}", known().collect::<Vec<_>>().join(", ")),
+            };
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    pub(crate) fn list<'n>(&mut self, node: &'n Node) -> Option<&'n [Node]> {
+        if let Value::List(nodes) = &node.value {
+            return Some(nodes);
+        }
+        self.expected(node, "a list");
+        None
+    }
+
+    pub(crate) fn map<'n>(&mut self, node: &'n Node) -> Option<&'n [Entry]> {
+        if let Value::Map(entries) = &node.value {
+            return Some(entries);
+        }
+        self.expected(node, "a mapping");
+        None
+    }
+}
+
+/// The mappings that do have this key.
+fn elsewhere(key: &str) -> Option<String> {
+    let tables = Table::ALL.iter();
+    let holders = tables.filter(|table| table.keys().iter().any(|known| known.name() == key));
+    let titles: Vec<_> = holders.map(|table| table.title()).collect();
+    match titles.as_slice() {
+        [] => None,
+        [.., _] if titles.len() > 3 => None,
+        [rest @ .., last] if !rest.is_empty() => Some(format!("{} and {last}", rest.join(", "))),
+        [only, ..] => Some((*only).to_owned()),
+    }
+}

@@ -1,0 +1,205 @@
+//! Settings that stand in more than one place: tolerance, completion, breakers, texts, statuses.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use undaunted_policy::{BreakerSettings, CompletionRule, Tolerance, WhenOpen};
+
+use crate::workflow::diagnostic::Code;
+use crate::workflow::keys::Table;
+use crate::workflow::model::{Breaker, OnComplete, OnItemFailure};
+use crate::workflow::template::TextTemplate;
+use crate::workflow::yaml::{Node, Value};
+
+use super::layer::said;
+use super::reader::{Fields, Reader};
+
+/// How many items may fail, and what becomes of one that does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FailureRule {
+    pub(super) tolerance: Tolerance,
+    pub(super) on_item_failure: Option<OnItemFailure>,
+    /// `on_item_failure: retry`: there are retries even if no block says how.
+    pub(super) retries: bool,
+}
+
+impl FailureRule {
+    /// This where it says something, `outer` elsewhere.
+    pub(super) fn over(self, outer: &Self) -> Self {
+        Self {
+            tolerance: Tolerance {
+                max_failures: self.tolerance.max_failures.or(outer.tolerance.max_failures),
+                failure_threshold: self
+                    .tolerance
+                    .failure_threshold
+                    .or(outer.tolerance.failure_threshold),
+            },
+            on_item_failure: self.on_item_failure.or(outer.on_item_failure),
+            retries: self.retries || outer.retries,
+        }
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn failure_rule(&mut self, fields: &Fields<'_>) -> FailureRule {
+        let mut rule = FailureRule::default();
+        if let Some(node) = fields.get("max_failures")
+            && let Some(most) = self.count(node)
+        {
+            if most == 0 {
+                let message = "`max_failures: 0` would stop before anything has failed";
+                let help = "the smallest number is 1: stop at the first failure";
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
+            }
+            rule.tolerance.max_failures = Some(most);
+        }
+        if let Some(node) = fields.get("failure_threshold")
+            && let Some(share) = self.number(node)
+        {
+            if !(0.0..=1.0).contains(&share) {
+                let message = format!("{share} is not a share");
+                self.problem_with_help(
+                    Code::WrongValue,
+                    node.span,
+                    message,
+                    "a number from 0 to 1",
+                );
+            }
+            rule.tolerance.failure_threshold = Some(share);
+        }
+        if let Some(node) = fields.get("on_item_failure") {
+            let words = [
+                ("dlq", (OnItemFailure::DeadLetter, false)),
+                ("retry", (OnItemFailure::DeadLetter, true)),
+                ("skip", (OnItemFailure::Skip, false)),
+                ("stop", (OnItemFailure::Stop, false)),
+            ];
+            if let Some((on_item_failure, retries)) = self.word(node, &words) {
+                rule.on_item_failure = Some(on_item_failure);
+                rule.retries = retries;
+            }
+        }
+        if let Some(node) = fields.get("continue_on_failure")
+            && self.flag(node) == Some(false)
+        {
+            rule.tolerance.max_failures = Some(1);
+        }
+        if rule.on_item_failure == Some(OnItemFailure::Stop) {
+            rule.tolerance.max_failures = Some(1);
+        }
+        rule
+    }
+
+    pub(super) fn completion(&mut self, fields: &Fields<'_>) -> (CompletionRule, OnComplete) {
+        let mut rule = CompletionRule::default();
+        if let Some(node) = fields.get("best_effort") {
+            rule.best_effort = self.flag(node).unwrap_or_default();
+        }
+        if let Some(node) = fields.get("best_effort_min_dcs") {
+            rule.min = self.count(node).unwrap_or(1);
+        }
+        if let Some(node) = fields.get("best_effort_deadline_seconds")
+            && let Some(deadline) = self.seconds(node)
+            && deadline > Duration::ZERO
+        {
+            rule.deadline = deadline;
+        }
+        for key in [
+            "best_effort_min_dcs",
+            "best_effort_deadline_seconds",
+            "on_complete",
+        ] {
+            if fields.get(key).is_some() && fields.get("best_effort").is_none() {
+                let message = format!("`{key}` has no effect without `best_effort: true`");
+                self.problem(Code::NoEffect, fields.key_span(key), message);
+            }
+        }
+        let words = [("cancel", OnComplete::Cancel), ("leave", OnComplete::Leave)];
+        let node = fields.get("on_complete");
+        let on_complete = node.and_then(|node| self.word(node, &words));
+        (rule, on_complete.unwrap_or_default())
+    }
+
+    pub(super) fn breaker(&mut self, node: &Node) -> Option<Breaker> {
+        let fields = self.fields(node, Table::Breaker)?;
+        let mut settings = BreakerSettings::DEFAULT;
+        let name = fields.get("name").and_then(|node| self.text(node));
+        let name = name.map(str::to_owned);
+        let at_least_one = |reader: &mut Self, key: &str, default| {
+            let Some(node) = fields.get(key) else {
+                return default;
+            };
+            let count = reader.count32(node);
+            if count == Some(0) {
+                let message = format!("`{key}: 0` would never let anything through");
+                reader.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+            }
+            count.unwrap_or(default)
+        };
+        settings.failure_threshold =
+            at_least_one(self, "failure_threshold", settings.failure_threshold);
+        settings.half_open_max_calls =
+            at_least_one(self, "half_open_max_calls", settings.half_open_max_calls);
+        if let Some(node) = fields.get("recovery_timeout") {
+            let timeout = self.duration(node);
+            settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
+        }
+        if let Some(node) = fields.get("when_open") {
+            let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
+            settings.when_open = self.word(node, &words).unwrap_or_default();
+        }
+        settings.max_hold = fields.get("max_hold").and_then(|node| self.duration(node));
+        if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
+            let message = "`max_hold` has no effect with `when_open: fail`";
+            self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
+        }
+        Some(Breaker { name, settings })
+    }
+
+    /// Names and the texts behind them: environment variables, headers.
+    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Vec<(String, TextTemplate)> {
+        let mut texts = Vec::new();
+        for entry in self.map(node).unwrap_or_default() {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            if entry.key.is_empty() || !entry.key.chars().all(plain) {
+                let message = format!("`{}` cannot be the name of {what}", entry.key);
+                self.problem(Code::WrongValue, entry.key_span, message);
+            }
+            if let Some(text) = self.text_template(&entry.node) {
+                texts.push((entry.key.to_string(), text));
+            }
+        }
+        texts
+    }
+
+    /// HTTP statuses, as the policy crate reads them.
+    pub(super) fn statuses(&mut self, node: &Node) -> Vec<RangeInclusive<u16>> {
+        match undaunted_policy::shape::read_statuses(node) {
+            Ok(ranges) => ranges,
+            Err(error) => {
+                let span = error.span.unwrap_or(node.span);
+                self.problems
+                    .push(said(Code::WrongValue, span, &error.message));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A text that is the name of something.
+    pub(super) fn identifier(&mut self, node: &Node) -> Option<String> {
+        let text = self.text(node)?;
+        let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
+        if text.is_empty() || !text.chars().all(plain) {
+            let message = format!("`{text}` cannot be a name");
+            let help = "a name has no spaces and no `/`";
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    /// Whether there is nothing behind a key.
+    pub(super) fn is_nothing(node: &Node) -> bool {
+        node.value == Value::Null
+    }
+}

@@ -1,0 +1,347 @@
+//! The whole file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::workflow::diagnostic::Code;
+use crate::workflow::keys::Table;
+use crate::workflow::model::{
+    Command, Mode, Phase, Place, PoolRequest, Secret, Step, Work, Workflow,
+};
+use crate::workflow::source::Span;
+use crate::workflow::yaml::{Node, Value};
+
+use super::command::Around;
+use super::layer::Layer;
+use super::reader::{Fields, Reader};
+use super::settings::FailureRule;
+
+/// The workflow in the tree, as far as it could be read.
+pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node) -> Option<Workflow> {
+    reader.scope.survey(root);
+    reader.agents = vec!["claude".to_owned()];
+    if matches!(root.value, Value::List(_)) {
+        let mut workflow = blank(Mode::Sequence);
+        let commands = reader.commands(root, Around::NOTHING);
+        chain(&mut workflow, commands, Phase::Sequence);
+        return Some(workflow);
+    }
+    let fields = reader.top_fields(root)?;
+    let mode = reader.mode(&fields)?;
+    let mut workflow = reader.frame(&fields, mode);
+    let (layers, rule) = reader.outer(&fields, workflow.deadline);
+    workflow.tolerance = rule.tolerance;
+    match mode {
+        Mode::Sequence => {
+            let around = Around {
+                layers: &layers,
+                timeout: None,
+            };
+            if let Some(node) = fields.get("commands") {
+                let commands = reader.commands(node, around);
+                chain(&mut workflow, commands, Phase::Sequence);
+            } else {
+                reader.missing(&fields, "commands", Table::Workflow);
+            }
+        }
+        Mode::MapReduce => reader.map_reduce(&fields, &mut workflow, &layers, &rule),
+        Mode::Flow => reader.flow(&fields, &mut workflow),
+    }
+    Some(workflow)
+}
+
+fn blank(mode: Mode) -> Workflow {
+    let claude = ["claude", "--print", "{prompt}"].map(str::to_owned);
+    Workflow {
+        name: None,
+        mode,
+        steps: Vec::new(),
+        flow: None,
+        shell: "/bin/sh".to_owned(),
+        agents: BTreeMap::from([("claude".to_owned(), claude.to_vec())]),
+        env: Vec::new(),
+        secrets: Vec::new(),
+        pool: None,
+        tolerance: undaunted_policy::Tolerance::default(),
+        deadline: None,
+    }
+}
+
+/// Steps of one command each, one after the other.
+fn chain(workflow: &mut Workflow, commands: Vec<Command>, phase: Phase) {
+    for command in commands {
+        let before = workflow.steps.len().checked_sub(1);
+        workflow.steps.push(Step {
+            name: command.id.clone(),
+            phase,
+            needs: before.into_iter().collect(),
+            work: Work::One,
+            commands: vec![command],
+        });
+    }
+}
+
+impl Reader<'_> {
+    /// The entries of the file, read with the names of its agents in mind.
+    fn top_fields<'n>(&mut self, root: &'n Node) -> Option<Fields<'n>> {
+        let fields = self.fields(root, Table::Workflow)?;
+        if let Some(node) = fields.get("agents")
+            && let Value::Map(entries) = &node.value
+        {
+            self.agents
+                .extend(entries.iter().map(|entry| entry.key.to_string()));
+        }
+        Some(fields)
+    }
+
+    fn mode(&mut self, fields: &Fields<'_>) -> Option<Mode> {
+        let words = [
+            ("sequence", Mode::Sequence),
+            ("mapreduce", Mode::MapReduce),
+            ("flow", Mode::Flow),
+        ];
+        let mode = match fields.get("mode") {
+            Some(node) => self.word(node, &words)?,
+            None => match ["map", "steps"].map(|key| fields.get(key).is_some()) {
+                [true, _] => self.unsaid(fields, "map", Mode::MapReduce, "mapreduce"),
+                [_, true] => self.unsaid(fields, "steps", Mode::Flow, "flow"),
+                _ => Mode::Sequence,
+            },
+        };
+        let foreign: &[&str] = match mode {
+            Mode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
+            Mode::MapReduce => &["commands", "steps", "goals", "init"],
+            Mode::Flow => &["commands", "setup", "map", "reduce"],
+        };
+        let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
+        for entry in fields.entries {
+            // Without a mode the missing mode is the problem, not what belongs to it.
+            if foreign.contains(&&*entry.key)
+                && (fields.get("mode").is_some() || mode != Mode::Sequence)
+            {
+                let message = format!("`{}` does not belong to `mode: {word}`", entry.key);
+                self.problem(Code::UnknownKey, entry.key_span, message);
+            } else if foreign.contains(&&*entry.key) {
+                let message = format!("`{}` needs a `mode`", entry.key);
+                let help = "add `mode: mapreduce` or `mode: flow`";
+                self.problem_with_help(Code::MissingKey, entry.key_span, message, help);
+            }
+        }
+        Some(mode)
+    }
+
+    fn unsaid(&mut self, fields: &Fields<'_>, key: &str, mode: Mode, word: &str) -> Mode {
+        let message = format!("`{key}` needs `mode: {word}`");
+        let help = format!("add `mode: {word}` above it");
+        self.problem_with_help(Code::MissingKey, fields.key_span(key), message, help);
+        mode
+    }
+
+    /// What every kind of workflow has.
+    fn frame(&mut self, fields: &Fields<'_>, mode: Mode) -> Workflow {
+        let mut workflow = blank(mode);
+        workflow.name = fields
+            .get("name")
+            .and_then(|node| self.text(node))
+            .map(str::to_owned);
+        if let Some(node) = fields.get("shell")
+            && let Some(shell) = self.text(node)
+        {
+            if !shell.starts_with('/') {
+                let message = format!("`{shell}` is not the path of a shell");
+                self.problem_with_help(
+                    Code::WrongValue,
+                    node.span,
+                    message,
+                    "write it like `/bin/bash`",
+                );
+            }
+            shell.clone_into(&mut workflow.shell);
+        }
+        if let Some(node) = fields.get("agents") {
+            self.agents(node, &mut workflow);
+        }
+        if let Some(node) = fields.get("env") {
+            workflow.env = self.texts(node, "an environment variable");
+        }
+        if let Some(node) = fields.get("secrets") {
+            workflow.secrets = self.secrets(node);
+        }
+        workflow.deadline = fields.get("deadline").and_then(|node| self.duration(node));
+        workflow.pool = self.pool(fields);
+        workflow
+    }
+
+    fn agents(&mut self, node: &Node, workflow: &mut Workflow) {
+        for entry in self.map(node).unwrap_or_default() {
+            let taken = Table::Command
+                .keys()
+                .iter()
+                .any(|key| key.name() == &*entry.key);
+            if taken && &*entry.key != "claude" {
+                let message = format!(
+                    "`{}` is a key of every command and cannot be an agent",
+                    entry.key
+                );
+                self.problem(Code::WrongValue, entry.key_span, message);
+            }
+            let nodes = self.list(&entry.node).unwrap_or_default();
+            let arguments: Vec<_> = nodes.iter().filter_map(|node| self.text(node)).collect();
+            let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();
+            if !arguments
+                .iter()
+                .any(|argument| argument.contains("{prompt}"))
+            {
+                let message = format!("`{}` never gets its prompt", entry.key);
+                let help = "one argument has to hold `{prompt}`";
+                self.problem_with_help(Code::WrongValue, entry.node.span, message, help);
+            }
+            workflow.agents.insert(entry.key.to_string(), arguments);
+        }
+    }
+
+    fn secrets(&mut self, node: &Node) -> Vec<(String, Secret)> {
+        let mut secrets = Vec::new();
+        for entry in self.map(node).unwrap_or_default() {
+            let Some(fields) = self.fields(&entry.node, Table::Secret) else {
+                continue;
+            };
+            let mut read = |key| fields.get(key).and_then(|node| self.text(node));
+            let secret = match (read("env"), read("file")) {
+                (Some(env), None) => Secret::Env(env.to_owned()),
+                (None, Some(file)) => Secret::File(file.to_owned()),
+                _ => {
+                    let message =
+                        format!("the secret `{}` needs either `env` or `file`", entry.key);
+                    self.problem(Code::MissingKey, entry.key_span, message);
+                    continue;
+                }
+            };
+            secrets.push((entry.key.to_string(), secret));
+        }
+        secrets
+    }
+
+    /// Naming either key asks for a pool.
+    fn pool(&mut self, fields: &Fields<'_>) -> Option<PoolRequest> {
+        let (total, per_item) = (
+            fields.get("retry_budget"),
+            fields.get("retry_budget_per_workflow"),
+        );
+        if total.is_none() && per_item.is_none() {
+            return None;
+        }
+        if let Some(node) = total
+            && let Value::Text(text) = &node.value
+        {
+            let message =
+                format!("`retry_budget` of a workflow is a number of retries, not `{text}`");
+            let help = "the budget of delays stands inside of `retry_config`";
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        let mut read = |node: Option<&Node>| node.and_then(|node| self.count32(node)).unwrap_or(0);
+        Some(PoolRequest {
+            total: read(total),
+            per_item: read(per_item),
+        })
+    }
+
+    /// Retry settings and tolerance of the whole workflow, the closest first.
+    fn outer(
+        &mut self,
+        fields: &Fields<'_>,
+        deadline: Option<Duration>,
+    ) -> (Vec<Layer>, FailureRule) {
+        let mut layers = Vec::new();
+        let mut rule = self.failure_rule(fields);
+        let errors = fields.get("error_policy");
+        if let Some(errors) = errors.and_then(|node| self.fields(node, Table::ErrorPolicy)) {
+            if let Some(node) = errors.get("retry_config") {
+                layers.extend(self.layer(node, Place::ErrorPolicy));
+            }
+            rule = self.failure_rule(&errors).over(&rule);
+        }
+        if let Some(node) = fields.get("retry_config") {
+            layers.extend(self.layer(node, Place::Workflow));
+        }
+        layers.extend(deadline_layer(deadline, fields.key_span("deadline")));
+        (layers, rule)
+    }
+
+    fn map_reduce(
+        &mut self,
+        fields: &Fields<'_>,
+        workflow: &mut Workflow,
+        outer: &[Layer],
+        rule: &FailureRule,
+    ) {
+        let around = Around {
+            layers: outer,
+            timeout: None,
+        };
+        if let Some(node) = fields.get("setup").filter(|node| !Self::is_nothing(node)) {
+            let commands = self.commands(node, around);
+            chain(workflow, commands, Phase::Setup);
+        }
+        let Some(node) = fields.get("map") else {
+            self.missing(fields, "map", Table::Workflow);
+            return;
+        };
+        let outside = self.scope.clone();
+        self.map_step(node, workflow, outer, rule);
+        // What an item captured is not there after the map.
+        self.scope = super::names::Scope {
+            map: true,
+            ..outside
+        };
+        if let Some(node) = fields.get("reduce").filter(|node| !Self::is_nothing(node)) {
+            let commands = self.commands(node, around);
+            chain(workflow, commands, Phase::Reduce);
+        }
+    }
+
+    fn map_step(
+        &mut self,
+        node: &Node,
+        workflow: &mut Workflow,
+        outer: &[Layer],
+        rule: &FailureRule,
+    ) {
+        let Some(part) = self.map_part(node, rule) else {
+            return;
+        };
+        self.scope.item = true;
+        // Whichever deadline comes first is the one that a retry must not pass.
+        let item = part.map.item_deadline;
+        let sooner = item.filter(|item| workflow.deadline.is_none_or(|job| *item < job));
+        let sooner = deadline_layer(sooner, node.span);
+        let layers: Vec<_> = sooner
+            .iter()
+            .chain(&part.layers)
+            .chain(outer)
+            .cloned()
+            .collect();
+        let around = Around {
+            layers: &layers,
+            timeout: part.timeout,
+        };
+        let commands = self.commands(part.template, around);
+        let before = workflow.steps.len().checked_sub(1);
+        workflow.steps.push(Step {
+            name: "map".to_owned(),
+            phase: Phase::Map,
+            needs: before.into_iter().collect(),
+            work: Work::Map(Box::new(part.map)),
+            commands,
+        });
+    }
+}
+
+/// A deadline limits retries like a setting of its own.
+fn deadline_layer(deadline: Option<Duration>, span: Span) -> Option<Layer> {
+    let mut layer = Layer::empty(Place::Deadline);
+    layer.config = layer.config.deadline(deadline?);
+    layer.spans.insert("deadline", span);
+    Some(layer)
+}

@@ -1,0 +1,26 @@
+//! Texts with holes: `${item.x}` and its kin, from what the author wrote to what a command gets.
+//!
+//! A template is read and checked once, against the names that exist where it stands, and filled
+//! in many times. Nothing here asks where a value comes from (`Values` is the caller's) and no
+//! value is ever read as a template or as code. Three kinds differ only in where a value goes: into
+//! a text, into JSON, or into a shell script, which gets it through its environment.
+
+mod cursor;
+mod dollar;
+mod json;
+mod names;
+mod nearest;
+mod reader;
+mod reference;
+mod shell;
+mod template_error;
+mod text;
+mod value;
+
+pub use json::{JsonTemplate, JsonTemplateError};
+pub use names::Names;
+pub use reference::{Reference, Root, Segment};
+pub use shell::{Script, ShellTemplate};
+pub use template_error::TemplateError;
+pub use text::TextTemplate;
+pub use value::{ValueError, Values};

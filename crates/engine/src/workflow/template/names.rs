@@ -1,0 +1,315 @@
+//! What names exist where a template stands, and whether a written name is one of them.
+//!
+//! Only names are checked: whether an item has a field is known when there is an item. A name that
+//! does not exist is refused with the nearest one that does.
+
+use std::collections::BTreeSet;
+
+use super::nearest::nearest;
+use super::reference::{Root, Segment};
+
+const MAP: [&str; 5] = ["total", "successful", "failed", "results", "results_file"];
+const STEP: [&str; 2] = ["output", "status"];
+const WORKFLOW: [&str; 2] = ["name", "job"];
+/// The fields that hold JSON, and so may have fields of their own.
+const DEEP: [&str; 2] = ["results", "output"];
+
+/// What names exist where a template stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// Whether there is an item: `item`, `item_file`.
+    pub item: bool,
+    /// Whether there are results of a map: `map`.
+    pub map: bool,
+    /// The names that outputs were captured under.
+    pub captured: &'a BTreeSet<String>,
+    /// The steps whose output can be asked for: `step.NAME`.
+    pub steps: &'a BTreeSet<String>,
+}
+
+/// Why a name was refused; the reader knows where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+type Resolved = Result<(Root, Vec<Segment>), Refusal>;
+
+impl Names<'_> {
+    /// Whether the name is ours even without a dot, and not one of the shell's.
+    pub(super) fn claims(&self, name: &str) -> bool {
+        matches!(name, "item" | "item_file") || self.captured.contains(name)
+    }
+
+    /// What a name and its path mean here; `text` is both as written.
+    pub(super) fn resolve(&self, text: &str, name: &str, path: Vec<Segment>) -> Resolved {
+        match name {
+            "item" | "item_file" if !self.item => Err(Refusal {
+                message: format!("`{name}` is not known here"),
+                help: "only the commands of a map have an item".to_owned(),
+            }),
+            "item" => Ok((Root::Item, path)),
+            "item_file" => {
+                shallow(name, &path)?;
+                Ok((Root::ItemFile, path))
+            }
+            "map" if !path.is_empty() && !self.map => Err(Refusal {
+                message: "`map` is not known here".to_owned(),
+                help: "only what runs after a map has its results".to_owned(),
+            }),
+            "map" if !path.is_empty() => {
+                one_of("map", &path, &MAP)?;
+                Ok((Root::Map, path))
+            }
+            "step" if !path.is_empty() => self.step(&path),
+            "env" if !path.is_empty() => {
+                let [Segment::Field(_)] = path.as_slice() else {
+                    let help = "an environment variable is written `env.NAME`".to_owned();
+                    return Err(unknown(text, help));
+                };
+                Ok((Root::Env, path))
+            }
+            "workflow" if !path.is_empty() => {
+                one_of("workflow", &path, &WORKFLOW)?;
+                Ok((Root::Workflow, path))
+            }
+            _ if self.captured.contains(name) => Ok((Root::Captured(name.to_owned()), path)),
+            _ => Err(unknown(text, self.offer(name))),
+        }
+    }
+
+    fn step(&self, path: &[Segment]) -> Resolved {
+        let steps: Vec<&str> = self.steps.iter().map(String::as_str).collect();
+        let known = match path.first() {
+            Some(Segment::Field(name)) if self.steps.contains(name) => name,
+            first => return Err(unknown_field("step", first, &steps)),
+        };
+        let rest = path.get(1..).unwrap_or_default();
+        one_of(&format!("step.{known}"), rest, &STEP)?;
+        Ok((Root::Step(known.clone()), rest.to_vec()))
+    }
+
+    fn offer(&self, name: &str) -> String {
+        let item = ["item", "item_file"].into_iter().filter(|_| self.item);
+        let map = ["map"].into_iter().filter(|_| self.map);
+        let step = ["step"].into_iter().filter(|_| !self.steps.is_empty());
+        let captured = self.captured.iter().map(String::as_str);
+        let names: Vec<&str> = item
+            .chain(map)
+            .chain(step)
+            .chain(["env", "workflow"])
+            .chain(captured)
+            .collect();
+        offer("", name, &names)
+    }
+}
+
+fn one_of(root: &str, path: &[Segment], known: &[&str]) -> Result<(), Refusal> {
+    match path.first() {
+        Some(Segment::Field(field)) if known.contains(&field.as_str()) => {
+            let rest = path.get(1..).unwrap_or_default();
+            if DEEP.contains(&field.as_str()) {
+                return Ok(());
+            }
+            shallow(&format!("{root}.{field}"), rest)
+        }
+        first => Err(unknown_field(root, first, known)),
+    }
+}
+
+fn shallow(name: &str, path: &[Segment]) -> Result<(), Refusal> {
+    if path.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal {
+        message: format!("`{name}` has no fields"),
+        help: format!("write `${{{name}}}`"),
+    })
+}
+
+fn unknown_field(root: &str, found: Option<&Segment>, known: &[&str]) -> Refusal {
+    match found {
+        Some(Segment::Field(field)) => unknown(
+            &format!("{root}.{field}"),
+            offer(&format!("{root}."), field, known),
+        ),
+        Some(Segment::Index(_)) | None => Refusal {
+            message: format!("`{root}` needs a name behind it"),
+            help: offer(&format!("{root}."), "", known),
+        },
+    }
+}
+
+fn unknown(text: &str, help: String) -> Refusal {
+    Refusal {
+        message: format!("`{text}` is not a known name"),
+        help,
+    }
+}
+
+/// The nearest known name, or all of them if none is near.
+fn offer(prefix: &str, written: &str, known: &[&str]) -> String {
+    if let Some(near) = nearest(written, known.iter().copied()) {
+        return format!("the nearest known name is `{prefix}{near}`");
+    }
+    let (first, last) = match known {
+        [] => return format!("no `{prefix}` name is known here"),
+        [only] => return format!("known here is `{prefix}{only}`"),
+        [first @ .., last] => (first, last),
+    };
+    let first: Vec<String> = first
+        .iter()
+        .map(|name| format!("`{prefix}{name}`"))
+        .collect();
+    format!("known here are {} and `{prefix}{last}`", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &str) -> Segment {
+        Segment::Field(name.into())
+    }
+
+    fn path(text: &str) -> (&str, Vec<Segment>) {
+        let mut parts = text.split('.');
+        let name = parts.next().unwrap();
+        let path = parts.map(|part| match part.parse() {
+            Ok(index) => Segment::Index(index),
+            Err(_) => field(part),
+        });
+        (name, path.collect())
+    }
+
+    fn resolve(item: bool, map: bool, text: &str) -> Resolved {
+        let captured = BTreeSet::from(["version".to_owned()]);
+        let steps = BTreeSet::from(["build".to_owned(), "lint".to_owned()]);
+        let names = Names {
+            item,
+            map,
+            captured: &captured,
+            steps: &steps,
+        };
+        let (name, path) = path(text);
+        names.resolve(text, name, path)
+    }
+
+    #[test]
+    fn known_names_are_what_they_say() {
+        for (text, root, rest) in [
+            ("item", Root::Item, vec![]),
+            ("item.a.0", Root::Item, vec![field("a"), Segment::Index(0)]),
+            ("item_file", Root::ItemFile, vec![]),
+            ("map.total", Root::Map, vec![field("total")]),
+            (
+                "map.results.0.item",
+                Root::Map,
+                vec![field("results"), Segment::Index(0), field("item")],
+            ),
+            (
+                "step.build.output",
+                Root::Step("build".into()),
+                vec![field("output")],
+            ),
+            (
+                "step.lint.status",
+                Root::Step("lint".into()),
+                vec![field("status")],
+            ),
+            ("env.HOME", Root::Env, vec![field("HOME")]),
+            ("workflow.job", Root::Workflow, vec![field("job")]),
+            ("version", Root::Captured("version".into()), vec![]),
+            (
+                "version.a",
+                Root::Captured("version".into()),
+                vec![field("a")],
+            ),
+        ] {
+            assert_eq!(resolve(true, true, text), Ok((root, rest)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest() {
+        for (text, message, help) in [
+            (
+                "itm.x",
+                "`itm.x` is not a known name",
+                "the nearest known name is `item`",
+            ),
+            (
+                "verson",
+                "`verson` is not a known name",
+                "the nearest known name is `version`",
+            ),
+            (
+                "zebra.x",
+                "`zebra.x` is not a known name",
+                "known here are `item`, `item_file`, `map`, `step`, `env`, `workflow` and `version`",
+            ),
+            (
+                "map.totl",
+                "`map.totl` is not a known name",
+                "the nearest known name is `map.total`",
+            ),
+            (
+                "map.0",
+                "`map` needs a name behind it",
+                "known here are `map.total`, `map.successful`, `map.failed`, `map.results` and `map.results_file`",
+            ),
+            (
+                "map.total.x",
+                "`map.total` has no fields",
+                "write `${map.total}`",
+            ),
+            (
+                "step.biuld.output",
+                "`step.biuld` is not a known name",
+                "the nearest known name is `step.build`",
+            ),
+            (
+                "step.build",
+                "`step.build` needs a name behind it",
+                "known here are `step.build.output` and `step.build.status`",
+            ),
+            (
+                "step.build.outptu",
+                "`step.build.outptu` is not a known name",
+                "the nearest known name is `step.build.output`",
+            ),
+            (
+                "env.A.b",
+                "`env.A.b` is not a known name",
+                "an environment variable is written `env.NAME`",
+            ),
+            (
+                "workflow.nam",
+                "`workflow.nam` is not a known name",
+                "the nearest known name is `workflow.name`",
+            ),
+            (
+                "item_file.x",
+                "`item_file` has no fields",
+                "write `${item_file}`",
+            ),
+        ] {
+            let refusal = resolve(true, true, text).unwrap_err();
+            assert_eq!(
+                (refusal.message.as_str(), refusal.help.as_str()),
+                (message, help)
+            );
+        }
+    }
+
+    #[test]
+    fn an_item_or_a_map_is_known_only_where_there_is_one() {
+        for text in ["item", "item.x", "item_file"] {
+            let refusal = resolve(false, true, text).unwrap_err();
+            assert!(refusal.message.ends_with("is not known here"), "{text}");
+        }
+        let refusal = resolve(true, false, "map.total").unwrap_err();
+        assert_eq!(refusal.message, "`map` is not known here");
+    }
+}

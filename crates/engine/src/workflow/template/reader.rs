@@ -1,0 +1,267 @@
+//! Reads one `${…}`: whether it is ours, and what it names.
+//!
+//! In a text everything between `${` and `}` must be ours. In a shell text most of it belongs to
+//! the shell, so only dotted names and names we gave out are claimed, and the rest is left as it
+//! stands. Where the reference stands, and whether it may stand there, is the lexer's affair.
+
+use std::ops::Range;
+
+use super::cursor::Cursor;
+use super::names::Names;
+use super::reference::{Reference, Segment};
+use super::template_error::TemplateError;
+
+const LITERAL: &str = "a literal `${` is written `$${`";
+
+/// Whose names those are that we do not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    /// Nobody's.
+    Text,
+    /// The shell's.
+    Shell,
+}
+
+/// What a `${` turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A reference; the cursor stands behind it.
+    Ours(Reference, Range<usize>),
+    /// The shell's; the cursor has not moved.
+    Foreign,
+    /// Ours, and wrong; the cursor stands behind what was read.
+    Refused(TemplateError),
+}
+
+/// Reads references against the names that exist.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'n> {
+    names: Names<'n>,
+    language: Language,
+}
+
+/// How the path behind a name ended.
+enum End {
+    Reached,
+    /// It broke off in a way that no path does.
+    Broken(&'static str),
+}
+
+impl<'n> Reader<'n> {
+    pub(super) fn new(names: &Names<'n>, language: Language) -> Self {
+        Self {
+            names: *names,
+            language,
+        }
+    }
+
+    /// Reads the `${` the cursor stands at.
+    pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Found {
+        let start = cursor.at();
+        let mut ahead = *cursor;
+        ahead.skip(2);
+        let raw = raw(&mut ahead);
+        let name = self.name(&mut ahead);
+        let mut text = name.clone();
+        let mut path = vec![];
+        let end = segments(&mut ahead, &mut text, &mut path);
+        let dotted = text.contains('.');
+        let ours = raw || (dotted && !name.is_empty()) || self.names.claims(&name);
+        if !ours && self.language == Language::Shell {
+            return Found::Foreign;
+        }
+        let read = match end {
+            _ if name.is_empty() => Err(refused("`${` begins no name", Some(LITERAL))),
+            End::Broken(why) => Err(refused(why, Some(LITERAL))),
+            End::Reached => self.default(&mut ahead, &text),
+        };
+        *cursor = ahead;
+        let range = start..ahead.at();
+        let found = read.and_then(|default| {
+            let (root, path) = self.resolve(&text, &name, path)?;
+            Ok(Reference {
+                text,
+                root,
+                path,
+                default,
+                raw,
+            })
+        });
+        match found {
+            Ok(reference) => Found::Ours(reference, range),
+            Err(error) => Found::Refused(TemplateError { range, ..error }),
+        }
+    }
+
+    fn resolve(
+        &self,
+        text: &str,
+        name: &str,
+        path: Vec<Segment>,
+    ) -> Result<(super::Root, Vec<Segment>), TemplateError> {
+        let bare = path.is_empty() && self.language == Language::Shell;
+        self.names.resolve(text, name, path).map_err(|refusal| {
+            let more = if bare && self.names.claims(name) {
+                format!("a variable of the shell is written `${name}`")
+            } else {
+                LITERAL.to_owned()
+            };
+            let help = format!("{}; {more}", refusal.help);
+            refused(refusal.message, Some(&help))
+        })
+    }
+
+    /// A name has no `-`, because `${name-word}` is the shell's; only a captured name may.
+    fn name(&self, cursor: &mut Cursor<'_>) -> String {
+        if !cursor.peek_char().is_some_and(begins_name) {
+            return String::new();
+        }
+        let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+        if cursor.peek_char() == Some('-') {
+            let mut ahead = *cursor;
+            let whole = name.clone() + &ahead.take_while(in_field);
+            if self.names.captured.contains(&whole) {
+                *cursor = ahead;
+                return whole;
+            }
+        }
+        name
+    }
+
+    /// What stands between the path and the closing brace: nothing, or `:-` and a default.
+    fn default(
+        &self,
+        cursor: &mut Cursor<'_>,
+        text: &str,
+    ) -> Result<Option<String>, TemplateError> {
+        match cursor.peek_char() {
+            Some('}') => {
+                cursor.bump();
+                Ok(None)
+            }
+            Some(':') if cursor.second_char() == Some('-') => {
+                cursor.skip(2);
+                self.default_text(cursor, text).map(Some)
+            }
+            Some(operator)
+                if self.language == Language::Shell && "%#:/^,=?+-@".contains(operator) =>
+            {
+                let help = format!(
+                    "give it to a variable first: `value=${{{text}}}`, then `${{value{operator}…}}`"
+                );
+                let message = format!("`{operator}` is the shell's and cannot follow `{text}`");
+                Err(refused(message, Some(&help)))
+            }
+            Some(other) if !other.is_control() => {
+                let message = format!("`{other}` cannot follow `{text}`");
+                Err(refused(message, Some(LITERAL)))
+            }
+            _ => Err(unclosed(text)),
+        }
+    }
+
+    /// The default is plain text; braces inside of it pair.
+    fn default_text(&self, cursor: &mut Cursor<'_>, text: &str) -> Result<String, TemplateError> {
+        let mut default = String::new();
+        let mut depth = 0_usize;
+        loop {
+            let Some(c) = cursor.peek_char() else {
+                return Err(unclosed(text));
+            };
+            match c {
+                '}' if depth == 0 => {
+                    cursor.bump();
+                    return Ok(default);
+                }
+                '}' => depth = depth.saturating_sub(1),
+                '{' => depth = depth.saturating_add(1),
+                '$' | '`' if self.expands(cursor) => {
+                    return Err(refused(
+                        format!(
+                            "the default of `{text}` is plain text, and nothing in it is expanded"
+                        ),
+                        Some("give the default as plain text, or choose in the command"),
+                    ));
+                }
+                _ => {}
+            }
+            default.push(c);
+            cursor.bump();
+        }
+    }
+
+    /// Whether somebody could expect what stands here to be expanded.
+    fn expands(&self, cursor: &Cursor<'_>) -> bool {
+        match cursor.second_char() {
+            _ if cursor.peek_char() == Some('`') => self.language == Language::Shell,
+            Some('{') => true,
+            Some(c) => self.language == Language::Shell && (begins_name(c) || c == '('),
+            None => false,
+        }
+    }
+}
+
+fn raw(cursor: &mut Cursor<'_>) -> bool {
+    let mut ahead = *cursor;
+    let raw = ahead.starts_with("raw:");
+    ahead.skip(4);
+    // `${raw:-x}` and `${raw:0:3}` are a variable of the shell that is called `raw`.
+    let ours = raw && ahead.peek_char().is_some_and(begins_name);
+    if ours {
+        *cursor = ahead;
+    }
+    ours
+}
+
+fn segments(cursor: &mut Cursor<'_>, text: &mut String, path: &mut Vec<Segment>) -> End {
+    loop {
+        match cursor.peek_char() {
+            Some('.') => {
+                cursor.bump();
+                text.push('.');
+                let field = cursor.take_while(in_field);
+                if field.is_empty() {
+                    return End::Broken("a name is missing behind the `.`");
+                }
+                text.push_str(&field);
+                path.push(Segment::Field(field));
+            }
+            Some('[') => {
+                let mut ahead = *cursor;
+                ahead.bump();
+                let digits = ahead.take_while(|c| c.is_ascii_digit());
+                let (Ok(index), Some(']')) = (digits.parse(), ahead.peek_char()) else {
+                    return End::Broken("an index is a number in brackets, as in `[0]`");
+                };
+                ahead.bump();
+                *cursor = ahead;
+                text.extend(["[", &digits, "]"]);
+                path.push(Segment::Index(index));
+            }
+            _ => return End::Reached,
+        }
+    }
+}
+
+fn begins_name(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+fn in_field(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn unclosed(text: &str) -> TemplateError {
+    refused(
+        format!("`${{{text}` is not closed by a `}}`"),
+        Some(LITERAL),
+    )
+}
+
+fn refused(message: impl Into<String>, help: Option<&str>) -> TemplateError {
+    TemplateError {
+        range: 0..0,
+        message: message.into(),
+        help: help.map(str::to_owned),
+    }
+}

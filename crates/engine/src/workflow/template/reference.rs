@@ -1,0 +1,119 @@
+//! One `${…}`: what it names, and what stands in when there is nothing.
+//!
+//! Plain data. Whether the name exists where it stands was checked when it was read (`names.rs`);
+//! what it is worth is the caller's to say (`value.rs`).
+
+use serde_json::Value;
+
+/// What a reference begins with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Root {
+    /// `item`: the work item.
+    Item,
+    /// `item_file`: the path of a file holding the item as JSON.
+    ItemFile,
+    /// `map`: what a map came to; the path begins with one of its fields.
+    Map,
+    /// `step.NAME`: what an earlier step left; the path begins with `output` or `status`.
+    Step(String),
+    /// `env`: the path is the name of one environment variable.
+    Env,
+    /// `workflow`: the path is `name` or `job`.
+    Workflow,
+    /// A name given by `capture_output`.
+    Captured(String),
+}
+
+/// One step of the path behind the root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    /// `.name`
+    Field(String),
+    /// `[0]`
+    Index(usize),
+}
+
+/// One `${…}`: the root, the path behind it, a default, and whether it is `raw:`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    pub(super) text: String,
+    pub(super) root: Root,
+    pub(super) path: Vec<Segment>,
+    pub(super) default: Option<String>,
+    pub(super) raw: bool,
+}
+
+impl Reference {
+    /// What it begins with.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The path behind the root.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        &self.path
+    }
+
+    /// The text after `:-`, which stands in for what is missing, null or an empty string.
+    #[must_use]
+    pub fn default(&self) -> Option<&str> {
+        self.default.as_deref()
+    }
+
+    /// Whether it is `${raw:…}`: in a shell text the value is inserted as it is.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// The name as written, without `raw:` and without the default: `item.a.b[0]`.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the path leads to, from the value of the root.
+    #[must_use]
+    pub fn follow<'v>(&self, root: &'v Value) -> Option<&'v Value> {
+        self.path
+            .iter()
+            .try_fold(root, |value, segment| match segment {
+                Segment::Field(name) => value.as_object()?.get(name),
+                Segment::Index(index) => value.as_array()?.get(*index),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn item(path: Vec<Segment>) -> Reference {
+        Reference {
+            text: "item".into(),
+            root: Root::Item,
+            path,
+            default: None,
+            raw: false,
+        }
+    }
+
+    #[test]
+    fn a_path_leads_into_objects_and_arrays_or_nowhere() {
+        let field = |name: &str| Segment::Field(name.into());
+        let value = json!({"a": [{"b": 7}], "0": "zero"});
+        let follow = |path| item(path).follow(&value).cloned();
+        assert_eq!(follow(vec![]), Some(value.clone()));
+        assert_eq!(
+            follow(vec![field("a"), Segment::Index(0), field("b")]),
+            Some(json!(7))
+        );
+        assert_eq!(follow(vec![field("0")]), Some(json!("zero")));
+        assert_eq!(follow(vec![field("a"), Segment::Index(1)]), None);
+        assert_eq!(follow(vec![field("a"), field("b")]), None);
+        assert_eq!(follow(vec![Segment::Index(0)]), None);
+    }
+}

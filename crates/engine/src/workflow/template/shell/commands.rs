@@ -1,0 +1,295 @@
+//! A list of commands: where a command begins, and what a parenthesis means.
+//!
+//! As much of the shell's grammar as quoting depends on: keywords count only where a command
+//! begins, a `)` behind a pattern of `case` closes nothing, `[[` and `let` compute. It sees words
+//! and operators, never quotes; those are the lexer's.
+
+use std::ops::Range;
+
+use super::word::Word;
+
+/// What ends a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closer {
+    /// The end of the text.
+    End,
+    /// The `)` of `(`: a subshell, a function, a condition.
+    Parenthesis,
+    /// The `)` of a list of words: an array, or a pattern of bash.
+    Words,
+    /// The `)` of `$(`, `<(` or `>(`.
+    Substitution,
+    /// The backquote of this layer.
+    Backquote(usize),
+}
+
+/// What the next word is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The first of a command: keywords count.
+    Command,
+    /// Behind an assignment or a redirection: more of them, or the name of the command.
+    Prefix,
+    /// An argument.
+    Argument,
+    /// The variable of `for`.
+    ForName,
+    /// `in` or `do`.
+    ForIn,
+    /// The name behind `function`.
+    FunctionName,
+}
+
+/// What the command does with its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Command {
+    /// Nothing that matters.
+    Other,
+    /// `let`: it computes.
+    Let,
+    /// `[[ … ]]`: it compares.
+    Condition,
+    /// `[[ … ]]`, behind an operator that compares numbers.
+    Operand,
+}
+
+/// How far a `case` was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Subject,
+    In,
+    Pattern { begun: bool },
+    Body,
+}
+
+/// A list of commands being read.
+#[derive(Debug)]
+pub(super) struct Commands {
+    pub(super) closer: Closer,
+    /// Here-documents before this one wait for a line break outside of this list.
+    pub(super) waiting_from: usize,
+    pub(super) word: Option<Word>,
+    place: Place,
+    cases: Vec<Case>,
+    /// Whether the next word belongs to a redirection.
+    redirected: bool,
+    command: Command,
+    /// The references of the word before, by number.
+    previous: Range<usize>,
+}
+
+impl Commands {
+    /// A list that begins.
+    pub(super) fn new(closer: Closer, waiting_from: usize) -> Self {
+        Self {
+            closer,
+            waiting_from,
+            word: None,
+            place: Place::Command,
+            cases: vec![],
+            redirected: false,
+            command: Command::Other,
+            previous: 0..0,
+        }
+    }
+
+    /// The list in parentheses inside of this one.
+    pub(super) fn inner(&self, closer: Closer) -> Self {
+        let mut inner = Self::new(closer, self.waiting_from);
+        if self.in_condition() && closer == Closer::Parenthesis {
+            inner.command = Command::Condition;
+        }
+        inner
+    }
+
+    /// Whether some shell computes with what comes next.
+    pub(super) fn computes(&self) -> bool {
+        let subscript = self.word.as_ref().is_some_and(Word::in_subscript);
+        let assigns =
+            self.closer == Closer::Words || matches!(self.place, Place::Command | Place::Prefix);
+        matches!(self.command, Command::Let | Command::Operand)
+            || (subscript && assigns && !self.redirected)
+    }
+
+    /// The word that continues here; `placed` counts the references so far.
+    pub(super) fn word(&mut self, placed: usize) -> &mut Word {
+        self.word.get_or_insert_with(|| Word::new(placed))
+    }
+
+    /// Ends the word, if there is one. The answer is which references turn out to be compared as
+    /// numbers.
+    pub(super) fn end_word(&mut self, placed: usize) -> Range<usize> {
+        let Some(word) = self.word.take() else {
+            return 0..0;
+        };
+        if std::mem::take(&mut self.redirected) {
+            if self.place == Place::Command {
+                self.place = Place::Prefix;
+            }
+        } else if self.closer == Closer::Words {
+            self.place = Place::Argument;
+        } else if self.in_condition() {
+            return self.end_operand(&word, placed);
+        } else if !self.end_case_word(&word) {
+            self.place = self.place_after(&word);
+        }
+        0..0
+    }
+
+    fn end_operand(&mut self, word: &Word, placed: usize) -> Range<usize> {
+        self.command = Command::Condition;
+        match word.keyword() {
+            "]]" => {
+                self.command = Command::Other;
+                self.place = Place::Argument;
+            }
+            "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
+                self.command = Command::Operand;
+                return std::mem::replace(&mut self.previous, 0..0);
+            }
+            "-v" | "-R" => self.command = Command::Operand,
+            _ => self.previous = word.first_reference..placed,
+        }
+        0..0
+    }
+
+    /// Whether the word belongs to the head of a `case`.
+    fn end_case_word(&mut self, word: &Word) -> bool {
+        let Some(case) = self.cases.last_mut() else {
+            return false;
+        };
+        match case {
+            Case::Body => return false,
+            Case::Subject => *case = Case::In,
+            Case::In if word.keyword() == "in" => *case = Case::Pattern { begun: false },
+            Case::In => {}
+            Case::Pattern { begun: false } if word.keyword() == "esac" => {
+                self.cases.pop();
+                self.place = Place::Command;
+            }
+            Case::Pattern { begun } => *begun = true,
+        }
+        true
+    }
+
+    fn place_after(&mut self, word: &Word) -> Place {
+        match (self.place, word.keyword()) {
+            (Place::ForName, _) => Place::ForIn,
+            (Place::Command, "esac") => {
+                self.cases.pop();
+                Place::Command
+            }
+            (Place::ForIn, "do")
+            | (Place::FunctionName, _)
+            | (
+                Place::Command,
+                "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "{"
+                | "}" | "!" | "time" | "coproc",
+            ) => Place::Command,
+            (Place::Command, "for" | "select") => Place::ForName,
+            (Place::Command, "function") => Place::FunctionName,
+            (Place::Command, "case") => {
+                self.cases.push(Case::Subject);
+                Place::Argument
+            }
+            (Place::Command, "[[") => {
+                self.command = Command::Condition;
+                Place::Argument
+            }
+            (Place::Command | Place::Prefix, "let") => {
+                self.command = Command::Let;
+                Place::Argument
+            }
+            (Place::Command | Place::Prefix, _) if word.is_assignment() => Place::Prefix,
+            (Place::Command | Place::Prefix | Place::ForIn | Place::Argument, _) => Place::Argument,
+        }
+    }
+
+    /// A line break, `;`, `&` or `|`: a command begins, unless a list of words goes on.
+    pub(super) fn separate(&mut self) {
+        if self.in_condition() {
+            return;
+        }
+        self.command = Command::Other;
+        self.redirected = false;
+        let goes_on = self.closer == Closer::Words || !self.in_commands();
+        self.place = if goes_on {
+            Place::Argument
+        } else {
+            Place::Command
+        };
+    }
+
+    /// A `;`, which ends a condition that was never closed.
+    pub(super) fn end_condition(&mut self) {
+        self.command = Command::Other;
+    }
+
+    /// A `;;`, `;&` or `;;&`; whether there is a `case` that it belongs to.
+    pub(super) fn next_pattern(&mut self) -> bool {
+        let body = self.cases.last_mut().filter(|case| **case == Case::Body);
+        let found = body.is_some();
+        if let Some(case) = body {
+            *case = Case::Pattern { begun: false };
+        }
+        found
+    }
+
+    /// A `(` where a pattern may begin; whether it belongs to the pattern.
+    pub(super) fn open_pattern(&mut self) -> bool {
+        match self.cases.last_mut() {
+            Some(Case::Pattern { begun }) if !*begun => {
+                *begun = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A `)`; whether it ends a pattern rather than the list.
+    pub(super) fn end_pattern(&mut self) -> bool {
+        let pattern = self
+            .cases
+            .last_mut()
+            .filter(|case| matches!(case, Case::Pattern { .. }));
+        let Some(case) = pattern else {
+            return false;
+        };
+        *case = Case::Body;
+        self.place = Place::Command;
+        true
+    }
+
+    /// A list in parentheses inside of this one has ended.
+    pub(super) fn after_parenthesis(&mut self) {
+        if !self.in_condition() {
+            self.place = Place::Command;
+        }
+    }
+
+    /// A redirection: the next word is its target.
+    pub(super) fn redirect(&mut self) {
+        self.redirected = true;
+    }
+
+    /// Whether `((` here is arithmetic to some shell.
+    pub(super) fn computes_in_parentheses(&self) -> bool {
+        !self.in_condition()
+            && self.closer != Closer::Words
+            && matches!(self.place, Place::Command | Place::Prefix | Place::ForName)
+    }
+
+    /// Whether it is inside `[[ … ]]`.
+    pub(super) fn in_condition(&self) -> bool {
+        matches!(self.command, Command::Condition | Command::Operand)
+    }
+
+    /// Whether a `case` was begun and not ended.
+    pub(super) fn has_open_case(&self) -> bool {
+        !self.cases.is_empty()
+    }
+
+    fn in_commands(&self) -> bool {
+        matches!(self.cases.last(), None | Some(Case::Body))
+    }
+}

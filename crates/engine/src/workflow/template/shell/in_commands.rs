@@ -1,0 +1,170 @@
+//! Reading a list of commands: blanks, operators, comments and the characters of words.
+//!
+//! What the words and operators mean is `commands.rs`; here it is decided which characters form
+//! them.
+
+use super::commands::{Closer, Commands};
+use super::frame::{Arithmetic, Frame, Next};
+use super::here_document::Bodies;
+use super::lexer::Lexer;
+use super::obstacle::Obstacle;
+use super::spot::Spot;
+use super::word::Word;
+
+impl Lexer<'_, '_> {
+    pub(super) fn in_commands(&mut self, commands: &mut Commands, c: char) -> Next {
+        match c {
+            '\n' => self.line_break(commands),
+            ' ' | '\t' => {
+                self.end_word(commands);
+                self.take(1)
+            }
+            ';' | '&' | '|' => self.operator(commands, c),
+            '<' | '>' => self.redirection(commands, c),
+            '(' => self.open_parenthesis(commands),
+            ')' => self.close_parenthesis(commands),
+            '#' if commands.word.is_none() => {
+                self.comment();
+                Next::Stay
+            }
+            '\'' | '"' | '\\' | '`' | '$' => {
+                // A line break behind a backslash never comes here: the cursor joins the lines.
+                commands.word(self.placed()).push_quoted();
+                self.in_word(Spot::Bare, c)
+            }
+            _ => {
+                let in_array = commands.closer == Closer::Words;
+                commands.word(self.placed()).push(c, in_array);
+                self.take(1)
+            }
+        }
+    }
+
+    /// A character that quotes or expands.
+    pub(super) fn in_word(&mut self, spot: Spot, c: char) -> Next {
+        match c {
+            '\'' => {
+                self.single_quotes();
+                Next::Stay
+            }
+            '"' => {
+                self.cursor.bump();
+                Next::Open(Frame::Double)
+            }
+            '\\' => self.escape(),
+            '`' => self.open_backquotes(spot),
+            '$' => self.dollar(spot),
+            _ => self.take(1),
+        }
+    }
+
+    fn line_break(&mut self, commands: &mut Commands) -> Next {
+        self.end_word(commands);
+        commands.separate();
+        self.cursor.bump();
+        let from = commands.waiting_from.min(self.waiting.len());
+        match Bodies::of(self.waiting.drain(from..)) {
+            Some(bodies) => Next::Open(Frame::Bodies(bodies)),
+            None => Next::Stay,
+        }
+    }
+
+    fn operator(&mut self, commands: &mut Commands, c: char) -> Next {
+        self.end_word(commands);
+        self.cursor.bump();
+        let follows = |lexer: &Self, c| lexer.cursor.peek_char() == Some(c);
+        if c == ';' {
+            commands.end_condition();
+            let double = follows(self, ';') || follows(self, '&');
+            if double && commands.next_pattern() {
+                self.cursor.bump();
+                if follows(self, '&') {
+                    self.cursor.bump();
+                }
+            }
+        }
+        commands.separate();
+        if c == '&' && follows(self, '>') {
+            self.cursor.bump();
+            commands.redirect();
+        }
+        Next::Stay
+    }
+
+    fn redirection(&mut self, commands: &mut Commands, c: char) -> Next {
+        if commands.word.take_if(|word| word.is_number()).is_none() {
+            self.end_word(commands);
+        }
+        if commands.in_condition() {
+            return self.take(1);
+        }
+        let second = self.cursor.second_char();
+        if second == Some('(') {
+            commands.word(self.placed()).push_quoted();
+            self.cursor.skip(2);
+            return self.substitution();
+        }
+        if self.cursor.starts_with("<<") && !self.cursor.starts_with("<<<") {
+            self.cursor.skip(2);
+            self.delimiter();
+            return Next::Stay;
+        }
+        let length = match (c, second) {
+            ('<', Some('<')) => 3,
+            ('<', Some('&' | '>')) | ('>', Some('>' | '&' | '|')) => 2,
+            _ => 1,
+        };
+        commands.redirect();
+        self.take(length)
+    }
+
+    fn open_parenthesis(&mut self, commands: &mut Commands) -> Next {
+        if commands.word.as_ref().is_some_and(Word::opens_words) {
+            self.cursor.bump();
+            return Next::Open(Frame::Commands(commands.inner(Closer::Words)));
+        }
+        let begins = commands.word.is_none();
+        self.end_word(commands);
+        if begins && commands.open_pattern() {
+            return self.take(1);
+        }
+        if begins && commands.computes_in_parentheses() && self.cursor.starts_with("((") {
+            self.cursor.skip(2);
+            let depth = 0;
+            let bracket = false;
+            return Next::Open(Frame::Arithmetic(Arithmetic { depth, bracket }));
+        }
+        self.cursor.bump();
+        Next::Open(Frame::Commands(commands.inner(Closer::Parenthesis)))
+    }
+
+    fn close_parenthesis(&mut self, commands: &mut Commands) -> Next {
+        self.end_word(commands);
+        self.cursor.bump();
+        if commands.end_pattern() {
+            return Next::Stay;
+        }
+        match commands.closer {
+            Closer::Parenthesis | Closer::Words | Closer::Substitution => Next::Close,
+            Closer::End | Closer::Backquote(_) => {
+                self.doubt(Obstacle::Parentheses);
+                Next::Stay
+            }
+        }
+    }
+
+    /// A comment is left as it is, references and all: nobody reads it.
+    fn comment(&mut self) {
+        self.cursor.set_joins(false);
+        while self.cursor.peek_char().is_some_and(|c| c != '\n') {
+            self.cursor.bump();
+        }
+        self.cursor.set_joins(true);
+    }
+
+    /// Takes so many characters.
+    pub(super) fn take(&mut self, count: usize) -> Next {
+        self.cursor.skip(count);
+        Next::Stay
+    }
+}

@@ -1,0 +1,174 @@
+//! Reading what a `$` begins: `${…}`, `$(…)`, `$((…))` and the rest.
+//!
+//! A command inside starts afresh, quotes around it or not. Arithmetic takes no reference, however
+//! deep inside: some shells run commands that a value holds there.
+
+use super::commands::{Closer, Commands};
+use super::frame::{Arithmetic, Frame, Next, Parameter, Stage};
+use super::lexer::Lexer;
+use super::obstacle::Obstacle;
+use super::spot::Spot;
+
+impl Lexer<'_, '_> {
+    /// A `$` that may expand something.
+    pub(super) fn dollar(&mut self, spot: Spot) -> Next {
+        let start = self.cursor.at();
+        if self.cursor.starts_with("$${") {
+            self.cursor.skip(3);
+            self.literal(start..self.cursor.at(), spot);
+            return Next::Stay;
+        }
+        match self.cursor.second_char() {
+            Some('{') => {
+                if !self.brace(spot) {
+                    return Next::Stay;
+                }
+                self.cursor.skip(2);
+                Next::Open(Frame::Parameter(Parameter::new(spot)))
+            }
+            Some('(') if self.cursor.starts_with("$((") => self.arithmetic(3, false),
+            Some('(') => {
+                self.cursor.skip(2);
+                self.substitution()
+            }
+            Some('[') => self.arithmetic(2, true),
+            Some('\'') if spot == Spot::Bare => {
+                self.cursor.skip(2);
+                self.dollar_quotes();
+                Next::Stay
+            }
+            Some('$' | '#' | '?' | '*' | '@' | '!' | '-' | '0'..='9') => self.take(2),
+            _ => self.take(1),
+        }
+    }
+
+    /// A command begins whose output is inserted.
+    pub(super) fn substitution(&mut self) -> Next {
+        let commands = Commands::new(Closer::Substitution, self.waiting.len());
+        Next::Open(Frame::Commands(commands))
+    }
+
+    fn arithmetic(&mut self, length: usize, bracket: bool) -> Next {
+        self.cursor.skip(length);
+        Next::Open(Frame::Arithmetic(Arithmetic { depth: 0, bracket }))
+    }
+
+    pub(super) fn in_arithmetic(&mut self, arithmetic: &mut Arithmetic, c: char) -> Next {
+        let (open, close) = if arithmetic.bracket {
+            ('[', ']')
+        } else {
+            ('(', ')')
+        };
+        match c {
+            '\\' | '`' | '$' => return self.in_word(Spot::Double, c),
+            '"' | '\'' | '\n' if arithmetic.bracket => {
+                // Where `$[` means nothing this is the end of a word, or the beginning of a quote.
+                self.doubt(Obstacle::Bracket);
+                return Next::Close;
+            }
+            _ => {}
+        }
+        self.cursor.bump();
+        if c == open {
+            arithmetic.depth = arithmetic.depth.saturating_add(1);
+        } else if c == close {
+            if arithmetic.depth == 0 {
+                return self.end_arithmetic(arithmetic.bracket);
+            }
+            arithmetic.depth = arithmetic.depth.saturating_sub(1);
+        }
+        Next::Stay
+    }
+
+    fn end_arithmetic(&mut self, bracket: bool) -> Next {
+        if !bracket {
+            if self.cursor.peek_char() == Some(')') {
+                self.cursor.bump();
+            } else {
+                self.doubt(Obstacle::Parentheses);
+            }
+        }
+        Next::Close
+    }
+
+    pub(super) fn in_parameter(&mut self, parameter: &mut Parameter, c: char) -> Next {
+        match parameter.stage {
+            Stage::Name { begun } => self.in_name(parameter, begun, c),
+            Stage::Colon => {
+                parameter.stage = match c {
+                    '-' | '=' | '?' | '+' => {
+                        self.cursor.bump();
+                        let assigns = c == '=';
+                        Stage::Word { assigns }
+                    }
+                    _ => Stage::Offset,
+                };
+                Next::Stay
+            }
+            Stage::Subscript(depth) => {
+                match c {
+                    '[' => parameter.stage = Stage::Subscript(depth.saturating_add(1)),
+                    ']' if depth <= 1 => parameter.stage = Stage::Name { begun: true },
+                    ']' => parameter.stage = Stage::Subscript(depth.saturating_sub(1)),
+                    _ => return self.in_operand(parameter, c),
+                }
+                self.take(1)
+            }
+            Stage::Word { .. } | Stage::Pattern { .. } | Stage::Offset => {
+                self.in_operand(parameter, c)
+            }
+        }
+    }
+
+    fn in_name(&mut self, parameter: &mut Parameter, begun: bool, c: char) -> Next {
+        let special = !begun && "!#?*@$-".contains(c);
+        parameter.stage = match c {
+            '$' if self.cursor.starts_with("${") && !self.brace(Spot::Bare) => return Next::Stay,
+            '}' => {
+                self.cursor.bump();
+                return Next::Close;
+            }
+            _ if special || c.is_ascii_alphanumeric() || c == '_' => Stage::Name { begun: true },
+            '[' if begun => Stage::Subscript(1),
+            ':' if begun => Stage::Colon,
+            '-' | '=' | '?' | '+' if begun => Stage::Word { assigns: c == '=' },
+            '%' | '#' | '/' | '^' | ',' | '@' | '~' | '*' if begun => {
+                let replaces = c == '/';
+                Stage::Pattern { replaces }
+            }
+            _ => {
+                self.doubt(Obstacle::Substitution);
+                parameter.stage = Stage::Word { assigns: false };
+                return Next::Stay;
+            }
+        };
+        self.take(1)
+    }
+
+    fn in_operand(&mut self, parameter: &mut Parameter, c: char) -> Next {
+        let spot = parameter.spot();
+        match c {
+            '}' => {
+                if parameter.apostrophe {
+                    self.doubt(Obstacle::Apostrophe);
+                }
+                self.cursor.bump();
+                Next::Close
+            }
+            '\'' if parameter.quotes_singly() => self.in_word(spot, c),
+            '\'' => {
+                if matches!(parameter.stage, Stage::Pattern { .. }) {
+                    self.doubt(Obstacle::Apostrophe);
+                }
+                parameter.apostrophe = !parameter.apostrophe;
+                self.take(1)
+            }
+            '"' if parameter.apostrophe => {
+                self.doubt(Obstacle::Apostrophe);
+                self.in_word(spot, c)
+            }
+            '"' | '\\' | '`' | '$' => self.in_word(spot, c),
+            _ => self.take(1),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Reading here-documents: the delimiter where it is written, the body where it begins.
+//!
+//! A body with a quoted delimiter is literal and could hold no variable. If it holds a reference,
+//! the delimiter loses its quotes and the rest of the body gets backslashes, so that the same text
+//! comes out and only the variable is expanded.
+
+use std::ops::Range;
+
+use super::frame::Next;
+use super::here_document::{Bodies, HereDocument, escaped};
+use super::lexer::Lexer;
+use super::obstacle::Obstacle;
+use super::spot::Spot;
+use crate::workflow::template::cursor::{Cursor, Token};
+use crate::workflow::template::dollar::Dollar;
+use crate::workflow::template::reader::Found;
+use crate::workflow::template::reference::Reference;
+
+/// Something of ours in a literal body.
+enum Ours {
+    Literal,
+    Reference(Reference),
+}
+
+impl Lexer<'_, '_> {
+    /// Reads the word behind `<<`.
+    pub(super) fn delimiter(&mut self) {
+        let strips_tabs = self.cursor.peek_char() == Some('-');
+        if strips_tabs {
+            self.cursor.bump();
+        }
+        while let Some(' ' | '\t') = self.cursor.peek_char() {
+            self.cursor.bump();
+        }
+        let start = self.cursor.at();
+        let mut delimiter = String::new();
+        let mut quoted = false;
+        while let Some(c) = self.cursor.peek_char() {
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
+                '\'' | '"' => {
+                    quoted = true;
+                    self.quoted_delimiter(c, &mut delimiter);
+                }
+                '\\' => {
+                    quoted = true;
+                    self.cursor.bump();
+                    delimiter.extend(self.cursor.peek_char());
+                    self.cursor.bump();
+                }
+                '$' | '`' => self.dollar_in_delimiter(&mut delimiter),
+                _ => {
+                    delimiter.push(c);
+                    self.cursor.bump();
+                }
+            }
+        }
+        let word = start..self.cursor.at();
+        if quoted || !delimiter.is_empty() {
+            self.waiting.push(HereDocument {
+                delimiter,
+                quoted,
+                strips_tabs,
+                word,
+            });
+        }
+    }
+
+    fn quoted_delimiter(&mut self, quote: char, delimiter: &mut String) {
+        self.cursor.bump();
+        self.cursor.set_joins(quote == '"');
+        while let Some(c) = self.cursor.peek_char() {
+            let hidden = self.cursor.second_char();
+            match c {
+                '$' => self.dollar_in_delimiter(delimiter),
+                '\\' if quote == '"' && matches!(hidden, Some('"' | '\\' | '$' | '`')) => {
+                    delimiter.extend(hidden);
+                    self.cursor.skip(2);
+                }
+                _ => {
+                    self.cursor.bump();
+                    if c == quote {
+                        break;
+                    }
+                    delimiter.push(c);
+                }
+            }
+        }
+        self.cursor.set_joins(true);
+    }
+
+    /// Nothing is expanded in a delimiter, and not every shell takes what looks like it.
+    fn dollar_in_delimiter(&mut self, delimiter: &mut String) {
+        if self.cursor.starts_with("${") {
+            match self.reader.read(&mut self.cursor) {
+                Found::Ours(reference, range) => {
+                    self.refuse(range, reference.text(), Obstacle::Delimiter);
+                    return;
+                }
+                Found::Refused(error) => {
+                    self.report_error(error);
+                    return;
+                }
+                Found::Foreign => {}
+            }
+        }
+        self.doubt(Obstacle::HereDocument);
+        delimiter.extend(self.cursor.peek_char());
+        self.cursor.bump();
+    }
+
+    /// The place behind the delimiter, if the line that begins here is it.
+    pub(super) fn behind_delimiter<'t>(
+        mut cursor: Cursor<'t>,
+        document: &HereDocument,
+    ) -> Option<Cursor<'t>> {
+        cursor.set_joins(false);
+        while document.strips_tabs && cursor.peek_char() == Some('\t') {
+            cursor.bump();
+        }
+        for expected in document.delimiter.chars() {
+            if cursor.bump() != Some(Token::Char(expected)) {
+                return None;
+            }
+        }
+        match cursor.peek() {
+            None | Some(Token::Backquote(_)) => {}
+            Some(Token::Char('\n')) => {
+                cursor.bump();
+            }
+            Some(Token::Char(_)) => return None,
+        }
+        cursor.set_joins(true);
+        Some(cursor)
+    }
+
+    pub(super) fn in_bodies(&mut self, bodies: &mut Bodies, c: char) -> Next {
+        if std::mem::take(&mut bodies.at_line) {
+            if let Some(behind) = Self::behind_delimiter(self.cursor, &bodies.current) {
+                self.cursor = behind;
+                bodies.at_line = true;
+                return match bodies.rest.pop_front() {
+                    Some(document) => {
+                        bodies.current = document;
+                        Next::Stay
+                    }
+                    None => Next::Close,
+                };
+            }
+            if bodies.current.quoted {
+                self.literal_body(&bodies.current);
+                bodies.at_line = true;
+                return Next::Stay;
+            }
+        }
+        match c {
+            '\\' | '`' | '$' => self.in_word(Spot::Body, c),
+            _ => {
+                bodies.at_line = c == '\n';
+                self.take(1)
+            }
+        }
+    }
+
+    /// Reads a literal body up to its delimiter, or to the end of what there is.
+    fn literal_body(&mut self, document: &HereDocument) {
+        let start = self.cursor.at();
+        let mut ours = vec![];
+        self.cursor.set_joins(false);
+        while let Some(c) = self.cursor.peek_char() {
+            match c {
+                '$' => ours.extend(self.ours_in_body()),
+                _ => {
+                    self.cursor.bump();
+                }
+            }
+            if c == '\n' && Self::behind_delimiter(self.cursor, document).is_some() {
+                break;
+            }
+        }
+        self.cursor.set_joins(true);
+        let end = self.cursor.at();
+        let expands = ours
+            .iter()
+            .any(|(_, ours)| matches!(ours, Ours::Reference(reference) if !reference.is_raw()));
+        if expands {
+            self.expanded_body(document, start..end, ours);
+        } else {
+            for (range, ours) in ours {
+                self.in_literal_body(range, ours);
+            }
+        }
+    }
+
+    fn ours_in_body(&mut self) -> Option<(Range<usize>, Ours)> {
+        let start = self.cursor.at();
+        let dollar = Dollar::at(&self.cursor);
+        if dollar == Dollar::Brace {
+            match self.reader.read(&mut self.cursor) {
+                Found::Ours(reference, range) => return Some((range, Ours::Reference(reference))),
+                Found::Refused(error) => {
+                    self.report_error(error);
+                    return None;
+                }
+                Found::Foreign => {}
+            }
+        }
+        self.cursor.skip(dollar.length());
+        (dollar == Dollar::Literal).then(|| (start..self.cursor.at(), Ours::Literal))
+    }
+
+    /// A literal body stays literal if no variable is in it.
+    fn in_literal_body(&mut self, range: Range<usize>, ours: Ours) {
+        match ours {
+            Ours::Literal => self.literal(range, Spot::Single),
+            Ours::Reference(reference) => {
+                if let Some(slot) = self.admit(reference, &range) {
+                    self.edits.insert_raw(range, slot, false);
+                }
+            }
+        }
+    }
+
+    /// A literal body becomes one that is expanded, and all but our variables is hidden.
+    fn expanded_body(
+        &mut self,
+        document: &HereDocument,
+        body: Range<usize>,
+        ours: Vec<(Range<usize>, Ours)>,
+    ) {
+        let obstacle = if self.cursor.in_backquotes() {
+            Some(Obstacle::BackquotedBody)
+        } else {
+            (!document.is_plain()).then_some(Obstacle::OddDelimiter)
+        };
+        self.edits
+            .replace(document.word.clone(), document.delimiter.clone());
+        let mut hidden_to = body.start;
+        for (range, ours) in ours {
+            self.hide(hidden_to..range.start);
+            hidden_to = range.end;
+            match ours {
+                Ours::Literal => self.literal(range, Spot::Body),
+                Ours::Reference(reference) => self.in_expanded_body(range, reference, obstacle),
+            }
+        }
+        self.hide(hidden_to..body.end);
+    }
+
+    fn in_expanded_body(
+        &mut self,
+        range: Range<usize>,
+        reference: Reference,
+        obstacle: Option<Obstacle>,
+    ) {
+        if let Some(obstacle) = obstacle {
+            self.refuse(range, reference.text(), obstacle);
+            return;
+        }
+        let raw = reference.is_raw();
+        match self.admit(reference, &range) {
+            Some(slot) if raw => self.edits.insert_raw(range, slot, true),
+            Some(slot) => {
+                let written = Spot::Body.variable(self.edits.variable(slot));
+                self.edits.replace(range, written);
+            }
+            None => {}
+        }
+    }
+
+    fn hide(&mut self, range: Range<usize>) {
+        let text = self.text.get(range.clone()).unwrap_or_default();
+        if text.contains(['\\', '$', '`']) {
+            self.edits.replace(range, escaped(text));
+        }
+    }
+}

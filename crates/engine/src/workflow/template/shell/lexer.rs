@@ -1,0 +1,268 @@
+//! Follows a shell text character by character and knows what it is inside of.
+//!
+//! POSIX quoting, and so much of bash as changes where a quote ends. Every character is looked at
+//! a bounded number of times, nesting is a stack in memory, and no text makes it fail: what a shell
+//! would refuse is the shell's to report. Once a text is one that shells read differently, `doubt`
+//! is set and no reference is placed any more.
+
+use std::ops::Range;
+
+use super::commands::{Closer, Commands};
+use super::edits::Edits;
+use super::frame::{Frame, Next};
+use super::obstacle::Obstacle;
+use super::spot::Spot;
+use crate::workflow::template::cursor::{Cursor, Token};
+use crate::workflow::template::reader::{Found, Reader};
+use crate::workflow::template::reference::Reference;
+use crate::workflow::template::template_error::TemplateError;
+
+use super::here_document::HereDocument;
+
+/// A reader of one shell text.
+pub(super) struct Lexer<'t, 'n> {
+    pub(super) text: &'t str,
+    pub(super) cursor: Cursor<'t>,
+    pub(super) reader: Reader<'n>,
+    pub(super) edits: Edits,
+    /// Here-documents whose bodies begin after the next line break.
+    pub(super) waiting: Vec<HereDocument>,
+    frames: Vec<Frame>,
+    /// Which of the frames are bodies of here-documents.
+    bodies: Vec<usize>,
+    /// Why the frames take no reference, innermost last.
+    obstacles: Vec<Obstacle>,
+    doubt: Option<Obstacle>,
+    placed: Vec<(Range<usize>, String)>,
+    errors: Vec<TemplateError>,
+}
+
+impl<'t, 'n> Lexer<'t, 'n> {
+    /// The edits that hand the references of a text over, or why they cannot be.
+    pub(super) fn read(text: &'t str, reader: Reader<'n>) -> Result<Edits, Vec<TemplateError>> {
+        let mut cursor = Cursor::new(text);
+        cursor.set_joins(true);
+        let mut lexer = Self {
+            text,
+            cursor,
+            reader,
+            edits: Edits::default(),
+            waiting: vec![],
+            frames: vec![Frame::Commands(Commands::new(Closer::End, 0))],
+            bodies: vec![],
+            obstacles: vec![],
+            doubt: None,
+            placed: vec![],
+            errors: vec![],
+        };
+        lexer.run();
+        if lexer.errors.is_empty() {
+            return Ok(lexer.edits);
+        }
+        lexer.errors.sort_by_key(|error| error.range.start);
+        Err(lexer.errors)
+    }
+
+    fn run(&mut self) {
+        while let Some(token) = self.cursor.peek() {
+            match token {
+                Token::Backquote(layer) => self.end_backquotes(layer),
+                Token::Char(c) => {
+                    let Some(frame) = self.frames.pop() else {
+                        return;
+                    };
+                    self.step(frame, c);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, mut frame: Frame, c: char) {
+        if c == '\n' && !matches!(frame, Frame::Bodies(_)) {
+            self.watch_delimiter();
+        }
+        let blocked = frame.obstacle().is_some();
+        let next = match &mut frame {
+            Frame::Commands(commands) => self.in_commands(commands, c),
+            Frame::Double => self.in_double(c),
+            Frame::Parameter(parameter) => self.in_parameter(parameter, c),
+            Frame::Arithmetic(arithmetic) => self.in_arithmetic(arithmetic, c),
+            Frame::Bodies(bodies) => self.in_bodies(bodies, c),
+        };
+        if blocked {
+            self.obstacles.pop();
+        }
+        match next {
+            Next::Stay => self.push(frame),
+            Next::Open(inner) => {
+                self.push(frame);
+                self.open(inner);
+            }
+            Next::Close => self.close(frame),
+        }
+    }
+
+    fn push(&mut self, frame: Frame) {
+        self.obstacles.extend(frame.obstacle());
+        self.frames.push(frame);
+    }
+
+    fn open(&mut self, frame: Frame) {
+        if matches!(frame, Frame::Bodies(_)) {
+            self.bodies.push(self.frames.len());
+        }
+        self.push(frame);
+    }
+
+    /// What the end of a frame means for the one around it. It is off the stack already.
+    fn close(&mut self, frame: Frame) {
+        match frame {
+            Frame::Bodies(_) => {
+                self.bodies.pop();
+            }
+            Frame::Commands(commands) => {
+                if commands.has_open_case() {
+                    self.doubt(Obstacle::Parentheses);
+                }
+                if commands.closer == Closer::Parenthesis
+                    && let Some(Frame::Commands(outer)) = self.frames.last_mut()
+                {
+                    outer.after_parenthesis();
+                }
+                let own = matches!(commands.closer, Closer::Substitution | Closer::Backquote(_));
+                if own && self.waiting.len() > commands.waiting_from {
+                    self.waiting.truncate(commands.waiting_from);
+                    self.doubt(Obstacle::HereDocument);
+                }
+            }
+            Frame::Double | Frame::Parameter(_) | Frame::Arithmetic(_) => {}
+        }
+    }
+
+    /// A backquote ends all that was opened since the one it belongs to.
+    fn end_backquotes(&mut self, layer: usize) {
+        self.cursor.bump();
+        self.cursor.close_layer(layer);
+        while let Some(mut frame) = self.frames.pop() {
+            if frame.obstacle().is_some() {
+                self.obstacles.pop();
+            }
+            let mut own = false;
+            if let Frame::Commands(commands) = &mut frame {
+                self.end_word(commands);
+                own = commands.closer == Closer::Backquote(layer);
+            }
+            self.close(frame);
+            if own {
+                return;
+            }
+            self.doubt(Obstacle::Backquotes);
+        }
+    }
+
+    /// A line that ends the here-document around, inside of something that is still open: some
+    /// shells look for the delimiter first, some for the end of what is open.
+    fn watch_delimiter(&mut self) {
+        let innermost = self.bodies.last().and_then(|at| self.frames.get(*at));
+        if let Some(Frame::Bodies(bodies)) = innermost {
+            let mut ahead = self.cursor;
+            ahead.bump();
+            if Self::behind_delimiter(ahead, &bodies.current).is_some() {
+                self.doubt(Obstacle::HereDocument);
+            }
+        }
+    }
+
+    /// From here on shells read the text differently.
+    pub(super) fn doubt(&mut self, obstacle: Obstacle) {
+        self.doubt.get_or_insert(obstacle);
+    }
+
+    /// How many references were placed.
+    pub(super) fn placed(&self) -> usize {
+        self.placed.len()
+    }
+
+    /// Ends the word of a list of commands, and refuses what it compares as numbers.
+    pub(super) fn end_word(&mut self, commands: &mut Commands) {
+        let compared = commands.end_word(self.placed.len());
+        let compared: Vec<_> = self.placed.get(compared).unwrap_or_default().to_vec();
+        for (range, name) in compared {
+            self.refuse(range, &name, Obstacle::Arithmetic);
+        }
+    }
+
+    /// Reads the `${` the cursor stands at; whether it was the shell's, and is still there.
+    pub(super) fn brace(&mut self, spot: Spot) -> bool {
+        match self.reader.read(&mut self.cursor) {
+            Found::Foreign => return true,
+            Found::Refused(error) => self.errors.push(error),
+            Found::Ours(reference, range) => {
+                let raw = reference.is_raw();
+                if let Some(slot) = self.admit(reference, &range) {
+                    if raw {
+                        self.edits.insert_raw(range, slot, false);
+                    } else {
+                        let written = spot.variable(self.edits.variable(slot));
+                        self.edits.replace(range, written);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// The slot of a reference, if it may stand there.
+    pub(super) fn admit(&mut self, reference: Reference, range: &Range<usize>) -> Option<usize> {
+        // `raw:` is text of the author's own, wherever he wants it.
+        if !reference.is_raw() {
+            if let Some(obstacle) = self.obstacle() {
+                self.refuse(range.clone(), reference.text(), obstacle);
+                return None;
+            }
+            self.placed
+                .push((range.clone(), reference.text().to_owned()));
+        }
+        Some(self.edits.slot(reference))
+    }
+
+    /// Writes the `$${` in this range.
+    pub(super) fn literal(&mut self, range: Range<usize>, spot: Spot) {
+        let written = spot.literal();
+        let hidden = self.cursor.in_backquotes() && written.contains('\\');
+        let obstacle = if hidden {
+            Some(Obstacle::BackquotedLiteral)
+        } else {
+            self.obstacle()
+        };
+        match obstacle {
+            Some(obstacle) => self.report(range, obstacle.message("$${"), obstacle.help("")),
+            None => {
+                self.edits.replace(range, written.to_owned());
+            }
+        }
+    }
+
+    /// Refuses a reference.
+    pub(super) fn refuse(&mut self, range: Range<usize>, name: &str, obstacle: Obstacle) {
+        let message = obstacle.message(&format!("${{{name}}}"));
+        self.report(range, message, obstacle.help(name));
+    }
+
+    /// Takes over what the reader found wrong.
+    pub(super) fn report_error(&mut self, error: TemplateError) {
+        self.errors.push(error);
+    }
+
+    fn report(&mut self, range: Range<usize>, message: String, help: String) {
+        self.errors.push(TemplateError {
+            range,
+            message,
+            help: Some(help),
+        });
+    }
+
+    fn obstacle(&self) -> Option<Obstacle> {
+        self.obstacles.last().copied().or(self.doubt)
+    }
+}

@@ -1,0 +1,27 @@
+//! Shell texts with references in them, handed over so that data never becomes code.
+//!
+//! The lexer (`lexer.rs` and the `in_*` files) follows the shell's quoting and says for every
+//! reference where it stands; `spot.rs` says how a variable is written there; `edits.rs` rewrites
+//! the text, leaving all else byte for byte as it was. Where shells disagree about what a text
+//! means, or where one of them would run what a value holds, a reference is refused
+//! (`obstacle.rs`) rather than guessed at.
+
+mod commands;
+mod edits;
+mod frame;
+mod here_document;
+mod in_commands;
+mod in_expansions;
+mod in_here_documents;
+mod in_quotes;
+mod lexer;
+mod obstacle;
+mod script;
+mod spot;
+mod template;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use script::Script;
+pub use template::ShellTemplate;

@@ -1,0 +1,56 @@
+//! How a variable and a literal `${` are written, by where they stand.
+//!
+//! | where | a variable | `$${` |
+//! |---|---|---|
+//! | bare | `"${v}"` | `'${'` |
+//! | in double quotes | `${v}` | `\${` |
+//! | in a here-document | `${v}` | `\${` |
+//! | in single quotes | `'"${v}"'` | `${` |
+//!
+//! Whatever it stands in, the value is one piece of one word. A quoted here-document that holds a
+//! reference is made an unquoted one, and so has the third line; without one its `$${` has the last.
+
+use crate::workflow::template::cursor::Layer;
+
+/// Where something stands in a shell text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// Outside of quotes.
+    Bare,
+    /// In double quotes.
+    Double,
+    /// In a here-document that is expanded.
+    Body,
+    /// In single quotes.
+    Single,
+}
+
+impl Spot {
+    /// The variable as it is written here.
+    pub(super) fn variable(self, name: &str) -> String {
+        match self {
+            Self::Bare => format!("\"${{{name}}}\""),
+            Self::Single => format!("'\"${{{name}}}\"'"),
+            Self::Double | Self::Body => format!("${{{name}}}"),
+        }
+    }
+
+    /// A `${` that reaches the command as these two characters.
+    pub(super) fn literal(self) -> &'static str {
+        match self {
+            // Quoted to the last character, or `$${a,b}` would be taken for alternatives by bash.
+            Self::Bare => "'${'",
+            Self::Single => "${",
+            Self::Double | Self::Body => "\\${",
+        }
+    }
+
+    /// What backquotes opened here are in.
+    pub(super) fn layer(self) -> Layer {
+        match self {
+            Self::Double => Layer::Double,
+            Self::Body => Layer::Body,
+            Self::Bare | Self::Single => Layer::Bare,
+        }
+    }
+}

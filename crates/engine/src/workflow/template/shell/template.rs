@@ -1,0 +1,75 @@
+//! A shell text with references in it.
+//!
+//! What the shell runs is the author's text with variables in it, the same for every item; values
+//! go into the environment. It refuses a text where a reference stands in a place that cannot be
+//! handed over safely. Running the script is not its affair.
+
+use super::edits::{Piece, Slot};
+use super::here_document::escaped;
+use super::lexer::Lexer;
+use super::script::Script;
+use crate::workflow::template::names::Names;
+use crate::workflow::template::reader::{Language, Reader};
+use crate::workflow::template::reference::Reference;
+use crate::workflow::template::template_error::TemplateError;
+use crate::workflow::template::value::{self, ValueError, Values};
+
+/// A shell text with references in it, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellTemplate {
+    pieces: Vec<Piece>,
+    slots: Vec<Slot>,
+}
+
+impl ShellTemplate {
+    /// Reads a shell text against the names that exist where it stands.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it, in the order of the text.
+    pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
+        let reader = Reader::new(names, Language::Shell);
+        let (pieces, slots) = Lexer::read(text, reader)?.finish(text);
+        Ok(Self { pieces, slots })
+    }
+
+    /// The text for the shell, and the values in its environment.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is missing, too large or holds a NUL character.
+    pub fn render(&self, values: &dyn Values) -> Result<Script, ValueError> {
+        let mut texts = vec![];
+        for slot in &self.slots {
+            texts.push(value::argument(&slot.reference, values)?);
+        }
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Raw {
+                    slot,
+                    escaped: hide,
+                } => {
+                    let value = texts.get(*slot).map(String::as_str).unwrap_or_default();
+                    if *hide {
+                        text.push_str(&escaped(value));
+                    } else {
+                        text.push_str(value);
+                    }
+                }
+            }
+        }
+        let variables = self.slots.iter().zip(texts);
+        let env = variables
+            .filter_map(|(slot, text)| Some((slot.variable.clone()?, text)))
+            .collect();
+        Ok(Script { text, env })
+    }
+
+    /// The references, each once, in the order of their first appearance. Those in comments are
+    /// not among them.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.slots.iter().map(|slot| &slot.reference)
+    }
+}

@@ -1,0 +1,109 @@
+//! The word being read, as far as it matters for what follows.
+//!
+//! A word may be a keyword (`case` changes what a `)` means), an assignment, or end in a subscript
+//! that some shells evaluate. Only a word without quotes or expansions can be a keyword, and
+//! keywords are short, so that no more than a few characters are kept.
+
+/// No keyword or operator that matters is longer.
+const MOST_KEPT: usize = 10;
+
+/// What the word looks like so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Nothing, or a name.
+    Name,
+    /// A name and `+`, perhaps of `+=`.
+    Plus,
+    /// In brackets behind a name, so many deep.
+    Subscript(usize),
+    /// Behind a name and `=`.
+    Assignment,
+    /// Anything else.
+    Other,
+}
+
+/// The word being read.
+#[derive(Debug)]
+pub(super) struct Word {
+    kept: String,
+    whole: bool,
+    last: Option<char>,
+    shape: Shape,
+    /// How many references were placed before it.
+    pub(super) first_reference: usize,
+}
+
+impl Word {
+    /// A word that begins; in the list of an array it may be a subscript from its first character.
+    pub(super) fn new(first_reference: usize) -> Self {
+        Self {
+            kept: String::new(),
+            whole: true,
+            last: None,
+            shape: Shape::Name,
+            first_reference,
+        }
+    }
+
+    /// Adds a character that is not quoted.
+    pub(super) fn push(&mut self, c: char, in_array: bool) {
+        let empty = self.last.is_none() && self.kept.is_empty();
+        self.shape = match (self.shape, c) {
+            (Shape::Name, '_' | 'a'..='z' | 'A'..='Z') | (Shape::Subscript(1), ']') => Shape::Name,
+            (Shape::Name, '0'..='9') if !empty => Shape::Name,
+            (Shape::Name, '[') if !empty || in_array => Shape::Subscript(1),
+            (Shape::Name, '+') if !empty => Shape::Plus,
+            (Shape::Name | Shape::Plus, '=') if !empty => Shape::Assignment,
+            (Shape::Subscript(depth), ']') => Shape::Subscript(depth.saturating_sub(1)),
+            (Shape::Subscript(depth), '[') => Shape::Subscript(depth.saturating_add(1)),
+            (kept @ (Shape::Subscript(_) | Shape::Assignment), _) => kept,
+            _ => Shape::Other,
+        };
+        if self.kept.len() < MOST_KEPT {
+            self.kept.push(c);
+        } else {
+            self.whole = false;
+        }
+        self.last = Some(c);
+    }
+
+    /// Adds something quoted or expanded.
+    pub(super) fn push_quoted(&mut self) {
+        self.whole = false;
+        self.last = None;
+        if !matches!(self.shape, Shape::Subscript(_) | Shape::Assignment) {
+            self.shape = Shape::Other;
+        }
+    }
+
+    /// The word, if it can be a keyword; else nothing.
+    pub(super) fn keyword(&self) -> &str {
+        if self.whole { &self.kept } else { "" }
+    }
+
+    /// Whether it is the number of a file, before a redirection.
+    pub(super) fn is_number(&self) -> bool {
+        let keyword = self.keyword();
+        !keyword.is_empty() && keyword.chars().all(|c| c.is_ascii_digit())
+    }
+
+    /// Whether a `(` right behind it begins a list of words: an array, or a pattern of bash.
+    pub(super) fn opens_words(&self) -> bool {
+        match self.last {
+            Some('=') => self.is_assignment(),
+            // `!` alone negates, and a subshell follows.
+            Some('?' | '*' | '+' | '@' | '!') => self.keyword() != "!",
+            _ => false,
+        }
+    }
+
+    /// Whether it assigns a variable.
+    pub(super) fn is_assignment(&self) -> bool {
+        self.shape == Shape::Assignment
+    }
+
+    /// Whether what comes next is a subscript.
+    pub(super) fn in_subscript(&self) -> bool {
+        matches!(self.shape, Shape::Subscript(_))
+    }
+}

@@ -1,0 +1,118 @@
+//! A text with references in it: a URL, a header, the value of a variable, a prompt.
+//!
+//! Every `${` must be one of ours: there is no shell behind a text that would take the others.
+//! A value is inserted as it is and never read again, so a value that looks like a reference
+//! stays what it is. `raw:` changes nothing here.
+
+use super::cursor::{Cursor, Token};
+use super::dollar::Dollar;
+use super::names::Names;
+use super::reader::{Found, Language, Reader};
+use super::reference::Reference;
+use super::template_error::TemplateError;
+use super::value::{self, ValueError, Values};
+
+/// A text with references in it, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextTemplate {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Reference(Reference),
+}
+
+impl TextTemplate {
+    /// Reads a text against the names that exist where it stands.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it, in the order of the text.
+    pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
+        let reader = Reader::new(names, Language::Text);
+        let mut cursor = Cursor::new(text);
+        let mut pieces = vec![];
+        let mut plain = String::new();
+        let mut errors = vec![];
+        while let Some(token) = cursor.peek() {
+            let dollar = Dollar::at(&cursor);
+            match (token, dollar) {
+                (Token::Char('$'), Dollar::Brace) => match reader.read(&mut cursor) {
+                    Found::Ours(reference, _) => {
+                        if !plain.is_empty() {
+                            pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                        }
+                        pieces.push(Piece::Reference(reference));
+                    }
+                    Found::Refused(error) => errors.push(error),
+                    Found::Foreign => cursor.skip(dollar.length()),
+                },
+                (Token::Char('$'), _) => {
+                    plain.push_str(if dollar == Dollar::Alone { "$" } else { "$$" });
+                    if dollar == Dollar::Literal {
+                        plain.pop();
+                        plain.push('{');
+                    }
+                    cursor.skip(dollar.length());
+                }
+                (Token::Char(c), _) => {
+                    plain.push(c);
+                    cursor.bump();
+                }
+                (Token::Backquote(_), _) => cursor.skip(1),
+            }
+        }
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        if errors.is_empty() {
+            Ok(Self { pieces })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The text with all values in it.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is missing, too large or holds a NUL character.
+    pub fn render(&self, values: &dyn Values) -> Result<String, ValueError> {
+        self.filled(|reference| value::argument(reference, values))
+    }
+
+    /// The references in the order of the text; one that stands twice comes twice.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Reference(reference) => Some(reference),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// The reference that is all there is, if there is nothing else.
+    pub(super) fn only_reference(&self) -> Option<&Reference> {
+        match self.pieces.as_slice() {
+            [Piece::Reference(reference)] => Some(reference),
+            _ => None,
+        }
+    }
+
+    pub(super) fn filled(
+        &self,
+        text_of: impl Fn(&Reference) -> Result<String, ValueError>,
+    ) -> Result<String, ValueError> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Reference(reference) => text.push_str(&text_of(reference)?),
+            }
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

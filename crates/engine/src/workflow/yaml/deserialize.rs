@@ -1,0 +1,102 @@
+//! A node as a source for serde, so that what the policy crate reads is read there.
+
+use std::fmt;
+
+use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::tree::{Node, Value};
+use crate::workflow::source::Span;
+
+/// What serde had to say, and about which place. Errors rise from the innermost value, which is the
+/// one to point at.
+#[derive(Debug)]
+pub(crate) struct ReadError {
+    pub(crate) message: String,
+    pub(crate) span: Option<Span>,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl de::Error for ReadError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self {
+            message: message.to_string(),
+            span: None,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = ReadError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        let read = match &self.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(flag) => visitor.visit_bool(*flag),
+            Value::Integer(number) => match u64::try_from(*number) {
+                Ok(number) => visitor.visit_u64(number),
+                Err(_) => visitor.visit_i64(*number),
+            },
+            Value::Large(number) => visitor.visit_u64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            Value::Text(text) => visitor.visit_borrowed_str(text),
+            Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter())),
+            Value::Map(entries) => visitor.visit_map(MapDeserializer::new(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.as_ref(), &entry.node)),
+            )),
+        };
+        read.map_err(|error: ReadError| ReadError {
+            span: error.span.or(Some(self.span)),
+            ..error
+        })
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        let Value::Text(word) = &self.value else {
+            return Err(ReadError {
+                message: format!(
+                    "{} stands where one of a few words is expected",
+                    self.kind()
+                ),
+                span: Some(self.span),
+            });
+        };
+        let word: de::value::StrDeserializer<'_, ReadError> = word.as_ref().into_deserializer();
+        visitor.visit_enum(word).map_err(|error| ReadError {
+            span: Some(self.span),
+            ..error
+        })
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, ReadError> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,244 @@
+//! From text to tree.
+//!
+//! The parser reads; this file bounds what it may build: no tree deeper than a person would write,
+//! no aliases that multiply, no tags, no key twice. It never recurses over the depth of the text.
+
+use std::collections::BTreeMap;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
+
+use super::tree::{Entry, Node, Value};
+use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
+use crate::workflow::source::{Source, Span};
+
+/// How deep lists and mappings may stand in each other.
+const DEEPEST: usize = 100;
+/// How many values aliases may add to a file.
+const MOST_ALIASED: usize = 100_000;
+
+/// The tree, if the text is YAML. Problems that do not keep it from being read are added as well.
+pub(crate) fn parse(source: &Source, problems: &mut Problems) -> Option<Node> {
+    if source.text().len() > Source::MOST_BYTES {
+        let message = format!("the file has {} bytes", source.text().len());
+        let help = format!("at most {} bytes are read", Source::MOST_BYTES);
+        problems.push(Diagnostic::new(Code::TooLarge, Span::default(), message).help(help));
+        return None;
+    }
+    let mut tree = Tree::new(source, problems);
+    let limits = options! { flow_nesting_limit: 1000, block_nesting_limit: 1000 };
+    for event in Parser::new_from_str_with_options(source.text(), limits) {
+        let taken = match event {
+            Ok((event, span)) => {
+                // A tag stands before its value, and is what to point at where there is one.
+                let place = span.tag_span().unwrap_or(span);
+                tree.take(event, Span::new(place.byte_range().unwrap_or_default()))
+            }
+            Err(error) => Err(tree.unreadable(&error)),
+        };
+        if let Err(problem) = taken {
+            problems.push(problem);
+            return None;
+        }
+    }
+    let root = tree.root;
+    if root.is_none() {
+        let message = "the file holds no workflow";
+        let help = "begin with a list of commands, such as `- shell: echo hello`";
+        problems.push(Diagnostic::new(Code::Empty, Span::default(), message).help(help));
+    }
+    root
+}
+
+struct Tree<'s, 'p> {
+    source: &'s Source,
+    problems: &'p mut Problems,
+    /// The lists and mappings that are not closed yet.
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, (Node, usize)>,
+    aliased: usize,
+    documents: usize,
+    root: Option<Node>,
+}
+
+struct Open {
+    start: Span,
+    anchor: usize,
+    /// Values below, this one included.
+    size: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map {
+        entries: Vec<Entry>,
+        seen: BTreeMap<Box<str>, Span>,
+        key: Option<(Box<str>, Span)>,
+    },
+}
+
+impl<'s, 'p> Tree<'s, 'p> {
+    fn new(source: &'s Source, problems: &'p mut Problems) -> Self {
+        Self {
+            source,
+            problems,
+            open: Vec::new(),
+            anchors: BTreeMap::new(),
+            aliased: 0,
+            documents: 0,
+            root: None,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
+        if let Some(tag) = event.tag() {
+            let message = format!("`{}` is a tag", tag.original());
+            let help = "tags have no meaning here; leave it out";
+            return Err(Diagnostic::new(Code::Syntax, span, message).help(help));
+        }
+        match event {
+            Event::Scalar(text, style, anchor, _) => {
+                let value = match style {
+                    ScalarStyle::Plain => Value::of_plain(&text),
+                    _ => Value::Text(text.into()),
+                };
+                self.put(Node { span, value }, 1, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.begin(span, anchor, Content::List(Vec::new()))
+            }
+            Event::MappingStart(_, anchor, _) => {
+                let content = Content::Map {
+                    entries: Vec::new(),
+                    seen: BTreeMap::new(),
+                    key: None,
+                };
+                self.begin(span, anchor, content)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(span),
+            Event::Alias(anchor) => self.alias(anchor, span),
+            Event::DocumentStart(..) => {
+                self.documents = self.documents.saturating_add(1);
+                if self.documents > 1 {
+                    let message = "a second document begins here";
+                    let help = "one file holds one workflow";
+                    return Err(Diagnostic::new(Code::Syntax, span, message).help(help));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, start: Span, anchor: usize, content: Content) -> Result<(), Diagnostic> {
+        if self.open.len() >= DEEPEST {
+            return Err(too_deep(start));
+        }
+        self.open.push(Open {
+            start,
+            anchor,
+            size: 1,
+            content,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, span: Span) -> Result<(), Diagnostic> {
+        let Some(closed) = self.open.pop() else {
+            return Ok(());
+        };
+        let value = match closed.content {
+            Content::List(nodes) => Value::List(nodes),
+            Content::Map { entries, .. } => Value::Map(entries),
+        };
+        let span = Span {
+            start: closed.start.start,
+            end: span.end.max(closed.start.end),
+        };
+        self.put(Node { span, value }, closed.size, closed.anchor)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
+        // An alias inside of what it stands for is not known yet when it is met.
+        let Some((node, size)) = self.anchors.get(&anchor) else {
+            let message = "this alias stands inside of what it refers to";
+            return Err(Diagnostic::new(Code::Syntax, span, message));
+        };
+        let (mut node, size) = (node.clone(), *size);
+        node.span = span;
+        self.aliased = self.aliased.saturating_add(size);
+        if self.aliased > MOST_ALIASED {
+            let message = format!("aliases add more than {MOST_ALIASED} values to this file");
+            return Err(Diagnostic::new(Code::TooLarge, span, message));
+        }
+        self.put(node, size, 0)
+    }
+
+    /// Puts a finished value where it belongs: as the root, into a list, as a key or its value.
+    fn put(&mut self, node: Node, size: usize, anchor: usize) -> Result<(), Diagnostic> {
+        if anchor > 0 {
+            // Keeping a copy costs what the anchor holds, so it counts like an alias.
+            self.aliased = self.aliased.saturating_add(size);
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = (node.value != Value::Null).then_some(node);
+            return Ok(());
+        };
+        open.size = open.size.saturating_add(size);
+        match &mut open.content {
+            Content::List(nodes) => nodes.push(node),
+            Content::Map { entries, seen, key } => match key.take() {
+                None => *key = Some(key_of(self.source, &node)?),
+                Some((key, key_span)) => {
+                    if let Some(first) = seen.get(&key) {
+                        let message = format!("`{key}` stands twice in this mapping");
+                        self.problems.push(
+                            Diagnostic::new(Code::DuplicateKey, key_span, message)
+                                .related(*first, "it stands here already"),
+                        );
+                    } else {
+                        seen.insert(key.clone(), key_span);
+                        entries.push(Entry {
+                            key,
+                            key_span,
+                            node,
+                        });
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, error: &ScanError) -> Diagnostic {
+        let text = self.source.text();
+        let at = error.marker().byte_offset();
+        let at = at.unwrap_or(text.len()).min(text.len());
+        let span = Span::new(at..at);
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            return too_deep(span);
+        }
+        Diagnostic::new(Code::Syntax, span, error.info())
+    }
+}
+
+fn too_deep(span: Span) -> Diagnostic {
+    let message = format!("this is nested more than {DEEPEST} levels deep");
+    Diagnostic::new(Code::TooLarge, span, message)
+}
+
+/// A key is what stands there, even if it looks like a number: `200: ok` has the key `200`.
+fn key_of(source: &Source, node: &Node) -> Result<(Box<str>, Span), Diagnostic> {
+    match &node.value {
+        Value::Text(text) => Ok((text.clone(), node.span)),
+        Value::List(_) | Value::Map(_) => {
+            let message = format!("{} cannot be a key", node.kind());
+            Err(Diagnostic::new(Code::Syntax, node.span, message))
+        }
+        _ => {
+            let written = source.text().get(node.span.range()).unwrap_or_default();
+            Ok((written.into(), node.span))
+        }
+    }
+}

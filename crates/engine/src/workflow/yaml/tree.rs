@@ -1,0 +1,113 @@
+//! The tree itself.
+
+use crate::workflow::source::Span;
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+/// What stands there, by the rules of YAML 1.2's core schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    /// Larger than any `Integer`.
+    Large(u64),
+    Float(f64),
+    Text(Box<str>),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: Box<str>,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// What kind of thing it is, for messages: "a list".
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Integer(_) | Value::Large(_) | Value::Float(_) => "a number",
+            Value::Text(_) => "text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a mapping",
+        }
+    }
+
+    /// The same value as JSON. What JSON has no number for becomes null.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(flag) => (*flag).into(),
+            Value::Integer(number) => (*number).into(),
+            Value::Large(number) => (*number).into(),
+            Value::Float(number) => (*number).into(),
+            Value::Text(text) => text.as_ref().into(),
+            Value::List(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => {
+                let json = |entry: &Entry| (entry.key.to_string(), entry.node.to_json());
+                serde_json::Value::Object(entries.iter().map(json).collect())
+            }
+        }
+    }
+}
+
+impl Value {
+    /// What a text that is not quoted stands for.
+    pub(crate) fn of_plain(text: &str) -> Self {
+        match text {
+            "" | "~" | "null" | "Null" | "NULL" => return Self::Null,
+            "true" | "True" | "TRUE" => return Self::Bool(true),
+            "false" | "False" | "FALSE" => return Self::Bool(false),
+            ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+                return Self::Float(f64::INFINITY);
+            }
+            "-.inf" | "-.Inf" | "-.INF" => return Self::Float(f64::NEG_INFINITY),
+            ".nan" | ".NaN" | ".NAN" => return Self::Float(f64::NAN),
+            _ => {}
+        }
+        integer(text)
+            .or_else(|| float(text))
+            .unwrap_or_else(|| Self::Text(text.into()))
+    }
+}
+
+fn integer(text: &str) -> Option<Value> {
+    let radix = |digits: &str, radix| {
+        let clean = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        clean.then(|| i64::from_str_radix(digits, radix).ok())?
+    };
+    if let Some(digits) = text.strip_prefix("0x") {
+        return radix(digits, 16).map(Value::Integer);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return radix(digits, 8).map(Value::Integer);
+    }
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let small = text.parse().ok().map(Value::Integer);
+    small.or_else(|| text.parse().ok().map(Value::Large))
+}
+
+fn float(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let starts = digits.strip_prefix('.').unwrap_or(digits).bytes().next();
+    let shape =
+        |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
+    if !starts.is_some_and(|first| first.is_ascii_digit()) || !digits.bytes().all(shape) {
+        return None;
+    }
+    text.parse().ok().map(Value::Float)
+}

@@ -1,0 +1,344 @@
+//! What is wrong with a file is said all at once, with its place and what to write instead.
+
+use undaunted_engine::workflow::{Code, Source, check, check_bytes};
+use undaunted_policy::Ceilings;
+
+/// `code line:column message (help)` for everything that was noticed.
+fn said(text: &str) -> Vec<String> {
+    let source = Source::new("x.yaml", text);
+    let checked = check(&source, &Ceilings::DEFAULT);
+    let lines = checked.diagnostics.iter().map(|found| {
+        let at = source.position(found.span);
+        let help = found.help.as_ref().map(|help| format!(" ({help})"));
+        let (code, message) = (found.code, &found.message);
+        format!(
+            "{code} {}:{} {message}{}",
+            at.line,
+            at.column,
+            help.unwrap_or_default()
+        )
+    });
+    lines.collect()
+}
+
+fn codes(text: &str) -> Vec<Code> {
+    let source = Source::new("x.yaml", text);
+    let checked = check(&source, &Ceilings::DEFAULT);
+    checked.diagnostics.iter().map(|found| found.code).collect()
+}
+
+#[test]
+fn all_problems_of_a_file_are_told_in_one_go() {
+    let text = "\
+mode: mapreduce
+retry_buget: 5
+map:
+  input: items.json
+  filter: \"item.a = 3\"
+  error_policy:
+    retry_config:
+      max_attempts: 5
+      attempts: 6
+      backoff: {fibonacci: {initial: 1 second}}
+      jitter_factor: 3
+  agent_template:
+    - shel: x
+    - shell: echo ${itm.name}
+      timeout: 500
+  max_parallel: 0
+";
+    assert_eq!(
+        said(text),
+        [
+            "unknown-key 2:1 `retry_buget` is not a key of a workflow (did you mean `retry_budget`?)",
+            "bad-expression 5:19 `=` is no operator (write `==`)",
+            "conflict 9:17 `attempts` has two values, 5 and 6",
+            "wrong-value 10:38 `1 second` is not a duration (write `1s`)",
+            "wrong-value 11:7 `jitter_factor` is 3 (accepted is a number from 0 to 1)",
+            "unknown-key 13:7 `shel` is not a key of a command (did you mean `shell`?)",
+            "unknown-name 14:19 `itm.name` is not a known name (the nearest known name is `item`; a literal `${` is written `$${`)",
+            "wrong-value 15:16 `500` is not a duration (a number needs a unit: `500ms` or `500s`)",
+            "wrong-value 16:17 with `max_parallel: 0` nothing would ever run (at least 1)",
+        ]
+    );
+}
+
+#[test]
+fn a_name_is_known_from_the_command_that_gives_it() {
+    let good = "- {shell: date, id: now, capture_output: today}\n- shell: echo ${today} ${step.now.output}\n";
+    assert_eq!(said(good), [""; 0]);
+    let early = "- shell: echo ${today}\n- {shell: date, capture_output: today}\n";
+    assert_eq!(
+        said(early),
+        ["unknown-name 1:17 `today` is not there yet: no earlier command gives it"]
+    );
+    let shells_own = "- shell: echo ${HOME} ${f%.txt} $1 ${x:-y}\n";
+    assert_eq!(said(shells_own), [""; 0]);
+    let in_item_only = "\
+mode: mapreduce
+map:
+  input: a.json
+  agent_template: [{shell: date, capture_output: today}, {shell: 'echo ${today} ${item.id}'}]
+reduce: [{shell: 'echo ${today} ${map.total}'}]
+";
+    assert_eq!(
+        said(in_item_only),
+        ["unknown-name 5:26 `today` is not there yet: no earlier command gives it"]
+    );
+    let no_item = codes("- shell: echo ${item.id}\n");
+    assert_eq!(no_item, [Code::UnknownName]);
+}
+
+#[test]
+fn each_kind_of_mistake_has_its_code() {
+    for (text, code) in [
+        ("", Code::Empty),
+        ("- shell: [unclosed\n", Code::Syntax),
+        ("just text\n", Code::WrongValue),
+        ("- echo hello\n", Code::WrongValue),
+        ("- {shell: a, http: {url: 'http://x'}}\n", Code::Conflict),
+        ("- {id: a}\n", Code::MissingKey),
+        (
+            "- {shell: a, id: x}\n- {shell: b, id: x}\n",
+            Code::DuplicateId,
+        ),
+        ("- {shell: a, shell: b}\n", Code::DuplicateKey),
+        ("- {http: {url: ftp://x}}\n", Code::WrongValue),
+        ("- {http: {}}\n", Code::MissingKey),
+        (
+            "- {shell: a, retry_config: {rules: [{then: hold}]}}\n",
+            Code::NoBreaker,
+        ),
+        ("- {shell: a, breaker: {}}\n", Code::MissingKey),
+        ("- {shell: a, timeout: 2 minutes}\n", Code::WrongValue),
+        ("- {shell: a, env: {A: [1]}}\n", Code::WrongValue),
+        (
+            "map: {input: a, agent_template: [{shell: a}]}\n",
+            Code::MissingKey,
+        ),
+        ("mode: mapreduce\n", Code::MissingKey),
+        (
+            "mode: mapreduce\nmap: {agent_template: [{shell: a}]}\n",
+            Code::MissingKey,
+        ),
+        ("mode: flow\nsteps: []\ngoals: [x]\n", Code::Unreachable),
+        (
+            "retry_budget: 5m\ncommands: [{shell: a}]\n",
+            Code::WrongValue,
+        ),
+        (
+            "retry_budget: -1\ncommands: [{shell: a}]\n",
+            Code::WrongValue,
+        ),
+        (
+            "agents: {gpt: [gpt, --ask]}\ncommands: [{gpt: hello}]\n",
+            Code::WrongValue,
+        ),
+        (
+            "secrets: {TOKEN: {}}\ncommands: [{shell: a}]\n",
+            Code::MissingKey,
+        ),
+        (
+            "commands: [{shell: a, capture_output: item}]\n",
+            Code::WrongValue,
+        ),
+    ] {
+        assert_eq!(codes(text).first(), Some(&code), "{text}{:?}", said(text));
+    }
+}
+
+#[test]
+fn warnings_are_about_what_was_probably_not_meant() {
+    for (text, code) in [
+        (
+            "- {shell: a, retry_config: {retry_budget: 500ms}}\n",
+            Code::BudgetBelowFirstDelay,
+        ),
+        (
+            "- {shell: a, retry_config: {attempts: unlimited}}\n",
+            Code::UnlimitedRetries,
+        ),
+        (
+            "- {shell: a, retry_config: {jitter_factor: 0.5}}\n",
+            Code::NoEffect,
+        ),
+        (
+            "- {shell: a, retry_config: {rules: [{then: stop}, {exit_code: 3, then: retry}]}}\n",
+            Code::RuleNeverMatches,
+        ),
+        (
+            "- {shell: a, retry_config: {rules: [{exit_code: 0, then: stop}]}}\n",
+            Code::RuleNeverMatches,
+        ),
+        (
+            "- {shell: a, retry_config: {rules: [{status: 503, then: stop}]}}\n",
+            Code::RuleNeverMatches,
+        ),
+        (
+            "- {http: {url: 'http://x'}, retry_config: {rules: [{exit_code: 1, then: stop}]}}\n",
+            Code::RuleNeverMatches,
+        ),
+        (
+            "deadline: 10s\ncommands: [{shell: a, retry_config: {attempts: 9}}]\n",
+            Code::AttemptsPastDeadline,
+        ),
+        (
+            "retry_budget: 60\ncommands: [{shell: a}]\n",
+            Code::PoolAboveCeiling,
+        ),
+        (
+            "mode: mapreduce\nretry_budget: 5\nmap: {input: a, max_items: 100, agent_template: [{shell: a}]}\n",
+            Code::PoolBelowItems,
+        ),
+        (
+            "mode: mapreduce\nretry_config: {attempts: 3}\nmap: {input: a, agent_template: [{shell: a}]}\n",
+            Code::NoJitter,
+        ),
+        ("- {shell: a, capture_format: json}\n", Code::NoEffect),
+        (
+            "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {backoff: 5}}]\n",
+            Code::NoMaxRetries,
+        ),
+    ] {
+        let source = Source::new("x.yaml", text);
+        let checked = check(&source, &Ceilings::DEFAULT);
+        let found: Vec<_> = checked.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(found, [code], "{text}");
+        assert!(
+            checked.workflow.is_some(),
+            "a warning keeps nothing from running: {text}"
+        );
+    }
+}
+
+#[test]
+fn the_closest_block_wins_field_by_field() {
+    let text = "\
+mode: mapreduce
+retry_config: {attempts: 1, initial_delay: 1s, max_delay: 1m, retry_budget: 1h, jitter: true}
+error_policy: {retry_config: {attempts: 2, initial_delay: 2s, max_delay: 2m, retry_budget: 2h}}
+map:
+  input: a.json
+  error_policy: {retry_config: {attempts: 3, initial_delay: 3s, max_delay: 3m}}
+  timeout_config: {retry_config: {attempts: 4, initial_delay: 4s}}
+  agent_template: [{shell: a, retry_config: {attempts: 5}}, {shell: b}]
+setup: [{shell: s}]
+";
+    let checked = check(&Source::new("x.yaml", text), &Ceilings::DEFAULT);
+    let workflow = checked.workflow.expect("valid");
+    let shown = |step: usize, command: usize| {
+        let retry = &workflow.steps[step].commands[command].retry;
+        let terms = retry.policy.terms();
+        let places: Vec<_> = retry
+            .origins()
+            .map(|(name, origin)| (name, origin.place.word()))
+            .collect();
+        let numbers = (
+            terms.limits().attempts().retries(),
+            terms.pace().initial_delay().as_secs(),
+            terms.pace().max_delay().as_secs() / 60,
+            terms
+                .limits()
+                .retry_budget()
+                .map(|budget| budget.as_secs() / 3600),
+        );
+        (numbers, places)
+    };
+    let (numbers, places) = shown(1, 0);
+    assert_eq!(numbers, (Some(5), 4, 3, Some(2)));
+    assert_eq!(
+        places,
+        [
+            ("attempts", "retry_config of the command"),
+            ("initial_delay", "map.timeout_config"),
+            ("jitter", "retry_config of the workflow"),
+            ("max_delay", "map.error_policy"),
+            ("retry_budget", "error_policy of the workflow"),
+        ]
+    );
+    assert_eq!(shown(1, 1).0, (Some(4), 4, 3, Some(2)));
+    assert_eq!(
+        shown(0, 0).0,
+        (Some(2), 2, 2, Some(2)),
+        "setup is no part of the map"
+    );
+}
+
+#[test]
+fn on_item_failure_retry_means_the_default_policy_if_no_block_says_how() {
+    let with = |policy: &str| {
+        let text = format!(
+            "mode: mapreduce\nmap: {{input: a, error_policy: {policy}, agent_template: [{{shell: a}}]}}\n"
+        );
+        let checked = check(&Source::new("x.yaml", &text), &Ceilings::DEFAULT);
+        let workflow = checked.workflow.expect("valid");
+        workflow.steps[0].commands[0]
+            .retry
+            .policy
+            .terms()
+            .limits()
+            .attempts()
+            .retries()
+    };
+    assert_eq!(with("{on_item_failure: retry}"), Some(3));
+    assert_eq!(with("{on_item_failure: dlq}"), Some(0));
+    assert_eq!(
+        with("{on_item_failure: retry, retry_config: {attempts: 7}}"),
+        Some(7)
+    );
+}
+
+#[test]
+fn a_flow_is_planned_backwards_from_its_goals() {
+    let step = |id: &str, takes: &str, gives: &str| {
+        format!(
+            "  - {{id: {id}, type: sync, http: {{endpoint: 'http://x/{id}'}}, attributes: {{{takes}: {{role: required}}, {gives}: {{role: output}}}}}}\n"
+        )
+    };
+    let flow =
+        |steps: &[String], rest: &str| format!("mode: flow\n{rest}\nsteps:\n{}", steps.concat());
+    let steps = [
+        step("c", "y", "z"),
+        step("a", "start", "x"),
+        step("b", "x", "y"),
+        step("other", "q", "r"),
+    ];
+    let text = flow(&steps, "goals: [c]\ninit: {start: 1}");
+    let checked = check(&Source::new("x.yaml", &text), &Ceilings::DEFAULT);
+    let plan = checked.workflow.expect("valid").flow.expect("a flow").plan;
+    assert_eq!(plan, [1, 2, 0], "a, b, c; `other` leads nowhere");
+
+    let missing = flow(&steps, "goals: [c]");
+    assert_eq!(
+        said(&missing),
+        [
+            "unreachable 5:5 step `a` needs `start`, which no step gives (give it in `init`, or as an output `start` of a step)"
+        ]
+    );
+    let circle = flow(&[step("a", "y", "x"), step("b", "x", "y")], "goals: [a]");
+    assert_eq!(
+        said(&circle),
+        ["cycle 4:5 these steps wait for each other: a → b → a"]
+    );
+    let script = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: script}]\n";
+    assert_eq!(codes(script)[0], Code::Unsupported);
+    let lua = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, memoizable: true, http: {endpoint: 'http://x'}, predicate: {language: lua, script: x}}]\n";
+    assert_eq!(codes(lua), [Code::Unsupported, Code::Unsupported]);
+}
+
+#[test]
+fn a_file_that_is_not_text_has_a_place_too() {
+    let (source, checked) =
+        check_bytes("x", b"- shell: a\n- \xff\xfe".to_vec(), &Ceilings::DEFAULT);
+    let at = source.position(checked.diagnostics[0].span);
+    assert_eq!((at.line, at.column), (2, 3));
+    assert!(checked.has_errors());
+}
+
+#[test]
+fn crlf_and_a_byte_order_mark_change_nothing() {
+    assert_eq!(
+        said("\u{feff}- shell: echo a\r\n  timeout: 5s\r\n"),
+        [""; 0]
+    );
+}

@@ -1,0 +1,231 @@
+//! How a wait grows from one retry to the next.
+//!
+//! Pure arithmetic: no clock, no random source, no sleeping, no cap. The caller passes the retry
+//! number and gets a duration; the same call always gives the same answer, in constant time for
+//! every retry number. The cap and the jitter are applied by `pace.rs`, so that each of the three
+//! can be shown on its own.
+
+use std::borrow::Cow;
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use crate::grain;
+use crate::timestamp::nanos;
+
+/// A strategy: what multiple of the initial delay comes before retry n.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Backoff {
+    /// Always the initial delay.
+    Fixed,
+    /// The initial delay, and `increment` more for every further retry.
+    Linear {
+        /// What each retry adds.
+        increment: Duration,
+    },
+    /// The initial delay times `base` to the power n−1.
+    Exponential {
+        /// The growth factor, at least 1.
+        base: f64,
+    },
+    /// The initial delay times the n-th Fibonacci number (1, 1, 2, 3, 5 …).
+    Fibonacci,
+    /// These delays in order; past the end, or with no entry at all, the cap.
+    Custom {
+        /// The delay before retry 1, 2, 3 …
+        delays: Cow<'static, [Duration]>,
+    },
+}
+
+impl Backoff {
+    /// Exponential with base 2, what is used when nothing is said.
+    pub const DEFAULT: Self = Self::Exponential { base: 2.0 };
+
+    /// The strategy's name, as written in a `retry_config`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Linear { .. } => "linear",
+            Self::Exponential { .. } => "exponential",
+            Self::Fibonacci => "fibonacci",
+            Self::Custom { .. } => "custom",
+        }
+    }
+
+    /// The wait before this retry, before cap and jitter. `cap` is only used where a custom list
+    /// has no entry.
+    #[inline]
+    pub(crate) fn computed(&self, retry: NonZeroU32, initial: Duration, cap: Duration) -> Duration {
+        let earlier = retry.get().saturating_sub(1);
+        let first = nanos(initial);
+        let computed = match self {
+            Self::Fixed => first,
+            Self::Linear { increment } => {
+                first.saturating_add(nanos(*increment).saturating_mul(u64::from(earlier)))
+            }
+            Self::Exponential { base } => exponential(first, *base, earlier),
+            Self::Fibonacci => first.saturating_mul(fibonacci(retry)),
+            Self::Custom { delays } => nanos(entry(delays, earlier).unwrap_or(cap)),
+        };
+        Duration::from_nanos(computed)
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+fn entry(delays: &[Duration], index: u32) -> Option<Duration> {
+    usize::try_from(index)
+        .ok()
+        .and_then(|index| delays.get(index))
+        .copied()
+}
+
+#[expect(
+    clippy::float_cmp,
+    reason = "exactly 2 takes the exact path; anything else, however close, takes the other"
+)]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "past 2^53 ns (104 days) the last few nanoseconds do not matter"
+)]
+fn exponential(first: u64, base: f64, exponent: u32) -> u64 {
+    if base == 2.0 {
+        // Doubling is a shift, exact and without a power function; a bit pushed out is "too long".
+        return if first == 0 || exponent > first.leading_zeros() {
+            first.saturating_mul(u64::MAX)
+        } else {
+            first << exponent
+        };
+    }
+    // Not `powi`: its exponent ends at 2^31, and its repeated squaring is off by up to n ulp, enough
+    // to make a wait shorter than the one before it when the base is close to 1.
+    grain::round(first as f64 * base.powf(f64::from(exponent)))
+}
+
+/// The n-th Fibonacci number, or the largest number there is.
+fn fibonacci(n: NonZeroU32) -> u64 {
+    const LAST: usize = 93; // fib(94) no longer fits 64 bits.
+    const TABLE: [u64; LAST] = {
+        let mut table = [1_u64; LAST];
+        let mut n = 2;
+        while n < LAST {
+            #[expect(
+                clippy::indexing_slicing,
+                reason = "the compiler evaluates it and would refuse"
+            )]
+            {
+                table[n] = table[n.saturating_sub(1)].saturating_add(table[n.saturating_sub(2)]);
+            }
+            n = n.saturating_add(1);
+        }
+        table
+    };
+    usize::try_from(n.get().saturating_sub(1))
+        .ok()
+        .and_then(|index| TABLE.get(index))
+        .copied()
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn seconds(backoff: &Backoff, retries: u32) -> Vec<u64> {
+        (1..=retries)
+            .map(|n| {
+                backoff
+                    .computed(
+                        NonZeroU32::new(n).unwrap(),
+                        Duration::from_secs(1),
+                        Duration::MAX,
+                    )
+                    .as_secs()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn fibonacci_ends_at_the_largest_number_instead_of_wrapping() {
+        let fib = |n| fibonacci(NonZeroU32::new(n).unwrap());
+        assert_eq!(fib(92), 7_540_113_804_746_346_429);
+        assert_eq!(fib(93), 12_200_160_415_121_876_738);
+        assert_eq!(fib(94), u64::MAX);
+        assert_eq!(fib(u32::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn each_strategy_gives_the_documented_series() {
+        let linear = Backoff::Linear {
+            increment: Duration::from_secs(2),
+        };
+        assert_eq!(seconds(&Backoff::Fixed, 3), [1, 1, 1]);
+        assert_eq!(seconds(&linear, 3), [1, 3, 5]);
+        assert_eq!(seconds(&Backoff::DEFAULT, 5), [1, 2, 4, 8, 16]);
+        assert_eq!(seconds(&Backoff::Fibonacci, 6), [1, 1, 2, 3, 5, 8]);
+    }
+
+    #[test]
+    fn a_product_just_below_a_whole_number_is_that_number() {
+        // 1.7² is 2.8899999999999997 in floating point.
+        let wait = Backoff::Exponential { base: 1.7 }.computed(
+            NonZeroU32::new(3).unwrap(),
+            Duration::from_secs(1),
+            Duration::MAX,
+        );
+        assert_eq!(wait, Duration::from_millis(2890));
+    }
+
+    #[test]
+    fn nothing_times_anything_is_nothing() {
+        for base in [1.0, 2.0, 3.5, 1e300] {
+            let wait = Backoff::Exponential { base }.computed(
+                NonZeroU32::MAX,
+                Duration::ZERO,
+                Duration::MAX,
+            );
+            // 0 × ∞ is not a number; it must come out as no wait at all.
+            assert_eq!(wait, Duration::ZERO, "base {base}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn doubling_by_shift_equals_doubling_by_multiplication(
+            first in 0_u64..u64::MAX, exponent in 0_u32..200,
+        ) {
+            let expected = (0..exponent).fold(first, |wait, _| wait.saturating_mul(2));
+            prop_assert_eq!(exponential(first, 2.0, exponent), expected);
+        }
+
+        #[test]
+        fn a_growing_strategy_never_gives_a_shorter_wait_later(
+            initial in 0_u64..100_000_000_000,
+            base in 1.0..4.0_f64,
+            increment in 0_u64..1_000_000_000_000,
+            n in 1..u32::MAX,
+        ) {
+            let increment = Duration::from_nanos(increment);
+            for backoff in [
+                Backoff::Fixed,
+                Backoff::Linear { increment },
+                Backoff::Exponential { base },
+                Backoff::Fibonacci,
+            ] {
+                let at = |n| backoff.computed(
+                    NonZeroU32::new(n).unwrap(), Duration::from_nanos(initial), Duration::MAX);
+                prop_assert!(at(n) <= at(n + 1));
+                let small = n % 200 + 1;
+                prop_assert!(at(small) <= at(small + 1));
+            }
+        }
+    }
+}

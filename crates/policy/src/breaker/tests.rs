@@ -1,0 +1,243 @@
+//! What `breaker` promises.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SETTINGS: BreakerSettings = BreakerSettings::DEFAULT;
+
+fn second(n: u64) -> Timestamp {
+    Timestamp::from_millis(n * 1000)
+}
+
+fn go(breaker: &mut Breaker, now: Timestamp) -> Ticket {
+    match breaker.admit(&SETTINGS, now).0 {
+        Admission::Go(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn opened(at: Timestamp) -> Breaker {
+    let mut breaker = Breaker::default();
+    for _ in 0..SETTINGS.failure_threshold {
+        let ticket = go(&mut breaker, at);
+        breaker.report(&SETTINGS, ticket, Health::Down, at);
+    }
+    breaker
+}
+
+#[test]
+fn five_failures_in_a_row_open_it_for_a_minute() {
+    let mut breaker = Breaker::default();
+    for failure in 1..=5 {
+        let ticket = go(&mut breaker, second(failure));
+        let transition = breaker.report(&SETTINGS, ticket, Health::Down, second(failure));
+        let until = second(65);
+        assert_eq!(
+            transition,
+            (failure == 5).then_some(Transition::Opened { until })
+        );
+    }
+    let held = Admission::Held {
+        until: Some(second(65)),
+    };
+    assert_eq!(breaker.admit(&SETTINGS, second(64)), (held, None));
+}
+
+#[test]
+fn a_success_between_failures_starts_the_count_again() {
+    let mut breaker = Breaker::default();
+    for health in [
+        Health::Down,
+        Health::Down,
+        Health::Down,
+        Health::Down,
+        Health::Up,
+    ] {
+        let ticket = go(&mut breaker, second(1));
+        breaker.report(&SETTINGS, ticket, health, second(1));
+    }
+    assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+    let ticket = go(&mut breaker, second(1));
+    breaker.report(&SETTINGS, ticket, Health::Unknown, second(1));
+    assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
+}
+
+#[test]
+fn one_probe_at_a_time_and_three_successes_close_it() {
+    let mut breaker = opened(second(0));
+    for success in 1..=3 {
+        let now = second(60 + success);
+        let (admission, transition) = breaker.admit(&SETTINGS, now);
+        assert_eq!(transition, (success == 1).then_some(Transition::HalfOpened));
+        let Admission::Go(ticket) = admission else {
+            panic!("{admission:?}")
+        };
+        assert!(ticket.probe);
+        let waiting = breaker.admit(&SETTINGS, now).0;
+        assert_eq!(waiting, Admission::Held { until: None });
+        let transition = breaker.report(&SETTINGS, ticket, Health::Up, now);
+        assert_eq!(transition, (success == 3).then_some(Transition::Closed));
+    }
+    assert!(!go(&mut breaker, second(64)).probe);
+}
+
+#[test]
+fn one_failed_probe_opens_it_for_another_full_timeout() {
+    let mut breaker = opened(second(0));
+    let ticket = go(&mut breaker, second(100));
+    let reopened = breaker.report(&SETTINGS, ticket, Health::Down, second(101));
+    assert_eq!(reopened, Some(Transition::Opened { until: second(161) }));
+}
+
+#[test]
+fn a_probe_that_says_nothing_makes_room_for_the_next() {
+    let mut breaker = opened(second(0));
+    let ticket = go(&mut breaker, second(60));
+    breaker.report(&SETTINGS, ticket, Health::Unknown, second(61));
+    assert!(go(&mut breaker, second(61)).probe);
+}
+
+#[test]
+fn results_of_starts_from_before_the_opening_are_ignored() {
+    let mut breaker = Breaker::default();
+    let early = go(&mut breaker, second(0));
+    for _ in 0..5 {
+        let ticket = go(&mut breaker, second(0));
+        breaker.report(&SETTINGS, ticket, Health::Down, second(0));
+    }
+    let probe = go(&mut breaker, second(60));
+    for health in [Health::Up, Health::Down, Health::Unknown] {
+        let before = breaker;
+        assert_eq!(breaker.report(&SETTINGS, early, health, second(60)), None);
+        assert_eq!(breaker, before);
+    }
+    breaker.report(&SETTINGS, probe, Health::Up, second(60));
+    assert_eq!(
+        breaker.phase(),
+        Phase::HalfOpen {
+            successes: 1,
+            probing: false
+        }
+    );
+}
+
+#[test]
+fn fail_refuses_where_hold_waits() {
+    let mut breaker = opened(second(0));
+    let fail = BreakerSettings {
+        when_open: WhenOpen::Fail,
+        ..SETTINGS
+    };
+    assert_eq!(breaker.admit(&fail, second(1)).0, Admission::Refused);
+}
+
+#[test]
+fn what_a_failure_says_about_its_target() {
+    use Class::{Permanent, Throttled, Transient};
+    for (cause, class, health) in [
+        (Cause::Exit(1), Transient, Health::Down),
+        (Cause::Timeout, Transient, Health::Down),
+        (Cause::Network, Transient, Health::Down),
+        (Cause::Status(503), Transient, Health::Down),
+        (Cause::Status(503), Throttled, Health::Down),
+        (Cause::Status(429), Throttled, Health::Down),
+        (Cause::Status(404), Permanent, Health::Up),
+        (Cause::Refused, Permanent, Health::Up),
+        (Cause::Unreadable, Permanent, Health::Up),
+        (Cause::Timeout, Permanent, Health::Down),
+        (Cause::Status(500), Permanent, Health::Down),
+        (Cause::Exit(127), Permanent, Health::Unknown),
+        (Cause::Exit(1), Permanent, Health::Unknown),
+        (Cause::Interrupted, Transient, Health::Unknown),
+    ] {
+        assert_eq!(
+            Health::of_failure(cause, class),
+            health,
+            "{cause:?} {class:?}"
+        );
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Start,
+    End(usize, Health),
+    Pass(u64),
+    Trip,
+    Reset,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let health = prop_oneof![Just(Health::Up), Just(Health::Down), Just(Health::Unknown)];
+    prop_oneof![
+        4 => Just(Step::Start),
+        4 => (0_usize..8, health).prop_map(|(which, health)| Step::End(which, health)),
+        2 => (0_u64..40).prop_map(Step::Pass),
+        1 => Just(Step::Trip),
+        1 => Just(Step::Reset),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_nothing_passes_an_open_breaker_and_probes_go_alone(
+        steps in prop::collection::vec(step(), 0..200),
+    ) {
+        let mut breaker = Breaker::default();
+        let mut now = second(0);
+        let mut under_way: Vec<Ticket> = Vec::new();
+        for step in steps {
+            let before = breaker;
+            match step {
+                Step::Start => {
+                    let admission = breaker.admit(&SETTINGS, now).0;
+                    if let Phase::Open { until, .. } = before.phase()
+                        && now < until
+                    {
+                        let until = Some(until);
+                        prop_assert_eq!(admission, Admission::Held { until });
+                    }
+                    if let Admission::Go(ticket) = admission {
+                        let probes = |t: &&Ticket| t.probe && t.generation == breaker.generation;
+                        if ticket.probe {
+                            prop_assert_eq!(under_way.iter().filter(probes).count(), 0);
+                        }
+                        under_way.push(ticket);
+                    }
+                }
+                Step::End(which, health) if which < under_way.len() => {
+                    let ticket = under_way.swap_remove(which);
+                    let transition = breaker.report(&SETTINGS, ticket, health, now);
+                    match transition {
+                        Some(Transition::Opened { .. }) => prop_assert_eq!(health, Health::Down),
+                        Some(Transition::Closed) => prop_assert_eq!(health, Health::Up),
+                        Some(Transition::HalfOpened) => prop_assert!(false, "only a start half-opens"),
+                        None => {}
+                    }
+                }
+                Step::End(..) => {}
+                Step::Pass(seconds) => now = now.after(Duration::from_secs(seconds)),
+                Step::Trip => {
+                    breaker.trip(&SETTINGS, now);
+                }
+                Step::Reset => {
+                    breaker.reset();
+                }
+            }
+            if let Phase::Closed { failures } = breaker.phase() {
+                prop_assert!(failures < SETTINGS.failure_threshold);
+            }
+        }
+        // However it got here, an hour and three good answers later it is closed.
+        now = now.after(Duration::from_hours(1));
+        for ticket in under_way {
+            breaker.report(&SETTINGS, ticket, Health::Unknown, now);
+        }
+        for _ in 0..3 {
+            let ticket = go(&mut breaker, now);
+            breaker.report(&SETTINGS, ticket, Health::Up, now);
+        }
+        prop_assert_eq!(breaker.phase(), Phase::default());
+    }
+}

@@ -1,0 +1,204 @@
+//! The kinds of failure that `retry_on` and rules name: network, timeout, server error, rate limit.
+//!
+//! Facts decide first: an HTTP status or a timeout is what it is, whatever the text says. Only a
+//! failure whose facts say nothing about its kind, such as a plain exit code 1, is read, and then
+//! for whole words: `500` in "1500 rows" is not a server error.
+
+use crate::failure::{Cause, Failure};
+
+/// A kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The other side could not be reached.
+    Network,
+    /// It took too long.
+    Timeout,
+    /// The other side failed.
+    ServerError,
+    /// The other side asks for fewer calls.
+    RateLimit,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [
+        Self::Network,
+        Self::Timeout,
+        Self::ServerError,
+        Self::RateLimit,
+    ];
+
+    /// The word for it in a `retry_config`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Timeout => "timeout",
+            Self::ServerError => "server_error",
+            Self::RateLimit => "rate_limit",
+        }
+    }
+
+    /// Whether a failure is of this kind.
+    #[must_use]
+    pub fn matches(self, failure: &Failure<'_>) -> bool {
+        self.by_facts(failure.cause).unwrap_or_else(|| {
+            let said =
+                |phrase| has_words(failure.stderr, phrase) || has_words(failure.output, phrase);
+            self.phrases().iter().any(|phrase| said(phrase))
+        })
+    }
+
+    /// The answer, if the facts alone give it.
+    const fn by_facts(self, cause: Cause) -> Option<bool> {
+        const SIGALRM: i32 = 14;
+        match (self, cause) {
+            (Self::Network, Cause::Network)
+            // `timeout(1)` and its kin exit with 124; an alarm nobody caught is a time limit too.
+            | (Self::Timeout, Cause::Timeout | Cause::Exit(124) | Cause::Signal(SIGALRM) | Cause::Status(408 | 504))
+            | (Self::ServerError, Cause::Status(500..=599))
+            | (Self::RateLimit, Cause::Status(429)) => Some(true),
+            (_, Cause::Network | Cause::Timeout | Cause::Status(_)) => Some(false),
+            _ => None,
+        }
+    }
+
+    const fn phrases(self) -> &'static [&'static str] {
+        match self {
+            Self::Network => &[
+                "network",
+                "connection",
+                "unreachable",
+                "could not resolve host",
+                "couldn't resolve host",
+                "name or service not known",
+                "name resolution",
+                "no route to host",
+                "broken pipe",
+                "dns",
+                "econnrefused",
+                "econnreset",
+                "enetunreach",
+                "ehostunreach",
+                "enotfound",
+                "eai again",
+                "epipe",
+            ],
+            Self::Timeout => &[
+                "timeout",
+                "time out",
+                "timed out",
+                "etimedout",
+                "deadline exceeded",
+            ],
+            Self::ServerError => &[
+                "500",
+                "502",
+                "503",
+                "504",
+                "server error",
+                "bad gateway",
+                "service unavailable",
+                "gateway timeout",
+            ],
+            Self::RateLimit => &[
+                "429",
+                "rate limit",
+                "rate limited",
+                "rate limiting",
+                "ratelimit",
+                "too many requests",
+                "throttled",
+                "throttling",
+            ],
+        }
+    }
+}
+
+/// Whether `text` holds `phrase` as whole words, in any case. A space in the phrase stands for one
+/// of the joints words are written with: space, `-`, `_`.
+fn has_words(text: &str, phrase: &str) -> bool {
+    let (text, phrase) = (text.as_bytes(), phrase.as_bytes());
+    text.windows(phrase.len().max(1))
+        .enumerate()
+        .any(|(at, window)| {
+            let alike = window.iter().zip(phrase).all(|(&said, &meant)| {
+                said.eq_ignore_ascii_case(&meant) || (meant == b' ' && matches!(said, b'-' | b'_'))
+            });
+            let end = at.saturating_add(phrase.len());
+            alike
+                && !continues(text.get(..at).unwrap_or_default().iter().rev())
+                && !continues(text.get(end..).unwrap_or_default().iter())
+        })
+}
+
+/// Whether the word goes on in this direction: with a letter, a digit, or, as in `0.500` and
+/// `1,500`, with the next part of a number.
+fn continues<'a>(mut onward: impl Iterator<Item = &'a u8>) -> bool {
+    match onward.next() {
+        Some(b'.' | b',') => onward.next().is_some_and(u8::is_ascii_digit),
+        Some(byte) => byte.is_ascii_alphanumeric() || *byte == b'_',
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(failure: Failure<'_>) -> Vec<&'static str> {
+        let all = Kind::ALL.into_iter();
+        all.filter(|kind| kind.matches(&failure))
+            .map(Kind::word)
+            .collect()
+    }
+
+    #[test]
+    fn facts_decide_whatever_the_text_says() {
+        let said = "503 Service Unavailable: rate limit, connection timed out";
+        let kinds_of = |cause| kinds(Failure::new(cause).text(said));
+        assert_eq!(kinds_of(Cause::Status(404)), Vec::<&str>::new());
+        assert_eq!(kinds_of(Cause::Status(429)), ["rate_limit"]);
+        assert_eq!(kinds_of(Cause::Status(502)), ["server_error"]);
+        assert_eq!(kinds_of(Cause::Status(504)), ["timeout", "server_error"]);
+        assert_eq!(kinds_of(Cause::Timeout), ["timeout"]);
+        assert_eq!(kinds_of(Cause::Network), ["network"]);
+        assert!(kinds(Failure::new(Cause::Exit(124))).contains(&"timeout"));
+        assert!(kinds(Failure::new(Cause::Signal(14))).contains(&"timeout"));
+    }
+
+    #[test]
+    fn a_plain_exit_code_is_read_for_whole_words() {
+        for (said, expected) in [
+            ("curl: (7) Failed: Connection refused", vec!["network"]),
+            ("getaddrinfo EAI_AGAIN registry", vec!["network"]),
+            ("Operation timed out", vec!["timeout"]),
+            ("HTTP/1.1 500", vec!["server_error"]),
+            ("status=503.", vec!["server_error"]),
+            ("error 502, giving up", vec!["server_error"]),
+            ("Too Many Requests", vec!["rate_limit"]),
+            ("rate-limited", vec!["rate_limit"]),
+            ("1500 rows", vec![]),
+            ("500ms, 0.500 s, 1,500 and 500.25", vec![]),
+            ("port 5003 of networking", vec![]),
+            ("no such file", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(
+                kinds(Failure::new(Cause::Exit(1)).text(said)),
+                expected,
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_in_any_alphabet_is_read_without_fear() {
+        let said = "Zeitüberschreitung — 接続 503 ошибка";
+        let failure = Failure {
+            output: said,
+            ..Failure::new(Cause::Exit(1))
+        };
+        assert_eq!(kinds(failure), ["server_error"]);
+    }
+}

@@ -1,0 +1,99 @@
+//! When to try again, when to stop, and why.
+//!
+//! This crate decides; it does not do. A [`Policy`] describes how a failing thing is retried, and
+//! [`verdict`] says what to do about one [`Failure`]: try again at an instant, hold, or stop, with
+//! the reason from a closed list and the arithmetic that led there. Time and randomness are
+//! arguments, so the same question always has the same answer: a schedule can be printed before it
+//! is run, a decision explained after a crash, and a test needs no clock.
+//!
+//! ```
+//! use std::time::Duration;
+//! use undaunted_policy::{Failure, RetryConfig, State, Timestamp, verdict};
+//!
+//! let policy = RetryConfig::exponential(2.0)
+//!     .attempts(100)
+//!     .retry_budget(Duration::from_secs(5))
+//!     .build()?;
+//!
+//! let mut state = State::default();
+//! let mut now = Timestamp::ZERO;
+//! let said: Vec<String> = (0..3)
+//!     .map(|_| {
+//!         let verdict = verdict(&policy, &state, &Failure::transient(), now);
+//!         state.progress = verdict.progress(state.progress);
+//!         verdict.to_string()
+//!     })
+//!     .collect();
+//! assert_eq!(said, [
+//!     "retry 1 of 100 (attempt 2 of 101) in 1s",
+//!     "retry 2 of 100 (attempt 3 of 101) in 2s",
+//!     "Retry budget exhausted (spent 3s, next delay 4s, budget 5s)",
+//! ]);
+//! # Ok::<(), undaunted_policy::PolicyError>(())
+//! ```
+//!
+//! To have a call retried rather than to be told when to retry it, see [`retry`] (features `tokio`
+//! and `blocking`).
+//!
+//! # Features
+//!
+//! None is on by default, and without them the crate has no dependencies.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `serde` | reading `retry_config` and `work_config` in every spelling; saving and restoring every state exactly |
+//! | `regex` | rules and `retry_on` that look at text |
+//! | `tokio` | [`retry::Retry::run`]: wrap an async call |
+//! | `blocking` | [`retry::Retry::call`]: wrap a call that blocks |
+
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod backoff;
+mod breaker;
+mod completion;
+mod config;
+mod draw;
+mod error;
+mod failure;
+mod grain;
+mod jitter;
+mod kind;
+mod limits;
+mod pace;
+mod pattern;
+mod policy;
+mod pool;
+mod reason;
+#[cfg(any(feature = "tokio", feature = "blocking"))]
+pub mod retry;
+mod rules;
+mod schedule;
+#[cfg(feature = "serde")]
+pub mod shape;
+mod timestamp;
+mod tolerance;
+mod verdict;
+
+pub use backoff::Backoff;
+pub use breaker::{
+    Admission, Breaker, BreakerSettings, Health, Phase, Ticket, Transition, WhenOpen,
+};
+pub use completion::{Completion, CompletionReason, CompletionRule, Tally};
+pub use config::{JitterMode, RetryConfig};
+pub use draw::{Draws, Seed};
+pub use error::PolicyError;
+pub use failure::{Cause, Class, Failure};
+pub use jitter::Jitter;
+pub use kind::Kind;
+pub use limits::{Attempts, Limits, Progress};
+pub use pace::{Delay, Pace};
+pub use pattern::Pattern;
+pub use policy::{Policy, Terms};
+pub use pool::{Balance, Ceilings, Pool, PoolLimits};
+pub use reason::{Reason, UnknownReason};
+pub use rules::{ClassName, Conditions, RetryOn, Rule, Rules, Then};
+pub use schedule::{Planned, Schedule};
+pub use timestamp::Timestamp;
+pub use tolerance::Tolerance;
+pub use verdict::{Arithmetic, Decision, State, Verdict, verdict};

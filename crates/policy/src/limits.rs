@@ -1,0 +1,183 @@
+//! When one command stops being retried: after so many attempts, so much waiting, or at an instant.
+//!
+//! These limits belong to one command in one round; what many items share is in `pool.rs` and
+//! `breaker.rs`. Each limit answers one question about a retry that is about to be scheduled, and
+//! nothing here charges anything: [`Progress`] is only moved on by a verdict that was acted upon.
+
+use core::time::Duration;
+
+use crate::timestamp::Timestamp;
+
+/// How many retries may follow the first attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Attempts {
+    /// At most this many **retries**: with 3, the command runs at most four times.
+    AtMost(u32),
+    /// No bound by number.
+    Unlimited,
+}
+
+impl Attempts {
+    /// What a `retry_config` means that does not say: 3 retries.
+    pub const DEFAULT: Self = Self::AtMost(3);
+    /// Run once.
+    pub const NONE: Self = Self::AtMost(0);
+
+    /// Whether one more retry may follow after this many.
+    #[must_use]
+    pub const fn allow(self, retries_made: u32) -> bool {
+        match self {
+            Self::AtMost(bound) => retries_made < bound,
+            Self::Unlimited => true,
+        }
+    }
+
+    /// The number of retries, if it is bounded.
+    #[must_use]
+    pub const fn retries(self) -> Option<u32> {
+        match self {
+            Self::AtMost(bound) => Some(bound),
+            Self::Unlimited => None,
+        }
+    }
+
+    /// The number of executions this bounds, first attempt included.
+    #[must_use]
+    pub const fn executions(self) -> Option<u64> {
+        match self {
+            Self::AtMost(bound) => Some((bound as u64).saturating_add(1)),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The limits on one command in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub(crate) attempts: Attempts,
+    pub(crate) retry_budget: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Limits {
+    /// How many retries are allowed.
+    #[must_use]
+    pub const fn attempts(&self) -> Attempts {
+        self.attempts
+    }
+
+    /// The delay budget: how long all waits of a round may be, added up.
+    #[must_use]
+    pub const fn retry_budget(&self) -> Option<Duration> {
+        self.retry_budget
+    }
+
+    /// How long after the first start a retry may still fall due.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// Whether a wait fits what is left of the delay budget. Using it up exactly is allowed.
+    #[must_use]
+    pub fn budget_allows(&self, spent: Duration, wait: Duration) -> bool {
+        self.retry_budget
+            .is_none_or(|budget| spent.saturating_add(wait) <= budget)
+    }
+
+    /// The instant until which a scheduled retry may be late before recovery refuses it: what is
+    /// left of the budget after its due time.
+    #[must_use]
+    pub fn budget_expires_at(&self, spent: Duration, due: Timestamp) -> Option<Timestamp> {
+        self.retry_budget
+            .map(|budget| due.after(budget.saturating_sub(spent)))
+    }
+
+    /// Whether a retry that fell due during unplanned downtime comes too late: the downtime after
+    /// its due time counts as waiting. Asked on recovery only; while the process lives, only the
+    /// sum of the scheduled delays counts.
+    #[must_use]
+    pub fn budget_expired(&self, spent: Duration, due: Timestamp, now: Timestamp) -> bool {
+        !self.budget_allows(spent, now.since(due))
+    }
+}
+
+/// What a command has used up in its round. A few bytes, kept for every pending retry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub struct Progress {
+    /// Retries scheduled so far.
+    pub retries: u32,
+    /// The sum of their delays.
+    pub spent: Duration,
+    /// The delay before the last of them.
+    pub previous: Option<Duration>,
+}
+
+impl Progress {
+    /// The state after one more retry was scheduled with this delay.
+    #[must_use]
+    pub const fn after_wait(self, wait: Duration) -> Self {
+        Self {
+            retries: self.retries.saturating_add(1),
+            spent: self.spent.saturating_add(wait),
+            previous: Some(wait),
+        }
+    }
+
+    /// The state after one more start that had no delay of its own, because a breaker held it.
+    #[must_use]
+    pub const fn after_hold(self) -> Self {
+        Self {
+            retries: self.retries.saturating_add(1),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Limits = Limits {
+        attempts: Attempts::Unlimited,
+        retry_budget: Some(Duration::from_secs(10)),
+        deadline: None,
+    };
+
+    #[test]
+    fn a_bound_of_three_is_four_executions() {
+        assert!(Attempts::AtMost(3).allow(2));
+        assert!(!Attempts::AtMost(3).allow(3));
+        assert_eq!(Attempts::AtMost(3).executions(), Some(4));
+        assert_eq!(Attempts::AtMost(u32::MAX).executions(), Some(4_294_967_296));
+        assert_eq!(Attempts::Unlimited.executions(), None);
+    }
+
+    #[test]
+    fn a_wait_that_uses_the_budget_up_exactly_is_allowed() {
+        assert!(BUDGET.budget_allows(Duration::from_secs(7), Duration::from_secs(3)));
+        assert!(!BUDGET.budget_allows(Duration::from_secs(7), Duration::from_millis(3001)));
+        assert!(!BUDGET.budget_allows(Duration::MAX, Duration::MAX));
+    }
+
+    #[test]
+    fn downtime_after_the_due_time_is_weighed_against_what_is_left() {
+        let spent = Duration::from_secs(7);
+        let due = Timestamp::from_millis(100_000);
+        assert_eq!(
+            BUDGET.budget_expires_at(spent, due),
+            Some(Timestamp::from_millis(103_000))
+        );
+        assert!(!BUDGET.budget_expired(spent, due, Timestamp::from_millis(90_000)));
+        assert!(!BUDGET.budget_expired(spent, due, Timestamp::from_millis(103_000)));
+        assert!(BUDGET.budget_expired(spent, due, Timestamp::from_millis(103_001)));
+    }
+}

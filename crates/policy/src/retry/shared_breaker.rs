@@ -1,0 +1,96 @@
+//! A breaker that many calls ask at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::breaker::{Admission, Breaker, BreakerSettings, Health, Phase, Ticket};
+use crate::timestamp::Timestamp;
+
+/// One target's breaker. A clone is the same breaker.
+#[derive(Clone, Debug)]
+pub struct SharedBreaker(Arc<Guarded>);
+
+#[derive(Debug)]
+struct Guarded {
+    settings: BreakerSettings,
+    breaker: Mutex<Breaker>,
+}
+
+impl SharedBreaker {
+    /// A closed breaker.
+    #[must_use]
+    pub fn new(settings: BreakerSettings) -> Self {
+        Self::restored(settings, Breaker::default())
+    }
+
+    /// A breaker that stands where another one stood.
+    #[must_use]
+    pub fn restored(settings: BreakerSettings, breaker: Breaker) -> Self {
+        let breaker = Mutex::new(breaker);
+        Self(Arc::new(Guarded { settings, breaker }))
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.lock().phase()
+    }
+
+    /// All of its state, to be saved.
+    #[must_use]
+    pub fn saved(&self) -> Breaker {
+        *self.lock()
+    }
+
+    pub(super) fn settings(&self) -> &BreakerSettings {
+        &self.0.settings
+    }
+
+    pub(super) fn admit(&self, now: Timestamp) -> Admission {
+        self.lock().admit(&self.0.settings, now).0
+    }
+
+    pub(super) fn report(&self, ticket: Ticket, health: Health, now: Timestamp) {
+        self.lock().report(&self.0.settings, ticket, health, now);
+    }
+
+    pub(super) fn trip(&self, now: Timestamp) {
+        self.lock().trip(&self.0.settings, now);
+    }
+
+    /// A breaker is whole after every statement, so a panic elsewhere leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Breaker> {
+        let breaker = self.0.breaker.lock();
+        breaker.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A start that was let through. Dropped without a result, as when its future is dropped, it says
+/// that nothing was learnt, so that a probe never blocks the ones after it.
+#[derive(Debug)]
+pub(super) struct Pass<'a> {
+    breaker: &'a SharedBreaker,
+    ticket: Ticket,
+    result: Option<(Health, Timestamp)>,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) const fn new(breaker: &'a SharedBreaker, ticket: Ticket) -> Self {
+        Self {
+            breaker,
+            ticket,
+            result: None,
+        }
+    }
+
+    pub(super) fn ends(mut self, health: Health, now: Timestamp) {
+        self.result = Some((health, now));
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        // Learning nothing changes no time, so none is needed for it.
+        let (health, now) = self.result.unwrap_or((Health::Unknown, Timestamp::ZERO));
+        self.breaker.report(self.ticket, health, now);
+    }
+}

@@ -1,0 +1,81 @@
+//! A pool that many calls draw from at once.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+use crate::pool::{Balance, PoolLimits};
+use crate::reason::Reason;
+
+/// Retries for all calls together, and for any one of them. A clone is the same pool.
+#[derive(Clone, Debug)]
+pub struct SharedPool(Arc<Counters>);
+
+#[derive(Debug)]
+struct Counters {
+    total: AtomicU32,
+    consumed: AtomicU32,
+    per_call: u32,
+}
+
+// Every operation is on one counter and says nothing about other memory, so the order in which
+// threads see them does not matter.
+const ANY_ORDER: Ordering = Ordering::Relaxed;
+
+impl SharedPool {
+    /// A pool of `total` retries, of which any one call takes at most `per_call`.
+    #[must_use]
+    pub fn new(total: u32, per_call: u32) -> Self {
+        Self::with(PoolLimits {
+            total,
+            per_item: per_call,
+        })
+    }
+
+    /// A pool with these limits.
+    #[must_use]
+    pub fn with(limits: PoolLimits) -> Self {
+        Self(Arc::new(Counters {
+            total: AtomicU32::new(limits.total),
+            consumed: AtomicU32::new(0),
+            per_call: limits.per_item,
+        }))
+    }
+
+    /// Where the pool stands for a call that has taken `call_consumed` retries of it.
+    #[must_use]
+    pub fn balance(&self, call_consumed: u32) -> Balance {
+        Balance {
+            total: self.0.total.load(ANY_ORDER),
+            consumed: self.0.consumed.load(ANY_ORDER),
+            per_item: self.0.per_call,
+            item_consumed: call_consumed,
+        }
+    }
+
+    /// Takes one retry, if both limits allow it.
+    ///
+    /// # Errors
+    /// The limit that refuses; nothing was taken.
+    #[inline]
+    pub fn charge(&self, call_consumed: u32) -> Result<(), Reason> {
+        let mut balance = self.balance(call_consumed);
+        loop {
+            if let Some(reason) = balance.refuses() {
+                return Err(reason);
+            }
+            let taken = balance.consumed.saturating_add(1);
+            let counter = &self.0.consumed;
+            match counter.compare_exchange_weak(balance.consumed, taken, ANY_ORDER, ANY_ORDER) {
+                Ok(_) => return Ok(()),
+                Err(seen) => balance.consumed = seen,
+            }
+        }
+    }
+
+    /// Adds to the total. A service that lives long calls this now and then.
+    pub fn top_up(&self, units: u32) {
+        let more = |total: u32| Some(total.saturating_add(units));
+        // The closure never gives up, so the update cannot fail.
+        let _ = self.0.total.fetch_update(ANY_ORDER, ANY_ORDER, more);
+    }
+}

@@ -1,0 +1,68 @@
+//! How a wrapped call ends when it does not succeed.
+
+use core::fmt;
+
+use crate::reason::Reason;
+use crate::verdict::Verdict;
+
+/// No further attempt is made: why, after how many, and the last error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped<E> {
+    pub(super) reason: Reason,
+    pub(super) attempts: u32,
+    pub(super) error: Option<E>,
+    // Boxed, so that the result of a call that succeeds stays small.
+    pub(super) verdict: Option<Box<Verdict>>,
+}
+
+impl<E> Stopped<E> {
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// How often the call was made.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The error of the last attempt, if there was one.
+    #[must_use]
+    pub const fn error(&self) -> Option<&E> {
+        self.error.as_ref()
+    }
+
+    /// The same, to keep.
+    #[must_use]
+    pub fn into_error(self) -> Option<E> {
+        self.error
+    }
+
+    /// The verdict that stopped it, with its arithmetic. A breaker or a cancellation gives none.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_deref()
+    }
+}
+
+impl<E> fmt::Display for Stopped<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.verdict {
+            Some(verdict) => write!(f, "{verdict}")?,
+            None => f.write_str(self.reason.sentence())?,
+        }
+        match (self.reason, self.attempts) {
+            (Reason::Attempts, _) => Ok(()),
+            (_, 1) => f.write_str(" after 1 attempt"),
+            (_, attempts) => write!(f, " after {attempts} attempts"),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Stopped<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}

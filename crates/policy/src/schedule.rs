@@ -1,0 +1,100 @@
+//! The whole plan in advance: which retries a policy would make if every attempt failed.
+//!
+//! Asks [`verdict`] again and again with a failure that may always be retried, on a clock that only
+//! waits move. Lazy: an unlimited policy is an endless iterator, and a far retry costs no more than
+//! a near one.
+
+use core::time::Duration;
+
+use crate::draw::Draws;
+use crate::failure::Failure;
+use crate::pace::Delay;
+use crate::policy::Policy;
+use crate::reason::Reason;
+use crate::rules::Rules;
+use crate::timestamp::Timestamp;
+use crate::verdict::{Decision, State, verdict};
+
+/// The retries of one command in one round, in order.
+///
+/// ```
+/// use undaunted_policy::{Policy, Schedule, Seed};
+///
+/// let mut plan = Schedule::new(&Policy::DEFAULT, Seed(0).draws(0, 0, 1));
+/// let waits: Vec<u64> = plan.by_ref().map(|retry| retry.delay.drawn.as_secs()).collect();
+/// assert_eq!(waits, [1, 2, 4]);
+/// assert_eq!(plan.stopped().map(|reason| reason.word()), Some("attempts"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    policy: Policy,
+    state: State,
+    now: Timestamp,
+    stopped: Option<Reason>,
+}
+
+/// A retry that would be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Its number, from 1.
+    pub retry: u32,
+    /// The delay before it and how that comes about.
+    pub delay: Delay,
+    /// All delays so far, this one included.
+    pub spent: Duration,
+}
+
+impl Schedule {
+    /// The plan of a policy with these draws. Attempts are taken to last no time.
+    #[must_use]
+    pub fn new(policy: &Policy, draws: Draws) -> Self {
+        let start = Timestamp::ZERO;
+        Self {
+            policy: Policy {
+                terms: policy.terms.clone(),
+                // A plan is about failures that are retried; which ones are is not its question.
+                rules: Rules::NONE,
+            },
+            state: State {
+                draws,
+                deadline: policy.terms.limits.deadline.map(|limit| start.after(limit)),
+                ..State::default()
+            },
+            now: start,
+            stopped: None,
+        }
+    }
+
+    /// What ended the plan, once it has ended.
+    #[must_use]
+    pub const fn stopped(&self) -> Option<Reason> {
+        self.stopped
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Planned;
+
+    fn next(&mut self) -> Option<Planned> {
+        if self.stopped.is_some() {
+            return None;
+        }
+        let given = verdict(&self.policy, &self.state, &Failure::transient(), self.now);
+        self.stopped = given.reason();
+        self.state.progress = given.progress(self.state.progress);
+        match (given.decision, given.arithmetic.delay) {
+            (Decision::Retry { at, .. }, Some(delay)) => {
+                self.now = at;
+                Some(Planned {
+                    retry: given.arithmetic.retry,
+                    delay,
+                    spent: given.arithmetic.spent_after,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
