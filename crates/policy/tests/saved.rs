@@ -144,7 +144,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 /// `None` in a build without regular expressions.
 fn pattern() -> impl Strategy<Value = Option<Pattern>> {
     let texts = ["busy", "^dead(lock|line)$", "\\d+ \"rows\"", "接続", ""];
-    prop::sample::select(texts.to_vec()).prop_map(|text| Pattern::new(text).ok())
+    prop::sample::select(texts.map(|text| Pattern::new(text).ok()).to_vec())
 }
 
 fn statuses() -> impl Strategy<Value = Vec<RangeInclusive<u16>>> {

@@ -68,6 +68,7 @@ impl<'a> Bytes<'a> {
             0..=15 => u32::MAX,
             16..=31 => u32::MAX - 1,
             32..=47 => self.u32(),
+            48..=111 => u32::from(self.byte()),
             small => u32::from(small % 16),
         }
     }

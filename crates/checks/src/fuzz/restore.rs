@@ -127,7 +127,7 @@ fn states() -> [State; 4] {
     };
     [
         State::default(),
-        at(1, Duration::from_millis(1), Some(Duration::ZERO)),
+        at(62, Duration::from_millis(1), Some(Duration::ZERO)),
         at(3_999_999_999, Duration::MAX, Some(Duration::MAX)),
         State {
             deadline: Some(Timestamp::from_millis(1)),

@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    fn http(&mut self, node: &Node) -> Option<Http> {
+    fn http(&mut self, node: &Node<'_>) -> Option<Http> {
         const METHODS: [(&str, &str); 7] = [
             ("GET", "GET"),
             ("HEAD", "HEAD"),
@@ -97,7 +97,7 @@ impl Reader<'_> {
     }
 
     /// An address that begins with a template may be anything; any other has to be an HTTP one.
-    pub(super) fn check_url(&mut self, node: &Node) {
+    pub(super) fn check_url(&mut self, node: &Node<'_>) {
         let Value::Text(url) = &node.value else {
             return;
         };
@@ -112,7 +112,7 @@ impl Reader<'_> {
         self.problem_with_help(Code::WrongValue, node.span, message, help);
     }
 
-    fn write_file(&mut self, node: &Node) -> Option<WriteFile> {
+    fn write_file(&mut self, node: &Node<'_>) -> Option<WriteFile> {
         let fields = self.fields(node, Table::WriteFile)?;
         let mode = fields.get("mode").and_then(|node| self.permissions(node));
         let create_dirs = fields.get("create_dirs").and_then(|node| self.flag(node));
@@ -133,7 +133,7 @@ impl Reader<'_> {
         })
     }
 
-    fn permissions(&mut self, node: &Node) -> Option<u32> {
+    fn permissions(&mut self, node: &Node<'_>) -> Option<u32> {
         let written = self.written(node);
         let digits = written.strip_prefix("0o").unwrap_or(written);
         let mode = u32::from_str_radix(digits, 8)

@@ -33,7 +33,7 @@ impl Around<'_> {
 
 impl Reader<'_> {
     /// A list of commands, or `{commands: […]}`.
-    pub(super) fn commands(&mut self, node: &Node, around: Around<'_>) -> Vec<Command> {
+    pub(super) fn commands(&mut self, node: &Node<'_>, around: Around<'_>) -> Vec<Command> {
         let list = match &node.value {
             Value::Map(entries) if entries.iter().any(|entry| &*entry.key == "commands") => {
                 let fields = self.fields(node, Table::CommandList);
@@ -63,7 +63,7 @@ impl Reader<'_> {
         commands
     }
 
-    pub(super) fn command(&mut self, node: &Node, around: Around<'_>) -> Option<Command> {
+    pub(super) fn command(&mut self, node: &Node<'_>, around: Around<'_>) -> Option<Command> {
         if let Value::Text(text) = &node.value {
             let message = "a command is a mapping, not a text";
             let help = format!("write `shell: {text}`");
@@ -186,7 +186,7 @@ impl Reader<'_> {
         })
     }
 
-    fn follow_up(&mut self, node: &Node) -> Vec<Command> {
+    fn follow_up(&mut self, node: &Node<'_>) -> Vec<Command> {
         match node.value {
             Value::List(_) => self.commands(node, Around::NOTHING),
             _ => self.command(node, Around::NOTHING).into_iter().collect(),

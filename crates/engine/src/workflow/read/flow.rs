@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    fn names_in(&mut self, node: &Node) -> Vec<String> {
+    fn names_in(&mut self, node: &Node<'_>) -> Vec<String> {
         let nodes = self.list(node).unwrap_or_default();
         nodes
             .iter()
@@ -92,7 +92,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn flow_step(&mut self, node: &Node) -> Option<(String, FlowStep)> {
+    fn flow_step(&mut self, node: &Node<'_>) -> Option<(String, FlowStep)> {
         let fields = self.fields(node, Table::FlowStep)?;
         let id = fields.get("id").and_then(|node| self.identifier(node));
         let name = fields
@@ -207,7 +207,7 @@ impl Reader<'_> {
         })
     }
 
-    fn predicate(&mut self, node: &Node) -> Option<String> {
+    fn predicate(&mut self, node: &Node<'_>) -> Option<String> {
         let fields = self.fields(node, Table::Predicate)?;
         if let Some(node) = fields.get("language")
             && let Some(language) = self.text(node)
@@ -223,7 +223,7 @@ impl Reader<'_> {
         self.text(script).map(str::to_owned)
     }
 
-    fn work_config(&mut self, node: &Node) -> Option<(WorkConfig, Span)> {
+    fn work_config(&mut self, node: &Node<'_>) -> Option<(WorkConfig, Span)> {
         self.fields(node, Table::WorkConfig)?;
         match WorkConfig::deserialize(node) {
             Ok(config) => Some((config, node.span)),
@@ -266,7 +266,7 @@ impl Reader<'_> {
         Resolved::new(config.build().unwrap_or_default(), origins.collect())
     }
 
-    fn attribute(&mut self, entry: &Entry) -> Option<(String, Attribute)> {
+    fn attribute(&mut self, entry: &Entry<'_>) -> Option<(String, Attribute)> {
         let fields = self.fields(&entry.node, Table::Attribute)?;
         let roles = [
             ("required", Role::Required),
@@ -311,7 +311,7 @@ impl Reader<'_> {
     }
 
     /// A default is JSON written as text.
-    fn default(&mut self, node: &Node) -> Option<serde_json::Value> {
+    fn default(&mut self, node: &Node<'_>) -> Option<serde_json::Value> {
         let text = self.text(node)?;
         match serde_json::from_str(text) {
             Ok(value) => Some(value),

@@ -10,7 +10,7 @@ use super::reader::Reader;
 
 impl Reader<'_> {
     /// A command, a list of them, or either with settings of its own.
-    pub(super) fn handler(&mut self, node: &Node) -> Option<Handler> {
+    pub(super) fn handler(&mut self, node: &Node<'_>) -> Option<Handler> {
         if matches!(node.value, Value::List(_)) {
             return Some(Handler {
                 commands: self.commands(node, Around::NOTHING),

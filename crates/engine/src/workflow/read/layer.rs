@@ -33,7 +33,7 @@ impl Layer {
 
 impl Reader<'_> {
     /// Reads a `retry_config`, setting by setting.
-    pub(crate) fn layer(&mut self, node: &Node, place: Place) -> Option<Layer> {
+    pub(crate) fn layer(&mut self, node: &Node<'_>, place: Place) -> Option<Layer> {
         let fields = self.fields(node, Table::RetryConfig)?;
         let mut layer = Layer::empty(place);
         for entry in fields.entries {

@@ -18,13 +18,13 @@ pub(super) struct MapPart<'n> {
     pub(super) map: Map,
     pub(super) layers: Vec<Layer>,
     pub(super) timeout: Option<Duration>,
-    pub(super) template: &'n Node,
+    pub(super) template: &'n Node<'n>,
 }
 
 impl Reader<'_> {
     pub(super) fn map_part<'n>(
         &mut self,
-        node: &'n Node,
+        node: &'n Node<'n>,
         outer: &FailureRule,
     ) -> Option<MapPart<'n>> {
         let fields = self.fields(node, Table::Map)?;
@@ -87,7 +87,7 @@ impl Reader<'_> {
     ) -> Option<Duration> {
         let own = map.get("agent_timeout_secs");
         let inner = timeouts.and_then(|fields| fields.get("agent_timeout_secs"));
-        let mut read = |node: Option<&Node>| {
+        let mut read = |node: Option<&Node<'_>>| {
             let node = node?;
             let limit = self.seconds(node)?;
             if limit.is_zero() {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    fn input(&mut self, node: &Node) -> Option<Input> {
+    fn input(&mut self, node: &Node<'_>) -> Option<Input> {
         if let Value::Text(path) = &node.value {
             return Some(Input {
                 format: Format::of_path(path),
@@ -185,7 +185,7 @@ impl Reader<'_> {
         }
     }
 
-    fn max_parallel(&mut self, node: &Node) -> Option<MaxParallel> {
+    fn max_parallel(&mut self, node: &Node<'_>) -> Option<MaxParallel> {
         if let Value::Text(text) = &node.value {
             let name = text.strip_prefix('$').unwrap_or_default();
             let name = name

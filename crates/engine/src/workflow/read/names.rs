@@ -28,7 +28,7 @@ pub(crate) struct Scope {
 
 impl Scope {
     /// Notes every name that some command of the file captures or has.
-    pub(super) fn survey(&mut self, node: &Node) {
+    pub(super) fn survey(&mut self, node: &Node<'_>) {
         match &node.value {
             Value::List(nodes) => nodes.iter().for_each(|node| self.survey(node)),
             Value::Map(entries) => {
@@ -50,7 +50,7 @@ impl Scope {
 }
 
 impl Reader<'_> {
-    pub(super) fn shell_template(&mut self, node: &Node) -> Option<ShellTemplate> {
+    pub(super) fn shell_template(&mut self, node: &Node<'_>) -> Option<ShellTemplate> {
         let text = self.text(node)?;
         let parsed = ShellTemplate::parse(text, &self.names());
         let template = self.template(node, text, parsed)?;
@@ -58,7 +58,7 @@ impl Reader<'_> {
         Some(template)
     }
 
-    pub(super) fn text_template(&mut self, node: &Node) -> Option<TextTemplate> {
+    pub(super) fn text_template(&mut self, node: &Node<'_>) -> Option<TextTemplate> {
         let text = match node.value {
             Value::Bool(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
                 self.written(node).to_owned()
@@ -71,7 +71,7 @@ impl Reader<'_> {
         Some(template)
     }
 
-    pub(super) fn json_template(&mut self, node: &Node) -> Option<JsonTemplate> {
+    pub(super) fn json_template(&mut self, node: &Node<'_>) -> Option<JsonTemplate> {
         match JsonTemplate::parse(&node.to_json(), &self.names()) {
             Ok(template) => {
                 self.check_references(node.span, template.references());
@@ -99,7 +99,7 @@ impl Reader<'_> {
 
     fn template<T>(
         &mut self,
-        node: &Node,
+        node: &Node<'_>,
         text: &str,
         parsed: Result<T, Vec<TemplateError>>,
     ) -> Option<T> {

@@ -27,11 +27,11 @@ pub(crate) struct Reader<'s> {
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
     pub(crate) span: Span,
-    pub(super) entries: &'n [Entry],
+    pub(super) entries: &'n [Entry<'n>],
 }
 
 impl<'n> Fields<'n> {
-    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node<'n>> {
         let entry = self.entries.iter().find(|entry| &*entry.key == key)?;
         Some(&entry.node)
     }
@@ -70,7 +70,7 @@ impl<'s> Reader<'s> {
     }
 
     /// The entries of a mapping; keys that the table does not have are noted.
-    pub(crate) fn fields<'n>(&mut self, node: &'n Node, table: Table) -> Option<Fields<'n>> {
+    pub(crate) fn fields<'n>(&mut self, node: &'n Node<'n>, table: Table) -> Option<Fields<'n>> {
         let Value::Map(entries) = &node.value else {
             self.expected(node, &format!("{}, which is a mapping", table.title()));
             return None;
@@ -92,7 +92,7 @@ impl<'s> Reader<'s> {
             && self.agents.iter().any(|name| name == key)
     }
 
-    fn unknown_key(&mut self, entry: &Entry, table: Table) {
+    fn unknown_key(&mut self, entry: &Entry<'_>, table: Table) {
         if self.problems.is_full() {
             return self.problems.count();
         }
@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Notes that something else was expected.
-    pub(crate) fn expected(&mut self, node: &Node, what: &str) {
+    pub(crate) fn expected(&mut self, node: &Node<'_>, what: &str) {
         let message = format!("expected {what}, found {}", node.kind());
         self.problem(Code::WrongValue, node.span, message);
     }
@@ -127,7 +127,7 @@ impl<'s> Reader<'s> {
         self.problem(Code::MissingKey, span, message);
     }
 
-    pub(crate) fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
         match &node.value {
             Value::Text(text) => Some(text),
             Value::Null | Value::List(_) | Value::Map(_) => {
@@ -145,7 +145,7 @@ impl<'s> Reader<'s> {
     }
 
     /// What stands in the file: a number or a flag where a text may be one.
-    pub(crate) fn written<'n>(&self, node: &'n Node) -> &'n str
+    pub(crate) fn written<'n>(&self, node: &'n Node<'n>) -> &'n str
     where
         's: 'n,
     {
@@ -159,7 +159,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    pub(crate) fn flag(&mut self, node: &Node) -> Option<bool> {
+    pub(crate) fn flag(&mut self, node: &Node<'_>) -> Option<bool> {
         if let Value::Bool(flag) = node.value {
             return Some(flag);
         }
@@ -173,7 +173,7 @@ impl<'s> Reader<'s> {
         None
     }
 
-    pub(crate) fn count(&mut self, node: &Node) -> Option<u64> {
+    pub(crate) fn count(&mut self, node: &Node<'_>) -> Option<u64> {
         let number = match node.value {
             Value::Integer(number) => u64::try_from(number).ok(),
             Value::Large(number) => Some(number),
@@ -189,7 +189,7 @@ impl<'s> Reader<'s> {
         number
     }
 
-    pub(crate) fn count32(&mut self, node: &Node) -> Option<u32> {
+    pub(crate) fn count32(&mut self, node: &Node<'_>) -> Option<u32> {
         let number = self.count(node)?;
         let small = u32::try_from(number).ok();
         if small.is_none() {
@@ -200,7 +200,7 @@ impl<'s> Reader<'s> {
         small
     }
 
-    pub(crate) fn number(&mut self, node: &Node) -> Option<f64> {
+    pub(crate) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
         #[expect(
             clippy::cast_precision_loss,
             reason = "no share or number of seconds is that large"
@@ -216,7 +216,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    pub(crate) fn duration(&mut self, node: &Node) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, node: &Node<'_>) -> Option<Duration> {
         let written = match &node.value {
             Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
                 self.written(node)
@@ -237,7 +237,7 @@ impl<'s> Reader<'s> {
     }
 
     /// A number of seconds, not negative.
-    pub(crate) fn seconds(&mut self, node: &Node) -> Option<Duration> {
+    pub(crate) fn seconds(&mut self, node: &Node<'_>) -> Option<Duration> {
         let seconds = self.number(node)?;
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {
@@ -248,7 +248,7 @@ impl<'s> Reader<'s> {
     }
 
     /// One of a few words, turned into what it stands for.
-    pub(crate) fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&mut self, node: &Node<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(node)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -263,7 +263,7 @@ impl<'s> Reader<'s> {
         found.map(|(_, meaning)| *meaning)
     }
 
-    pub(crate) fn list<'n>(&mut self, node: &'n Node) -> Option<&'n [Node]> {
+    pub(crate) fn list<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n [Node<'n>]> {
         if let Value::List(nodes) = &node.value {
             return Some(nodes);
         }
@@ -271,7 +271,7 @@ impl<'s> Reader<'s> {
         None
     }
 
-    pub(crate) fn map<'n>(&mut self, node: &'n Node) -> Option<&'n [Entry]> {
+    pub(crate) fn map<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n [Entry<'n>]> {
         if let Value::Map(entries) = &node.value {
             return Some(entries);
         }

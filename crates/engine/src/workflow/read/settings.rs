@@ -120,7 +120,7 @@ impl Reader<'_> {
         (rule, on_complete.unwrap_or_default())
     }
 
-    pub(super) fn breaker(&mut self, node: &Node) -> Option<Breaker> {
+    pub(super) fn breaker(&mut self, node: &Node<'_>) -> Option<Breaker> {
         let fields = self.fields(node, Table::Breaker)?;
         let mut settings = BreakerSettings::DEFAULT;
         let name = fields.get("name").and_then(|node| self.text(node));
@@ -157,7 +157,7 @@ impl Reader<'_> {
     }
 
     /// Names and the texts behind them: environment variables, headers.
-    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Vec<(String, TextTemplate)> {
+    pub(super) fn texts(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, TextTemplate)> {
         let mut texts = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -173,7 +173,7 @@ impl Reader<'_> {
     }
 
     /// HTTP statuses, as the policy crate reads them.
-    pub(super) fn statuses(&mut self, node: &Node) -> Vec<RangeInclusive<u16>> {
+    pub(super) fn statuses(&mut self, node: &Node<'_>) -> Vec<RangeInclusive<u16>> {
         match undaunted_policy::shape::read_statuses(node) {
             Ok(ranges) => ranges,
             Err(error) => {
@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// A text that is the name of something.
-    pub(super) fn identifier(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn identifier(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.text(node)?;
         let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
         if text.is_empty() || !text.chars().all(plain) {
@@ -199,7 +199,7 @@ impl Reader<'_> {
     }
 
     /// Whether there is nothing behind a key.
-    pub(super) fn is_nothing(node: &Node) -> bool {
+    pub(super) fn is_nothing(node: &Node<'_>) -> bool {
         node.value == Value::Null
     }
 }

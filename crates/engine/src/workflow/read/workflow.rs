@@ -17,7 +17,7 @@ use super::reader::{Fields, Reader};
 use super::settings::FailureRule;
 
 /// The workflow in the tree, as far as it could be read.
-pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node) -> Option<Workflow> {
+pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workflow> {
     reader.scope.survey(root);
     reader.agents = vec!["claude".to_owned()];
     if matches!(root.value, Value::List(_)) {
@@ -83,7 +83,7 @@ fn chain(workflow: &mut Workflow, commands: Vec<Command>, phase: Phase) {
 
 impl Reader<'_> {
     /// The entries of the file, read with the names of its agents in mind.
-    fn top_fields<'n>(&mut self, root: &'n Node) -> Option<Fields<'n>> {
+    fn top_fields<'n>(&mut self, root: &'n Node<'n>) -> Option<Fields<'n>> {
         let fields = self.fields(root, Table::Workflow)?;
         if let Some(node) = fields.get("agents")
             && let Value::Map(entries) = &node.value
@@ -172,7 +172,7 @@ impl Reader<'_> {
         workflow
     }
 
-    fn agents(&mut self, node: &Node, workflow: &mut Workflow) {
+    fn agents(&mut self, node: &Node<'_>, workflow: &mut Workflow) {
         for entry in self.map(node).unwrap_or_default() {
             let taken = Table::Command
                 .keys()
@@ -200,7 +200,7 @@ impl Reader<'_> {
         }
     }
 
-    fn secrets(&mut self, node: &Node) -> Vec<(String, Secret)> {
+    fn secrets(&mut self, node: &Node<'_>) -> Vec<(String, Secret)> {
         let mut secrets = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
             let Some(fields) = self.fields(&entry.node, Table::Secret) else {
@@ -240,7 +240,8 @@ impl Reader<'_> {
             self.problem_with_help(Code::WrongValue, node.span, message, help);
             return None;
         }
-        let mut read = |node: Option<&Node>| node.and_then(|node| self.count32(node)).unwrap_or(0);
+        let mut read =
+            |node: Option<&Node<'_>>| node.and_then(|node| self.count32(node)).unwrap_or(0);
         Some(PoolRequest {
             total: read(total),
             per_item: read(per_item),
@@ -303,7 +304,7 @@ impl Reader<'_> {
 
     fn map_step(
         &mut self,
-        node: &Node,
+        node: &Node<'_>,
         workflow: &mut Workflow,
         outer: &[Layer],
         rule: &FailureRule,

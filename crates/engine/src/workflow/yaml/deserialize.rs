@@ -34,7 +34,7 @@ impl de::Error for ReadError {
     }
 }
 
-impl<'de> Deserializer<'de> for &'de Node {
+impl<'de> Deserializer<'de> for &'de Node<'de> {
     type Error = ReadError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -93,7 +93,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-impl<'de> IntoDeserializer<'de, ReadError> for &'de Node {
+impl<'de> IntoDeserializer<'de, ReadError> for &'de Node<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -3,6 +3,7 @@
 //! The parser reads; this file bounds what it may build: no tree deeper than a person would write,
 //! no aliases that multiply, no tags, no key twice. It never recurses over the depth of the text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
@@ -17,7 +18,7 @@ const DEEPEST: usize = 100;
 const MOST_ALIASED: usize = 100_000;
 
 /// The tree, if the text is YAML. Problems that do not keep it from being read are added as well.
-pub(crate) fn parse(source: &Source, problems: &mut Problems) -> Option<Node> {
+pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<Node<'s>> {
     if source.text().len() > Source::MOST_BYTES {
         let message = format!("the file has {} bytes", source.text().len());
         let help = format!("at most {} bytes are read", Source::MOST_BYTES);
@@ -53,27 +54,28 @@ struct Tree<'s, 'p> {
     source: &'s Source,
     problems: &'p mut Problems,
     /// The lists and mappings that are not closed yet.
-    open: Vec<Open>,
-    anchors: BTreeMap<usize, (Node, usize)>,
+    open: Vec<Open<'s>>,
+    anchors: BTreeMap<usize, (Node<'s>, usize)>,
     aliased: usize,
     documents: usize,
-    root: Option<Node>,
+    root: Option<Node<'s>>,
 }
 
-struct Open {
+struct Open<'s> {
     start: Span,
     anchor: usize,
     /// Values below, this one included.
     size: usize,
-    content: Content,
+    content: Content<'s>,
 }
 
-enum Content {
-    List(Vec<Node>),
+enum Content<'s> {
+    List(Vec<Node<'s>>),
     Map {
-        entries: Vec<Entry>,
-        seen: BTreeMap<Box<str>, Span>,
-        key: Option<(Box<str>, Span)>,
+        entries: Vec<Entry<'s>>,
+        /// The keys so far, once they are too many to look through.
+        seen: BTreeMap<Cow<'s, str>, Span>,
+        key: Option<(Cow<'s, str>, Span)>,
     },
 }
 
@@ -90,7 +92,7 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
+    fn take(&mut self, event: Event<'s>, span: Span) -> Result<(), Diagnostic> {
         if let Some(tag) = event.tag() {
             let message = format!("`{}` is a tag", tag.original());
             let help = "tags have no meaning here; leave it out";
@@ -99,8 +101,8 @@ impl<'s, 'p> Tree<'s, 'p> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let value = match style {
-                    ScalarStyle::Plain => Value::of_plain(&text),
-                    _ => Value::Text(text.into()),
+                    ScalarStyle::Plain => Value::of_plain(text),
+                    _ => Value::Text(text),
                 };
                 self.put(Node { span, value }, 1, anchor)
             }
@@ -130,7 +132,12 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
     }
 
-    fn begin(&mut self, start: Span, anchor: usize, content: Content) -> Result<(), Diagnostic> {
+    fn begin(
+        &mut self,
+        start: Span,
+        anchor: usize,
+        content: Content<'s>,
+    ) -> Result<(), Diagnostic> {
         if self.open.len() >= DEEPEST {
             return Err(too_deep(start));
         }
@@ -175,7 +182,7 @@ impl<'s, 'p> Tree<'s, 'p> {
     }
 
     /// Puts a finished value where it belongs: as the root, into a list, as a key or its value.
-    fn put(&mut self, node: Node, size: usize, anchor: usize) -> Result<(), Diagnostic> {
+    fn put(&mut self, node: Node<'s>, size: usize, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             // Keeping a copy costs what the anchor holds, so it counts like an alias.
             self.aliased = self.aliased.saturating_add(size);
@@ -189,16 +196,18 @@ impl<'s, 'p> Tree<'s, 'p> {
         match &mut open.content {
             Content::List(nodes) => nodes.push(node),
             Content::Map { entries, seen, key } => match key.take() {
-                None => *key = Some(key_of(self.source, &node)?),
+                None => *key = Some(key_of(self.source, node)?),
                 Some((key, key_span)) => {
-                    if let Some(first) = seen.get(&key) {
+                    if let Some(first) = earlier(entries, seen, &key) {
                         let message = format!("`{key}` stands twice in this mapping");
                         self.problems.push(
                             Diagnostic::new(Code::DuplicateKey, key_span, message)
-                                .related(*first, "it stands here already"),
+                                .related(first, "it stands here already"),
                         );
                     } else {
-                        seen.insert(key.clone(), key_span);
+                        if !seen.is_empty() {
+                            seen.insert(key.clone(), key_span);
+                        }
                         entries.push(Entry {
                             key,
                             key_span,
@@ -228,17 +237,38 @@ fn too_deep(span: Span) -> Diagnostic {
     Diagnostic::new(Code::TooLarge, span, message)
 }
 
+/// Where a key stands already. A small mapping is looked through; a large one has an index.
+fn earlier<'s>(
+    entries: &[Entry<'s>],
+    seen: &mut BTreeMap<Cow<'s, str>, Span>,
+    key: &str,
+) -> Option<Span> {
+    const SMALL: usize = 16;
+    if seen.is_empty() && entries.len() < SMALL {
+        let twin = entries.iter().find(|entry| entry.key == key);
+        return twin.map(|entry| entry.key_span);
+    }
+    if seen.is_empty() {
+        let all = entries
+            .iter()
+            .map(|entry| (entry.key.clone(), entry.key_span));
+        seen.extend(all);
+    }
+    seen.get(key).copied()
+}
+
 /// A key is what stands there, even if it looks like a number: `200: ok` has the key `200`.
-fn key_of(source: &Source, node: &Node) -> Result<(Box<str>, Span), Diagnostic> {
-    match &node.value {
-        Value::Text(text) => Ok((text.clone(), node.span)),
+fn key_of<'s>(source: &'s Source, node: Node<'s>) -> Result<(Cow<'s, str>, Span), Diagnostic> {
+    let span = node.span;
+    match node.value {
+        Value::Text(text) => Ok((text, span)),
         Value::List(_) | Value::Map(_) => {
             let message = format!("{} cannot be a key", node.kind());
-            Err(Diagnostic::new(Code::Syntax, node.span, message))
+            Err(Diagnostic::new(Code::Syntax, span, message))
         }
         _ => {
-            let written = source.text().get(node.span.range()).unwrap_or_default();
-            Ok((written.into(), node.span))
+            let written = source.text().get(span.range()).unwrap_or_default();
+            Ok((written.into(), span))
         }
     }
 }

@@ -6,14 +6,15 @@ use super::*;
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
 use crate::workflow::source::Source;
 
-fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
+fn read(source: &Source) -> (Option<Node<'_>>, Vec<Diagnostic>) {
     let mut problems = Problems::default();
-    let node = parse(&Source::new("x.yaml", text), &mut problems);
+    let node = parse(source, &mut problems);
     (node, problems.found)
 }
 
 fn json(text: &str) -> String {
-    let (node, problems) = read(text);
+    let source = Source::new("x.yaml", text);
+    let (node, problems) = read(&source);
     assert_eq!(problems, []);
     node.unwrap().to_json().to_string()
 }
@@ -104,7 +105,7 @@ fn an_alias_bomb_does_not_go_off() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in any::<String>()) {
-        let _ = read(&text);
+        let _ = read(&Source::new("x.yaml", text));
     }
 
     #[test]

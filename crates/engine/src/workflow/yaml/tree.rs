@@ -1,37 +1,39 @@
-//! The tree itself.
+//! The tree itself. What stands in the text as it is, is borrowed from there.
+
+use std::borrow::Cow;
 
 use crate::workflow::source::Span;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct Node<'s> {
     pub(crate) span: Span,
-    pub(crate) value: Value,
+    pub(crate) value: Value<'s>,
 }
 
 /// What stands there, by the rules of YAML 1.2's core schema.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum Value<'s> {
     Null,
     Bool(bool),
     Integer(i64),
     /// Larger than any `Integer`.
     Large(u64),
     Float(f64),
-    Text(Box<str>),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    Text(Cow<'s, str>),
+    List(Vec<Node<'s>>),
+    Map(Vec<Entry<'s>>),
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: Box<str>,
+pub(crate) struct Entry<'s> {
+    pub(crate) key: Cow<'s, str>,
     pub(crate) key_span: Span,
-    pub(crate) node: Node,
+    pub(crate) node: Node<'s>,
 }
 
-impl Node {
+impl Node<'_> {
     /// What kind of thing it is, for messages: "a list".
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
@@ -55,17 +57,17 @@ impl Node {
             Value::Text(text) => text.as_ref().into(),
             Value::List(nodes) => nodes.iter().map(Self::to_json).collect(),
             Value::Map(entries) => {
-                let json = |entry: &Entry| (entry.key.to_string(), entry.node.to_json());
+                let json = |entry: &Entry<'_>| (entry.key.to_string(), entry.node.to_json());
                 serde_json::Value::Object(entries.iter().map(json).collect())
             }
         }
     }
 }
 
-impl Value {
+impl<'s> Value<'s> {
     /// What a text that is not quoted stands for.
-    pub(crate) fn of_plain(text: &str) -> Self {
-        match text {
+    pub(crate) fn of_plain(text: Cow<'s, str>) -> Self {
+        match &*text {
             "" | "~" | "null" | "Null" | "NULL" => return Self::Null,
             "true" | "True" | "TRUE" => return Self::Bool(true),
             "false" | "False" | "FALSE" => return Self::Bool(false),
@@ -76,13 +78,12 @@ impl Value {
             ".nan" | ".NaN" | ".NAN" => return Self::Float(f64::NAN),
             _ => {}
         }
-        integer(text)
-            .or_else(|| float(text))
-            .unwrap_or_else(|| Self::Text(text.into()))
+        let number = integer(&text).or_else(|| float(&text));
+        number.unwrap_or(Self::Text(text))
     }
 }
 
-fn integer(text: &str) -> Option<Value> {
+fn integer(text: &str) -> Option<Value<'static>> {
     let radix = |digits: &str, radix| {
         let clean = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         clean.then(|| i64::from_str_radix(digits, radix).ok())?
@@ -101,7 +102,7 @@ fn integer(text: &str) -> Option<Value> {
     small.or_else(|| text.parse().ok().map(Value::Large))
 }
 
-fn float(text: &str) -> Option<Value> {
+fn float(text: &str) -> Option<Value<'static>> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let starts = digits.strip_prefix('.').unwrap_or(digits).bytes().next();
     let shape =

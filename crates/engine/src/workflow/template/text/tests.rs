@@ -1,1 +1,252 @@
-//! x
+//! What `text` promises, and with it how references are read.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::workflow::template::{Root, Segment};
+
+struct Item(Value);
+
+impl Values for Item {
+    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
+        match reference.root() {
+            Root::Item => reference.follow(&self.0).map(Cow::Borrowed),
+            Root::Captured(name) => Some(Cow::Owned(json!(format!("captured {name}")))),
+            _ => None,
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
+    let captured = BTreeSet::from(["version".to_owned(), "last-line".to_owned()]);
+    let steps = BTreeSet::new();
+    let names = Names {
+        item: true,
+        map: false,
+        captured: &captured,
+        steps: &steps,
+    };
+    TextTemplate::parse(text, &names)
+}
+
+fn render(text: &str, item: Value) -> String {
+    parse(text).unwrap().render(&Item(item)).unwrap()
+}
+
+fn refused(text: &str) -> (Vec<&str>, String, String) {
+    let errors = parse(text).unwrap_err();
+    let marked = errors.iter().map(|error| &text[error.range.clone()]);
+    let first = errors[0].clone();
+    (marked.collect(), first.message, first.help.unwrap())
+}
+
+#[test]
+fn a_string_is_inserted_as_it_is_and_the_rest_as_compact_json() {
+    let item = json!({"name": "Åsa \"A\"", "n": 1.5, "yes": true, "list": [1, {"a": null}]});
+    assert_eq!(
+        render(
+            "<${item.name}> ${item.n} ${item.yes}${item.list} ${item.list[0]}",
+            item
+        ),
+        "<Åsa \"A\"> 1.5 true[1,{\"a\":null}] 1"
+    );
+    assert_eq!(render("${item}", json!("all of it")), "all of it");
+    assert_eq!(
+        render("${item}", json!({"b": 1, "a": []})),
+        r#"{"a":[],"b":1}"#
+    );
+    assert_eq!(
+        render("${version} ${last-line}", json!(0)),
+        "captured version captured last-line"
+    );
+    assert_eq!(render("${raw:item}", json!("raw")), "raw");
+}
+
+#[test]
+fn a_default_stands_in_for_what_is_missing_null_or_empty() {
+    let item = json!({"empty": "", "null": null, "zero": 0, "no": false});
+    for (text, expected) in [
+        ("${item.none:-d}", "d"),
+        ("${item.null:-d}", "d"),
+        ("${item.empty:-d}", "d"),
+        ("${item.empty}", ""),
+        ("${item.zero:-d}", "0"),
+        ("${item.no:-d}", "false"),
+        ("${item.none:-}", ""),
+        ("${item.none:-{\"a\": {}}}!", "{\"a\": {}}!"),
+        ("${item.none:-it's $5 :-)}", "it's $5 :-)"),
+        ("${item.none:-two\nlines}", "two\nlines"),
+    ] {
+        assert_eq!(render(text, item.clone()), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_value_that_is_missing_too_large_or_holds_nul_is_refused() {
+    let error = |text: &str, item| parse(text).unwrap().render(&Item(item)).unwrap_err();
+    let missing = error("${item.a.b[0]}", json!({"a": {"b": null}}));
+    assert_eq!(missing.to_string(), "`item.a.b[0]` has no value");
+    assert!(missing.help().contains(":-"));
+    assert_eq!(
+        error("${item}", json!(null)),
+        ValueError::Missing {
+            name: "item".into()
+        }
+    );
+
+    assert_eq!(render("${item}", json!("x".repeat(102_400))).len(), 102_400);
+    let large = error("${item}", json!("x".repeat(102_401)));
+    assert_eq!(
+        large.to_string(),
+        "`item` has 102401 bytes, and 102400 is the most a command can be given"
+    );
+    assert!(large.help().contains("${item_file}"));
+    assert_eq!(
+        error("${item}", json!("a\0b")),
+        ValueError::HoldsNul {
+            name: "item".into()
+        }
+    );
+}
+
+#[test]
+fn a_value_is_never_read_as_a_template() {
+    assert_eq!(
+        render("${item}${item}", json!("${item.x} $${")),
+        "${item.x} $${${item.x} $${"
+    );
+}
+
+#[test]
+fn dollars_are_read_in_pairs_from_the_left() {
+    for (text, expected) in [
+        ("$ $5 $$ $x {}", "$ $5 $$ $x {}"),
+        ("$${item}", "${item}"),
+        ("$$${item}", "$$V"),
+        ("$$$${item}", "$$${item}"),
+        ("$", "$"),
+        ("$$", "$$"),
+        ("$${", "${"),
+    ] {
+        assert_eq!(render(text, json!("V")), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_reference_says_what_was_written() {
+    let template = parse("a ${item.a-b_1.c[10].d:-x} ${raw:version} ${item.a}").unwrap();
+    let references: Vec<_> = template.references().collect();
+    assert_eq!(references.len(), 3);
+    let first = references[0];
+    assert_eq!(first.text(), "item.a-b_1.c[10].d");
+    assert_eq!(first.root(), &Root::Item);
+    let field = |name: &str| Segment::Field(name.into());
+    assert_eq!(
+        first.path(),
+        [field("a-b_1"), field("c"), Segment::Index(10), field("d")]
+    );
+    assert_eq!(first.default(), Some("x"));
+    assert!(!first.is_raw());
+    assert_eq!(references[1].text(), "version");
+    assert_eq!(references[1].root(), &Root::Captured("version".into()));
+    assert!(references[1].is_raw());
+}
+
+#[test]
+fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
+    for (text, marked, message) in [
+        ("a ${HOME} b", "${HOME}", "`HOME` is not a known name"),
+        ("${itme.x}", "${itme.x}", "`itme.x` is not a known name"),
+        ("${}", "${", "`${` begins no name"),
+        ("${1}", "${", "`${` begins no name"),
+        ("x ${", "${", "`${` begins no name"),
+        ("${item.x", "${item.x", "`${item.x` is not closed by a `}`"),
+        (
+            "${item.x:-y",
+            "${item.x:-y",
+            "`${item.x` is not closed by a `}`",
+        ),
+        (
+            "${item.x\n}",
+            "${item.x",
+            "`${item.x` is not closed by a `}`",
+        ),
+        ("${item.}", "${item.", "a name is missing behind the `.`"),
+        (
+            "${item[x]}",
+            "${item",
+            "an index is a number in brackets, as in `[0]`",
+        ),
+        (
+            "${item[0}",
+            "${item",
+            "an index is a number in brackets, as in `[0]`",
+        ),
+        (
+            "${item[99999999999999999999]}",
+            "${item",
+            "an index is a number in brackets, as in `[0]`",
+        ),
+        ("${item.x%.y}", "${item.x", "`%` cannot follow `item.x`"),
+        ("${item x}", "${item", "` ` cannot follow `item`"),
+        (
+            "${raw:nothing}",
+            "${raw:nothing}",
+            "`nothing` is not a known name",
+        ),
+    ] {
+        let (marks, found, help) = refused(text);
+        assert_eq!((marks[0], found.as_str()), (marked, message), "{text}");
+        assert!(help.contains("$${"), "{text}: {help}");
+    }
+    let (_, message, _) = refused("${item.x:-${item.y}}");
+    assert_eq!(
+        message,
+        "the default of `item.x` is plain text, and nothing in it is expanded"
+    );
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let (marks, _, _) = refused("${a} ${item} ${b.c} ${item.ok} ${map.total}");
+    assert_eq!(marks, ["${a}", "${b.c}", "${map.total}"]);
+}
+
+proptest! {
+    #[test]
+    fn a_text_without_references_stays_as_it_is(text in "[^{]*") {
+        prop_assert_eq!(render(&text, json!(0)), text);
+    }
+
+    #[test]
+    fn any_text_can_be_written(text in any::<String>()) {
+        // Pairs of dollars stand for themselves, so only a brace behind one needs another.
+        prop_assume!(!text.contains("$$"));
+        prop_assert_eq!(render(&text.replace("${", "$${"), json!(0)), text);
+    }
+
+    #[test]
+    fn no_text_makes_it_fail(pieces in prop::collection::vec(piece(), 0..12)) {
+        let _ = parse(&pieces.concat());
+    }
+
+    #[test]
+    fn any_value_comes_out_as_it_went_in(value in any::<String>()) {
+        prop_assume!(!value.contains('\0'));
+        prop_assert_eq!(render("[${item.x}]", json!({"x": value})), format!("[{value}]"));
+    }
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let known = [
+        "${", "$", "{", "}", "item", ".", "[", "0", "]", ":-", "raw:", "version", "-", "é", "\n",
+    ];
+    prop_oneof![
+        3 => prop::sample::select(&known[..]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ]
+}
