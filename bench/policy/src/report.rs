@@ -43,7 +43,7 @@ fn opening(out: &mut String, machine: &Machine) -> fmt::Result {
         out,
         "Nanoseconds for doing the thing once. {ROUNDS} rounds; in each, every contestant of a group \
          has its turn, in one order and in the next round in the other. The figure of a round is the \
-         median of {BATCHES} batches of about {} ms; what is compared is the median of the rounds. \
+         fastest of {BATCHES} batches of about {} ms; what is compared is the median of the rounds. \
          Iterations follow each other without a pause, in one thread, with everything in cache: these \
          are lower bounds, for everybody. Differences of a few tenths of a nanosecond say more about \
          where the linker put a loop than about the crates.\n",

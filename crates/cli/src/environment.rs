@@ -1,34 +1,81 @@
 //! What the operator says in environment variables.
 
 use std::env;
+use std::ffi::OsString;
+use std::time::Duration;
 
-use undaunted_policy::Ceilings;
+use undaunted_engine::workflow::Operator;
+use undaunted_policy::shape::{BackoffType, WorkDefaults};
+use undaunted_policy::{Attempts, Ceilings};
 
 use crate::exit::Refused;
 
-/// The operator's limits on retry pools.
-pub(crate) fn ceilings() -> Result<Ceilings, Refused> {
-    let default = Ceilings::DEFAULT;
-    Ok(Ceilings {
-        default_total: number("RETRY_BUDGET_DEFAULT", default.default_total)?,
-        max_total: number("RETRY_BUDGET_MAX", default.max_total)?,
-        default_per_item: number(
-            "RETRY_BUDGET_PER_WORKFLOW_DEFAULT",
-            default.default_per_item,
-        )?,
-        max_per_item: number("RETRY_BUDGET_PER_WORKFLOW_MAX", default.max_per_item)?,
+/// The operator's settings; what is not set has its default.
+pub(crate) fn operator() -> Result<Operator, Refused> {
+    let pool = Ceilings::DEFAULT;
+    let work = WorkDefaults::DEFAULT;
+    Ok(Operator {
+        ceilings: Ceilings {
+            default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
+            max_total: count("RETRY_BUDGET_MAX")?.unwrap_or(pool.max_total),
+            default_per_item: count("RETRY_BUDGET_PER_WORKFLOW_DEFAULT")?
+                .unwrap_or(pool.default_per_item),
+            max_per_item: count("RETRY_BUDGET_PER_WORKFLOW_MAX")?.unwrap_or(pool.max_per_item),
+        },
+        pool_for_all: env::var_os("RETRY_BUDGET_DEFAULT").is_some(),
+        work: WorkDefaults {
+            max_retries: read(
+                "RETRY_MAX_RETRIES",
+                "a number from 0, or -1 for unlimited",
+                retries,
+            )?
+            .unwrap_or(work.max_retries),
+            backoff: millis("RETRY_BACKOFF")?.unwrap_or(work.backoff),
+            max_backoff: millis("RETRY_MAX_BACKOFF")?.unwrap_or(work.max_backoff),
+            backoff_type: read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?
+                .unwrap_or(work.backoff_type),
+        },
     })
 }
 
-fn number(name: &str, default: u32) -> Result<u32, Refused> {
-    let Some(value) = env::var_os(name) else {
-        return Ok(default);
+fn count(name: &str) -> Result<Option<u32>, Refused> {
+    read(name, "a number from 0", |value| value.parse().ok())
+}
+
+fn millis(name: &str) -> Result<Option<Duration>, Refused> {
+    let parse = |value: &str| value.parse().ok().map(Duration::from_millis);
+    read(name, "a number of milliseconds from 0", parse)
+}
+
+fn retries(value: &str) -> Option<Attempts> {
+    match value {
+        "-1" => Some(Attempts::Unlimited),
+        value => value.parse().ok().map(Attempts::AtMost),
+    }
+}
+
+fn growth(value: &str) -> Option<BackoffType> {
+    match value {
+        "fixed" => Some(BackoffType::Fixed),
+        "linear" => Some(BackoffType::Linear),
+        "exponential" => Some(BackoffType::Exponential),
+        _ => None,
+    }
+}
+
+fn read<T>(
+    name: &str,
+    accepted: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Refused> {
+    let Some(value): Option<OsString> = env::var_os(name) else {
+        return Ok(None);
     };
-    let number = value.to_str().and_then(|value| value.parse().ok());
-    number.ok_or_else(|| {
-        let value = value.to_string_lossy();
-        Refused::Usage(format!(
-            "the environment variable {name} is `{value}`, which is not a number from 0"
-        ))
-    })
+    match value.to_str().and_then(parse) {
+        Some(meaning) => Ok(Some(meaning)),
+        None => Err(Refused::Usage(format!(
+            "the environment variable {name} is `{}`, which is not {accepted}",
+            value.to_string_lossy()
+        ))),
+    }
 }

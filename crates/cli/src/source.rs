@@ -15,7 +15,7 @@ pub(crate) fn check_file(path: &str) -> Result<(Source, Checked), Refused> {
         _ => Refused::Invalid(format!("`{path}` cannot be read: {error}")),
     })?;
     let name = if path == "-" { "standard input" } else { path };
-    Ok(check_bytes(name, bytes, &environment::ceilings()?))
+    Ok(check_bytes(name, bytes, &environment::operator()?))
 }
 
 fn read(path: &str) -> io::Result<Vec<u8>> {

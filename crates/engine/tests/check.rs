@@ -1,12 +1,11 @@
 //! What is wrong with a file is said all at once, with its place and what to write instead.
 
-use undaunted_engine::workflow::{Code, Source, check, check_bytes};
-use undaunted_policy::Ceilings;
+use undaunted_engine::workflow::{Code, Operator, Source, check, check_bytes};
 
 /// `code line:column message (help)` for everything that was noticed.
 fn said(text: &str) -> Vec<String> {
     let source = Source::new("x.yaml", text);
-    let checked = check(&source, &Ceilings::DEFAULT);
+    let checked = check(&source, &Operator::default());
     let lines = checked.diagnostics.iter().map(|found| {
         let at = source.position(found.span);
         let help = found.help.as_ref().map(|help| format!(" ({help})"));
@@ -23,7 +22,7 @@ fn said(text: &str) -> Vec<String> {
 
 fn codes(text: &str) -> Vec<Code> {
     let source = Source::new("x.yaml", text);
-    let checked = check(&source, &Ceilings::DEFAULT);
+    let checked = check(&source, &Operator::default());
     checked.diagnostics.iter().map(|found| found.code).collect()
 }
 
@@ -201,7 +200,7 @@ fn warnings_are_about_what_was_probably_not_meant() {
         ),
     ] {
         let source = Source::new("x.yaml", text);
-        let checked = check(&source, &Ceilings::DEFAULT);
+        let checked = check(&source, &Operator::default());
         let found: Vec<_> = checked.diagnostics.iter().map(|found| found.code).collect();
         assert_eq!(found, [code], "{text}");
         assert!(
@@ -224,7 +223,7 @@ map:
   agent_template: [{shell: a, retry_config: {attempts: 5}}, {shell: b}]
 setup: [{shell: s}]
 ";
-    let checked = check(&Source::new("x.yaml", text), &Ceilings::DEFAULT);
+    let checked = check(&Source::new("x.yaml", text), &Operator::default());
     let workflow = checked.workflow.expect("valid");
     let shown = |step: usize, command: usize| {
         let retry = &workflow.steps[step].commands[command].retry;
@@ -270,7 +269,7 @@ fn on_item_failure_retry_means_the_default_policy_if_no_block_says_how() {
         let text = format!(
             "mode: mapreduce\nmap: {{input: a, error_policy: {policy}, agent_template: [{{shell: a}}]}}\n"
         );
-        let checked = check(&Source::new("x.yaml", &text), &Ceilings::DEFAULT);
+        let checked = check(&Source::new("x.yaml", &text), &Operator::default());
         let workflow = checked.workflow.expect("valid");
         workflow.steps[0].commands[0]
             .retry
@@ -304,7 +303,7 @@ fn a_flow_is_planned_backwards_from_its_goals() {
         step("other", "q", "r"),
     ];
     let text = flow(&steps, "goals: [c]\ninit: {start: 1}");
-    let checked = check(&Source::new("x.yaml", &text), &Ceilings::DEFAULT);
+    let checked = check(&Source::new("x.yaml", &text), &Operator::default());
     let plan = checked.workflow.expect("valid").flow.expect("a flow").plan;
     assert_eq!(plan, [1, 2, 0], "a, b, c; `other` leads nowhere");
 
@@ -328,8 +327,11 @@ fn a_flow_is_planned_backwards_from_its_goals() {
 
 #[test]
 fn a_file_that_is_not_text_has_a_place_too() {
-    let (source, checked) =
-        check_bytes("x", b"- shell: a\n- \xff\xfe".to_vec(), &Ceilings::DEFAULT);
+    let (source, checked) = check_bytes(
+        "x",
+        b"- shell: a\n- \xff\xfe".to_vec(),
+        &Operator::default(),
+    );
     let at = source.position(checked.diagnostics[0].span);
     assert_eq!((at.line, at.column), (2, 3));
     assert!(checked.has_errors());

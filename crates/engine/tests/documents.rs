@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use undaunted_engine::workflow::{Source, Workflow, check};
-use undaunted_policy::{Ceilings, Jitter, Policy, Reason, Schedule, Seed};
+use undaunted_engine::workflow::{Operator, Source, Workflow, check};
+use undaunted_policy::{Jitter, Policy, Reason, Schedule, Seed};
 
 fn blocks(page: &str) -> Vec<String> {
     let mut blocks = Vec::new();
@@ -47,7 +47,7 @@ fn wrapped(block: &str) -> String {
 
 fn read(block: &str) -> Workflow {
     let source = Source::new("block.yaml", wrapped(block));
-    let checked = check(&source, &Ceilings::DEFAULT);
+    let checked = check(&source, &Operator::default());
     let problems = &checked.diagnostics;
     checked
         .workflow

@@ -103,6 +103,9 @@ fn exponential(first: u64, base: f64, exponent: u32) -> u64 {
             first << exponent
         };
     }
+    if exponent == 0 {
+        return first; // What somebody wrote down is not rounded.
+    }
     // Not `powi`: its exponent ends at 2^31, and its repeated squaring is off by up to n ulp, enough
     // to make a wait shorter than the one before it when the base is close to 1.
     grain::round(first as f64 * base.powf(f64::from(exponent)))

@@ -14,7 +14,7 @@ use crate::jitter::Jitter;
 use crate::limits::{Attempts, Limits};
 use crate::pace::Pace;
 use crate::policy::{Policy, Terms};
-use crate::rules::{RetryOn, Rule, Rules};
+use crate::rules::{Conditions, RetryOn, Rule, Rules};
 use crate::timestamp::LONGEST;
 
 /// A policy in the making.
@@ -259,6 +259,10 @@ impl RetryConfig {
     /// The first setting that cannot be meant, and what would be accepted.
     pub fn build(&self) -> Result<Policy, PolicyError> {
         let terms = self.terms()?;
+        let statuses = self.retry_statuses.iter().flatten();
+        statuses
+            .into_iter()
+            .try_for_each(|range| status_range("retry_statuses", range))?;
         let table = self.rules.iter().flatten();
         let rules = Rules {
             table: table
@@ -271,6 +275,7 @@ impl RetryConfig {
     }
 
     fn rule(&self, rule: &Rule<Self>) -> Result<Rule<Terms>, PolicyError> {
+        rule.when.check()?;
         let terms = match rule.terms.as_deref() {
             None => None,
             Some(own) => {
@@ -295,6 +300,9 @@ impl RetryConfig {
         };
         match self {
             Self { rules: Some(_), .. } => misplaced("rules"),
+            Self {
+                deadline: Some(_), ..
+            } => misplaced("deadline"),
             Self {
                 retry_on: Some(_), ..
             } => misplaced("retry_on"),
@@ -361,7 +369,13 @@ impl From<&Policy> for RetryConfig {
         let rules = policy.rules.table.iter().map(|rule| Rule {
             when: rule.when.clone(),
             then: rule.then,
-            terms: rule.terms.as_deref().map(|own| Box::new(own.into())),
+            terms: rule.terms.as_deref().map(|own| {
+                Box::new(Self {
+                    // The deadline is the command's, for every rule.
+                    deadline: None,
+                    ..own.into()
+                })
+            }),
         });
         Self {
             retry_on: policy.rules.retry_on.clone(),
@@ -410,6 +424,44 @@ fn check_backoff(backoff: &Backoff) -> Result<(), PolicyError> {
             .try_for_each(|delay| in_range("delays", *delay)),
         Backoff::Exponential { .. } | Backoff::Fixed | Backoff::Fibonacci => Ok(()),
     }
+}
+
+impl Conditions {
+    /// Whether each condition names something that exists.
+    fn check(&self) -> Result<(), PolicyError> {
+        let within = |field, value: i32, range: RangeInclusive<i32>, accepted| {
+            if range.contains(&value) {
+                return Ok(());
+            }
+            Err(PolicyError::OutOfRange {
+                field,
+                value: value.to_string(),
+                accepted,
+            })
+        };
+        let codes = self.exit_codes.iter();
+        codes
+            .copied()
+            .try_for_each(|code| within("exit_code", code, 0..=255, "a number from 0 to 255"))?;
+        let signals = self.signals.iter();
+        signals
+            .copied()
+            .try_for_each(|signal| within("signal", signal, 1..=64, "a number from 1 to 64"))?;
+        self.statuses
+            .iter()
+            .try_for_each(|range| status_range("status", range))
+    }
+}
+
+fn status_range(field: &'static str, range: &RangeInclusive<u16>) -> Result<(), PolicyError> {
+    if (100..=599).contains(range.start()) && (*range.start()..=599).contains(range.end()) {
+        return Ok(());
+    }
+    Err(PolicyError::OutOfRange {
+        field,
+        value: format!("{}-{}", range.start(), range.end()),
+        accepted: "HTTP statuses from 100 to 599",
+    })
 }
 
 fn in_range(field: &'static str, duration: Duration) -> Result<(), PolicyError> {

@@ -45,6 +45,9 @@
 //! | `regex` | rules and `retry_on` that look at text |
 //! | `tokio` | [`retry::Retry::run`]: wrap an async call |
 //! | `blocking` | [`retry::Retry::call`]: wrap a call that blocks |
+//!
+//! What is saved is restored exactly if the format keeps numbers exactly; `serde_json` does with its
+//! feature `float_roundtrip`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -26,6 +26,7 @@ pub struct Pace {
 /// A delay and how it came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Delay {
     /// What the strategy gives.
     pub computed: Duration,

@@ -213,6 +213,12 @@ impl<T> Rule<T> {
         &self.when
     }
 
+    /// The terms of the retry, where they differ from the command's.
+    #[must_use]
+    pub fn terms(&self) -> Option<&T> {
+        self.terms.as_deref()
+    }
+
     /// What it does.
     #[must_use]
     pub const fn then(&self) -> Then {

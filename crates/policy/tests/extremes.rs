@@ -253,7 +253,6 @@ fn the_first_delay_is_the_initial_one_or_the_cap() {
 }
 
 #[test]
-#[ignore = "not yet true: every base but 2 rounds the initial delay to its grain"]
 fn the_first_delay_is_the_one_that_was_written_down_whatever_the_base() {
     let initial = Duration::from_micros(10_500);
     for base in [1.0, 1.5, 2.0, 3.0] {

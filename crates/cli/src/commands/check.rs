@@ -33,8 +33,13 @@ pub(crate) struct CheckArgs {
 
 pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     let mut checked = Vec::new();
+    let mut unread = Vec::new();
     for file in &args.files {
-        checked.push(check_file(file)?);
+        match check_file(file) {
+            Ok(found) => checked.push(found),
+            Err(Refused::Usage(why)) => return Err(Refused::Usage(why).into()),
+            Err(why) => unread.push(why),
+        }
     }
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
@@ -49,18 +54,33 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     }
     out.flush()?;
     drop(out);
+    verdict(&checked, unread)
+}
+
+/// Every file was looked at; the exit code is that of the worst.
+fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()> {
     let invalid: Vec<_> = checked
         .iter()
         .filter(|(_, checked)| checked.has_errors())
         .collect();
-    match invalid.as_slice() {
-        [] => Ok(()),
-        [(source, checked)] => Err(refusal(source, checked).into()),
-        several => {
-            let files = count(several.len(), "file is", "files are");
-            Err(Refused::Invalid(format!("{files} not valid")).into())
+    let refused = match (invalid.as_slice(), unread.len()) {
+        ([], 0) => return Ok(()),
+        ([], 1) => unread.remove(0),
+        ([], _) => {
+            let all: Vec<_> = unread.iter().map(ToString::to_string).collect();
+            Refused::NotFound(all.join("; "))
         }
-    }
+        ([(source, checked)], 0) => refusal(source, checked),
+        (several, _) => {
+            let files = count(several.len(), "file is", "files are");
+            let missing = unread.iter().map(|why| format!("; {why}"));
+            Refused::Invalid(format!(
+                "{files} not valid{}",
+                missing.collect::<Vec<_>>().concat()
+            ))
+        }
+    };
+    Err(refused.into())
 }
 
 fn summary(checked: &Checked) -> String {

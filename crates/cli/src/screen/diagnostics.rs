@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
-use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source};
+use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source, Span};
 
 use super::words::is_colourful;
 
@@ -44,7 +44,7 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
         clamp(range.start)..clamp(range.end)
     };
     let mut snippet = Snippet::source(text).path(source.name()).line_start(number);
-    let primary = problem.span.range().start..first_line(source, problem);
+    let primary = first_line(source, problem.span);
     snippet = snippet.annotation(AnnotationKind::Primary.span(within(primary)));
     if let Some((span, why)) = related {
         snippet = snippet.annotation(
@@ -63,12 +63,12 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     renderer.render(&[group])
 }
 
-/// Where the first marked line ends: a mark under a whole block would hide what it is about.
-fn first_line(source: &Source, problem: &Diagnostic) -> usize {
-    let range = problem.span.range();
+/// The first line of a part of the text: a mark under a whole block would hide what it is about.
+fn first_line(source: &Source, span: Span) -> Range<usize> {
+    let range = span.range();
     let marked = source.text().get(range.clone()).unwrap_or_default();
     let line = marked.find('\n').unwrap_or(marked.len());
-    range.start.saturating_add(line)
+    range.start..range.start.saturating_add(line)
 }
 
 /// All problems of all files as one object.

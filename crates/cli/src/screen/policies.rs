@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use undaunted_engine::workflow::{Command, Resolved, Source, Span, Work, Workflow};
 use undaunted_policy::RetryConfig;
+use undaunted_policy::shape::format_duration;
 
 /// One thing that has a policy.
 struct Explained<'w> {
@@ -58,7 +59,7 @@ fn settings(source: &Source, retry: &Resolved) -> BTreeMap<String, SettingJson> 
         return BTreeMap::new();
     };
     let deadline = retry.policy.terms().limits().deadline();
-    let deadline = deadline.map(|limit| ("deadline".to_owned(), format!("{limit:?}").into()));
+    let deadline = deadline.map(|limit| ("deadline".to_owned(), format_duration(limit).into()));
     let given = values.into_iter().chain(deadline);
     given
         .filter(|(_, value)| value.as_array().is_none_or(|list| !list.is_empty()))
@@ -143,14 +144,27 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
             .iter()
             .filter(|(name, _)| !ORDER.contains(&name.as_str()));
         for (name, setting) in first.chain(rest) {
-            let value = match &setting.value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let value = shown(&setting.value);
             let line = setting.line.map(|line| format!(", line {line}"));
             let from = format!("{}{}", setting.from, line.unwrap_or_default());
             writeln!(out, "  {name:<16} {value:<24} {from}")?;
         }
     }
     Ok(())
+}
+
+/// A value without the marks of JSON: `exponential (base 2.0)`.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Object(object) => {
+            let parts = object.iter().map(|(name, inner)| match inner {
+                Value::Object(_) => format!("{name} ({})", shown(inner)),
+                _ => format!("{name} {}", shown(inner)),
+            });
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
 }

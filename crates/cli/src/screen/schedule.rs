@@ -112,6 +112,9 @@ pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::R
     let made = count(retries.len(), "retry", "retries");
     let attempts = count(retries.len().saturating_add(1), "attempt", "attempts");
     match plan.schedule.stopped() {
+        Some(Reason::Attempts) if retries.is_empty() => {
+            writeln!(out, "runs once: there are no retries")
+        }
         Some(reason) => {
             writeln!(
                 out,
@@ -119,7 +122,10 @@ pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::R
                 why(reason, &plan)
             )
         }
-        None => writeln!(out, "goes on after these {made} (--retries shows more)"),
+        None => writeln!(
+            out,
+            "goes on; these are the first {made} (--retries shows more)"
+        ),
     }
 }
 

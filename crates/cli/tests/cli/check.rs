@@ -163,7 +163,7 @@ map/show (line 7)
   max_delay        30s                      default
   jitter           true                     error_policy of the workflow, line 2
   jitter_factor    0.3                      default
-  deadline         600s                     deadline, line 4
+  deadline         10m                      deadline, line 5
   max_retry_after  5m                       default
 
 map/plain (line 8)
@@ -173,7 +173,7 @@ map/plain (line 8)
   max_delay        30s                      default
   jitter           true                     error_policy of the workflow, line 2
   jitter_factor    0.3                      default
-  deadline         600s                     deadline, line 4
+  deadline         10m                      deadline, line 5
   max_retry_after  5m                       default
 
 map/shell-3 (line 8)

@@ -1,9 +1,8 @@
 //! One question: is this text a workflow?
 
-use undaunted_policy::Ceilings;
-
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::model::{Place, Resolved, Workflow};
+use super::operator::Operator;
 use super::read::{Reader, workflow};
 use super::source::{Source, Span};
 use super::{lint, yaml};
@@ -28,16 +27,15 @@ impl Checked {
     }
 }
 
-/// Checks the text of a workflow. The ceilings are the operator's, for the warnings about pools.
+/// Checks the text of a workflow.
 #[must_use]
-pub fn check(source: &Source, ceilings: &Ceilings) -> Checked {
-    let mut reader = Reader::new(source);
+pub fn check(source: &Source, operator: &Operator) -> Checked {
+    let mut reader = Reader::new(source, operator);
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| workflow(&mut reader, root));
     let mut problems = reader.problems;
     if let Some(workflow) = &read {
-        let pool_span = source.find(Span::new(0..source.text().len()), "retry_budget");
-        lint::warnings(workflow, ceilings, pool_span, &mut problems);
+        lint::warnings(workflow, operator, &mut problems);
     }
     let mut diagnostics = problems.found;
     diagnostics.sort_by(|a, b| (a.span, a.code, &a.message).cmp(&(b.span, b.code, &b.message)));
@@ -54,11 +52,11 @@ pub fn check(source: &Source, ceilings: &Ceilings) -> Checked {
 
 /// Checks a file that may be anything, text or not.
 #[must_use]
-pub fn check_bytes(name: &str, bytes: Vec<u8>, ceilings: &Ceilings) -> (Source, Checked) {
+pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, Checked) {
     match String::from_utf8(bytes) {
         Ok(text) => {
             let source = Source::new(name, text);
-            let checked = check(&source, ceilings);
+            let checked = check(&source, operator);
             (source, checked)
         }
         Err(error) => {
@@ -85,10 +83,19 @@ pub fn check_bytes(name: &str, bytes: Vec<u8>, ceilings: &Ceilings) -> (Source, 
 /// # Errors
 /// Everything that is wrong with it.
 pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> {
-    let mut reader = Reader::new(source);
+    let operator = Operator::default();
+    let mut reader = Reader::new(source, &operator);
     let root = yaml::parse(source, &mut reader.problems);
     let Some(root) = root else {
-        return Err(reader.problems.found);
+        let mut problems = reader.problems.found;
+        for problem in problems
+            .iter_mut()
+            .filter(|problem| problem.code == Code::Empty)
+        {
+            "the block is empty".clone_into(&mut problem.message);
+            problem.help = Some("write it like `{attempts: 5, backoff: fibonacci}`".to_owned());
+        }
+        return Err(problems);
     };
     let block = match &root.value {
         yaml::Value::Map(entries) => match entries.as_slice() {

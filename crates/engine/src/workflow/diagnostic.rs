@@ -179,11 +179,11 @@ impl Problems {
 /// The known word nearest to one that is not known, if any is near.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // A third of the letters may differ: `retires` is meant as `retries`, `claude` is not `shell`.
-    let most = (word.chars().count() / 3).max(1);
+    let most = word.chars().count() / 3;
     let near = known
         .into_iter()
         .map(|known| (distance(word, known, most), known));
-    near.filter(|(distance, _)| *distance <= most)
+    near.filter(|(distance, _)| *distance <= most && most > 0)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
 }

@@ -3,26 +3,27 @@
 //! Looks at the checked workflow only: every warning is about what would happen, not about how it is
 //! written.
 
-use undaunted_policy::{
-    Attempts, Ceilings, Class, ClassName, Jitter, Policy, Reason, Rule, Schedule, Seed, Terms,
-};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use undaunted_policy::{Attempts, Class, ClassName, Jitter, Policy, PoolLimits, Rule, Seed, Terms};
 
 use super::diagnostic::{Code, Diagnostic, Problems};
-use super::model::{Action, Command, Map, MaxParallel, Resolved, Step, Work, Workflow};
+use super::model::{Action, Command, Map, MaxParallel, Place, Resolved, Step, Work, Workflow};
+use super::operator::Operator;
 use super::source::Span;
 
 /// From this many items at a time on, retries without jitter come in waves.
 const MANY: u32 = 10;
 /// How far a schedule is followed before it counts as endless.
-const FAR: usize = 10_000;
+const FAR: u32 = 10_000;
 
-pub(crate) fn warnings(
-    workflow: &Workflow,
-    ceilings: &Ceilings,
-    pool_span: Span,
-    problems: &mut Problems,
-) {
-    let mut lint = Lint { workflow, problems };
+pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut Problems) {
+    let mut lint = Lint {
+        workflow,
+        operator,
+        problems,
+    };
     for step in &workflow.steps {
         if let Work::Call(call) = &step.work {
             lint.policy(&call.retry, Span::default(), None);
@@ -31,11 +32,12 @@ pub(crate) fn warnings(
             lint.command(command, step);
         }
     }
-    lint.pool(ceilings, pool_span);
+    lint.pool();
 }
 
 struct Lint<'w, 'p> {
     workflow: &'w Workflow,
+    operator: &'w Operator,
     problems: &'p mut Problems,
 }
 
@@ -64,15 +66,15 @@ impl Lint<'_, '_> {
         let at = |setting: &str| retry.origin(setting).map_or(span, |origin| origin.span);
         let terms = retry.policy.terms();
         self.budget(terms, at("retry_budget"));
-        self.deadline(&retry.policy, at("attempts"));
-        self.endless(terms, at("attempts"));
-        self.jitter_factor(retry, at("jitter_factor"));
+        self.deadline(terms, at("attempts"));
+        self.endless(&retry.policy, at("attempts"));
+        self.without_effect(retry, &at, action);
         self.rules(&retry.policy, at("rules"), action);
     }
 
     fn budget(&mut self, terms: &Terms, span: Span) {
         let draws = Seed(0).draws(0, 0, 1);
-        let first = terms.pace().delay(std::num::NonZeroU32::MIN, None, draws);
+        let first = terms.pace().delay(NonZeroU32::MIN, None, draws);
         let Some(budget) = terms.limits().retry_budget() else {
             return;
         };
@@ -86,40 +88,90 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn deadline(&mut self, policy: &Policy, span: Span) {
-        let Attempts::AtMost(retries) = policy.terms().limits().attempts() else {
+    /// Counted without jitter, so that it holds for every seed.
+    fn deadline(&mut self, terms: &Terms, span: Span) {
+        let limits = terms.limits();
+        let (Attempts::AtMost(retries), Some(deadline)) = (limits.attempts(), limits.deadline())
+        else {
             return;
         };
-        let mut plan = Schedule::new(policy, Seed(0).draws(0, 0, 1));
-        let made = plan.by_ref().take(FAR).count();
-        let _ = plan.next();
-        if plan.stopped() == Some(Reason::Deadline) {
-            let message = format!("of {retries} retries only {made} fit before the deadline");
-            let help = "fewer attempts, shorter delays, or a later deadline";
-            self.warn(Code::AttemptsPastDeadline, span, message, help);
+        let mut spent = Duration::ZERO;
+        for n in 1..=retries.min(FAR) {
+            let retry = NonZeroU32::MIN.saturating_add(n.saturating_sub(1));
+            let delay = terms.pace().delay(retry, None, Seed(0).draws(0, 0, 1));
+            spent = spent.saturating_add(delay.capped);
+            if !limits.budget_allows(spent, Duration::ZERO) {
+                return;
+            }
+            if spent > deadline {
+                let made = n.saturating_sub(1);
+                let message = format!("of {retries} retries only {made} fit before the deadline");
+                let help = "fewer attempts, shorter delays, or a later deadline";
+                return self.warn(Code::AttemptsPastDeadline, span, message, help);
+            }
         }
     }
 
-    fn endless(&mut self, terms: &Terms, span: Span) {
-        let limits = terms.limits();
-        let bounded = limits.retry_budget().is_some()
-            || limits.deadline().is_some()
-            || self.workflow.pool.is_some();
-        if limits.attempts() == Attempts::Unlimited && !bounded {
+    fn endless(&mut self, policy: &Policy, span: Span) {
+        let own = policy
+            .rules()
+            .table()
+            .iter()
+            .filter_map(|rule| rule.terms());
+        let pool = self.workflow.pool.is_some() || self.operator.pool_for_all;
+        let endless = |terms: &Terms| {
+            let limits = terms.limits();
+            let bounded = limits.retry_budget().is_some() || limits.deadline().is_some() || pool;
+            limits.attempts() == Attempts::Unlimited && !bounded
+        };
+        if own.chain([policy.terms()]).any(endless) {
             let message = "nothing ever ends these retries";
-            let help = "add a `retry_budget`, or a deadline";
+            let help = "bound their number, give them a budget, or give the job a deadline";
             self.warn(Code::UnlimitedRetries, span, message, help);
         }
     }
 
-    fn jitter_factor(&mut self, retry: &Resolved, span: Span) {
-        let spread = matches!(
-            retry.policy.terms().pace().jitter(),
-            Jitter::PlusMinus { .. }
-        );
-        if retry.origin("jitter_factor").is_some() && !spread {
+    /// Settings that others make meaningless.
+    fn without_effect(
+        &mut self,
+        retry: &Resolved,
+        at: &dyn Fn(&str) -> Span,
+        action: Option<&Action>,
+    ) {
+        let pace = retry.policy.terms().pace();
+        let given = |setting| retry.origin(setting).is_some();
+        if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
             let message = "`jitter_factor` has no effect without `jitter: true`";
-            self.warn(Code::NoEffect, span, message, "add `jitter: true`");
+            self.warn(
+                Code::NoEffect,
+                at("jitter_factor"),
+                message,
+                "add `jitter: true`",
+            );
+        }
+        if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
+            let (first, cap) = (pace.initial_delay(), pace.max_delay());
+            let message =
+                format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
+            self.warn(
+                Code::NoEffect,
+                at("initial_delay"),
+                message,
+                "raise `max_delay`",
+            );
+        }
+        let process = action.is_some_and(|action| !matches!(action, Action::Http(_)));
+        if given("retry_statuses")
+            && process
+            && retry.origin("retry_statuses").map(|origin| origin.place) == Some(Place::Command)
+        {
+            let message = "`retry_statuses` has no effect: only an HTTP request has a status";
+            self.warn(
+                Code::NoEffect,
+                at("retry_statuses"),
+                message,
+                "leave it out",
+            );
         }
     }
 
@@ -162,19 +214,22 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn pool(&mut self, ceilings: &Ceilings, span: Span) {
+    fn pool(&mut self) {
         let Some(pool) = self.workflow.pool else {
             return;
         };
+        let ceilings = &self.operator.ceilings;
+        let [total, per_item] = pool.spans;
         let asked = [
-            ("retry_budget", pool.total, ceilings.max_total),
+            ("retry_budget", pool.total, ceilings.max_total, total),
             (
                 "retry_budget_per_workflow",
                 pool.per_item,
                 ceilings.max_per_item,
+                per_item,
             ),
         ];
-        for (key, asked, most) in asked {
+        for (key, asked, most, span) in asked {
             if asked > most {
                 let message = format!(
                     "`{key}: {asked}` is more than the operator allows; {most} will be used"
@@ -183,7 +238,7 @@ impl Lint<'_, '_> {
                 self.warn(Code::PoolAboveCeiling, span, message, help);
             }
         }
-        let limits = undaunted_policy::PoolLimits::effective(pool.total, pool.per_item, ceilings);
+        let limits = PoolLimits::effective(pool.total, pool.per_item, ceilings);
         let items = self
             .workflow
             .steps
@@ -197,7 +252,7 @@ impl Lint<'_, '_> {
         {
             let message = format!("{items} items share a pool of {} retries", limits.total);
             let help = "if each may fail once, the pool has to be as large as the number of items";
-            self.warn(Code::PoolBelowItems, span, message, help);
+            self.warn(Code::PoolBelowItems, total, message, help);
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde::ser::{SerializeMap, Serializer};
 
 use super::duration::{DurationSeed, format_duration};
+use super::retry_config::settle;
 use super::scalar::number;
 use crate::backoff::Backoff;
 
@@ -160,15 +161,20 @@ impl<'de> Visitor<'de> for Parameters {
                 return Err(de::Error::unknown_field(&key, self.keys()));
             }
             match key.as_ref() {
-                "increment" => self.increment = Some(map.next_value_seed(DurationSeed)?),
-                "delays" => self.delays = Some(map.next_value_seed(Delays)?),
+                "increment" => {
+                    let increment = map.next_value_seed(DurationSeed)?;
+                    settle(&mut self.increment, "increment", increment)?;
+                }
+                "delays" => {
+                    settle(&mut self.delays, "delays", map.next_value_seed(Delays)?)?;
+                }
                 "base" | "multiplier" => {
                     let base = map.next_value_seed(Number)?;
-                    super::retry_config::settle(&mut self.base, "base", base)?;
+                    settle(&mut self.base, "base", base)?;
                 }
                 _ => {
                     let initial = map.next_value_seed(DurationSeed)?;
-                    super::retry_config::settle(&mut self.initial, "initial_delay", initial)?;
+                    settle(&mut self.initial, "initial_delay", initial)?;
                 }
             }
         }

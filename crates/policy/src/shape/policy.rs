@@ -47,6 +47,9 @@ impl<'de> Visitor<'de> for PolicyVisitor {
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
             // Not part of a `retry_config`: there the deadline belongs to the item or the job.
             if key == "deadline" {
+                if config.deadline.is_some() {
+                    return Err(de::Error::duplicate_field("deadline"));
+                }
                 config.deadline = Some(map.next_value_seed(DurationSeed)?);
             } else {
                 map.next_value_seed(Setting {

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::RangeInclusive;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -58,8 +59,15 @@ impl<'de> Visitor<'de> for RuleVisitor {
         let mut when = Conditions::default();
         let mut then = None;
         let mut terms: Option<RetryConfig> = None;
+        let mut seen = BTreeSet::new();
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-            match key.as_ref() {
+            let Some(key) = RULE_KEYS.iter().copied().find(|known| *known == key) else {
+                return Err(de::Error::unknown_field(&key, RULE_KEYS));
+            };
+            if !seen.insert(key) {
+                return Err(de::Error::duplicate_field(key));
+            }
+            match key {
                 "exit_code" => when.exit_codes = map.next_value_seed(one_or_many())?,
                 "signal" => {
                     let signals: Vec<Signal> = map.next_value_seed(one_or_many())?;
@@ -73,9 +81,21 @@ impl<'de> Visitor<'de> for RuleVisitor {
                 "stderr" => when.stderr = Some(map.next_value()?),
                 "output" => when.output = Some(map.next_value()?),
                 "then" => then = Some(map.next_value::<Then>()?),
-                "retry_config" => terms = Some(map.next_value()?),
-                other => return Err(de::Error::unknown_field(other, RULE_KEYS)),
+                _ => terms = Some(map.next_value()?),
             }
+        }
+        let lists = [
+            ("exit_code", when.exit_codes.len()),
+            ("signal", when.signals.len()),
+            ("status", when.statuses.len()),
+            ("class", when.classes.len()),
+        ];
+        if let Some((key, _)) = lists
+            .iter()
+            .find(|(key, len)| *len == 0 && seen.contains(key))
+        {
+            // It would be met by everything, the opposite of what it looks like.
+            return Err(de::Error::custom(format_args!("`{key}` lists nothing")));
         }
         let then = then.ok_or_else(|| de::Error::missing_field("then"))?;
         if terms.is_some() && then != Then::Retry {

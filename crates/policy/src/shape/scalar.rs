@@ -237,7 +237,11 @@ impl Scalar for Statuses {
     }
 
     fn from_word(word: &str) -> Option<Self> {
-        let status = |text: &str| Some(Self::from_number(text.parse().ok()?)?.0);
+        let digits = |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let status = |text: &str| {
+            let number = digits(text).then(|| text.parse().ok())??;
+            Some(Self::from_number(number)?.0)
+        };
         if let Some((low, high)) = word.split_once('-') {
             let (low, high) = (*status(low)?.start(), *status(high)?.end());
             return (low <= high).then_some(Self(low..=high));

@@ -198,6 +198,14 @@ fn a_wrong_value_says_what_is_accepted() {
             "`odd` is not a class of failures",
         ),
         (
+            r#"{"rules": [{"exit_code": [], "then": "stop"}]}"#,
+            "`exit_code` lists nothing",
+        ),
+        (
+            r#"{"rules": [{"then": "stop", "then": "retry"}]}"#,
+            "duplicate field `then`",
+        ),
+        (
             r#"{"rules": [{"then": "stop", "retry_config": {}}]}"#,
             "a rule's `retry_config` goes with `then: retry` only",
         ),
@@ -211,7 +219,6 @@ fn a_wrong_value_says_what_is_accepted() {
 }
 
 #[test]
-#[cfg(feature = "regex")]
 fn a_saved_policy_is_restored_exactly() {
     for json in [
         "{}",
@@ -226,6 +233,9 @@ fn a_saved_policy_is_restored_exactly() {
             {"class": ["permanent", "timeout", "interrupted"], "stderr": "a.b", "output": "^x", "then": "dead_letter"},
             {"then": "skip"}]}"#,
     ] {
+        if cfg!(not(feature = "regex")) && json.contains("pattern") | json.contains("stderr") {
+            continue;
+        }
         let policy = read(json).unwrap().build().unwrap();
         let saved = serde_json::to_string(&policy).unwrap();
         let restored: Policy = serde_json::from_str(&saved).unwrap();

@@ -7,6 +7,7 @@ use undaunted_policy::Tolerance;
 
 use super::flow::Flow;
 use super::step::Step;
+use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
 
 /// A checked description of a job. It never changes.
@@ -54,6 +55,8 @@ pub struct PoolRequest {
     pub total: u32,
     /// Retries for any one item.
     pub per_item: u32,
+    /// Where the two were asked for.
+    pub spans: [Span; 2],
 }
 
 /// Where a secret is read from.

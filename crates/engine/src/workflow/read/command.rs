@@ -1,6 +1,5 @@
 //! Commands.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
@@ -8,7 +7,6 @@ use crate::workflow::keys::Table;
 use crate::workflow::model::{
     Action, Capture, CaptureFormat, Command, OnInterrupt, Place, Resolved,
 };
-use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
 use super::layer::Layer;
@@ -47,27 +45,15 @@ impl Reader<'_> {
         if nodes.is_empty() {
             self.problem(Code::WrongValue, node.span, "the list has no command");
         }
-        let mut commands: Vec<Command> = Vec::new();
-        let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        for node in nodes {
-            let Some(command) = self.command(node, around) else {
-                continue;
-            };
-            if let Some(first) = seen.insert(command.id.clone(), command.span) {
-                let message = format!("`{}` is the id of two commands", command.id);
-                let problem = Diagnostic::new(Code::DuplicateId, command.span, message);
-                self.problems.push(problem.related(first, "the first one"));
-            }
-            commands.push(command);
-        }
-        commands
+        nodes
+            .iter()
+            .filter_map(|node| self.command(node, around))
+            .collect()
     }
 
     pub(super) fn command(&mut self, node: &Node<'_>, around: Around<'_>) -> Option<Command> {
         if let Value::Text(text) = &node.value {
-            let message = "a command is a mapping, not a text";
-            let help = format!("write `shell: {text}`");
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            self.not_a_text(node, text);
             return None;
         }
         let fields = self.fields(node, Table::Command)?;
@@ -97,6 +83,12 @@ impl Reader<'_> {
         Some(command)
     }
 
+    pub(super) fn not_a_text(&mut self, node: &Node<'_>, text: &str) {
+        let message = "a command is a mapping, not a text";
+        let help = format!("write `shell: {text}`");
+        self.problem_with_help(Code::WrongValue, node.span, message, help);
+    }
+
     /// What commands and handlers have in common.
     pub(super) fn core(
         &mut self,
@@ -108,7 +100,7 @@ impl Reader<'_> {
         self.commands = index.saturating_add(1);
         let action = self.action(fields, table);
         let id = fields.get("id").and_then(|node| self.identifier(node));
-        let timeout = fields.get("timeout").and_then(|node| self.duration(node));
+        let timeout = fields.get("timeout").and_then(|node| self.time_limit(node));
         let env = fields
             .get("env")
             .map(|node| self.texts(node, "an environment variable"));
@@ -116,12 +108,24 @@ impl Reader<'_> {
             .get("working_dir")
             .and_then(|node| self.text_template(node));
         let capture = self.capture(fields);
-        let output_limit = fields.get("output_limit").and_then(|node| self.count(node));
+        let output_limit = fields
+            .get("output_limit")
+            .and_then(|node| self.at_least_one(node));
         let retry = self.retry(fields, around);
         let action = action?;
+        let span = fields
+            .entries
+            .first()
+            .map_or(fields.span, |entry| entry.key_span);
         let place = index.saturating_add(1);
+        let id = id.unwrap_or_else(|| format!("{}-{place}", action.kind()));
+        if let Some(first) = self.ids.insert(id.clone(), span) {
+            let message = format!("`{id}` is the id of two commands");
+            let problem = Diagnostic::new(Code::DuplicateId, span, message);
+            self.problems.push(problem.related(first, "the first one"));
+        }
         Some(Command {
-            id: id.unwrap_or_else(|| format!("{}-{place}", action.kind())),
+            id,
             index,
             action,
             timeout: timeout.or(around.timeout),
@@ -134,10 +138,7 @@ impl Reader<'_> {
             on_success: Vec::new(),
             breaker: None,
             on_interrupt: OnInterrupt::default(),
-            span: fields
-                .entries
-                .first()
-                .map_or(fields.span, |entry| entry.key_span),
+            span,
         })
     }
 

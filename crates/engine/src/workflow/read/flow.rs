@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use undaunted_policy::shape::{WorkConfig, WorkDefaults};
+use undaunted_policy::shape::WorkConfig;
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
@@ -12,7 +12,7 @@ use crate::workflow::model::{
     Attribute, FlowStep, Origin, Phase, Place, Resolved, Role, Step, StepKind, Work, Workflow,
 };
 use crate::workflow::source::Span;
-use crate::workflow::yaml::{Entry, Node};
+use crate::workflow::yaml::{Entry, Node, Value};
 
 use super::layer::said;
 use super::plan;
@@ -31,7 +31,7 @@ impl Reader<'_> {
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
         let nodes = self.list(steps).unwrap_or_default();
         for node in nodes {
-            let Some((id, step)) = self.flow_step(node) else {
+            let Some((id, step)) = self.flow_step(node, workflow.deadline) else {
                 continue;
             };
             if let Some(first) = seen.insert(id.clone(), node.span) {
@@ -58,6 +58,10 @@ impl Reader<'_> {
             return;
         }
         let goals_span = goals.span;
+        if !matches!(goals.value, Value::List(_)) {
+            self.expected(goals, "a list");
+            return;
+        }
         let goals = self.names_in(goals);
         let init = fields
             .get("init")
@@ -92,7 +96,11 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn flow_step(&mut self, node: &Node<'_>) -> Option<(String, FlowStep)> {
+    fn flow_step(
+        &mut self,
+        node: &Node<'_>,
+        deadline: Option<Duration>,
+    ) -> Option<(String, FlowStep)> {
         let fields = self.fields(node, Table::FlowStep)?;
         let id = fields.get("id").and_then(|node| self.identifier(node));
         let name = fields
@@ -111,7 +119,7 @@ impl Reader<'_> {
         let work = fields
             .get("work_config")
             .and_then(|node| self.work_config(node));
-        let retry = self.step_retry(work, fields.key_span("work_config"));
+        let retry = self.step_retry(work, fields.key_span("work_config"), deadline);
         let labels = fields
             .get("labels")
             .and_then(|node| self.map(node))
@@ -239,31 +247,40 @@ impl Reader<'_> {
         }
     }
 
-    fn step_retry(&mut self, work: Option<(WorkConfig, Span)>, key: Span) -> Resolved {
-        let Some((work, span)) = work else {
-            let config = WorkDefaults::DEFAULT.retry_config();
-            return Resolved::new(config.build().unwrap_or_default(), BTreeMap::new());
+    fn step_retry(
+        &mut self,
+        work: Option<(WorkConfig, Span)>,
+        key: Span,
+        deadline: Option<Duration>,
+    ) -> Resolved {
+        let defaults = &self.operator.work;
+        let (mut config, origin) = match work {
+            None => (defaults.retry_config(), None),
+            Some((work, span)) => match work.retry_config(defaults) {
+                Ok(config) => (config, Some(Place::WorkConfig)),
+                Err(error) => {
+                    let span = self.source.find(span, error.field());
+                    self.problems
+                        .push(said(Code::WrongValue, span, &error.to_string()));
+                    return Resolved::once();
+                }
+            },
         };
-        if work.max_retries.is_none() {
+        if work.is_some_and(|(work, _)| work.max_retries.is_none()) {
             let message = "without `max_retries` this step is never retried";
             let help = "add `max_retries`, or leave `work_config` out for the engine's defaults";
             self.problem_with_help(Code::NoMaxRetries, key, message, help);
         }
-        let place = Place::WorkConfig;
-        let config = match work.retry_config(&WorkDefaults::DEFAULT) {
-            Ok(config) => config,
-            Err(error) => {
-                let span = self.source.find(span, error.field());
-                self.problems
-                    .push(said(Code::WrongValue, span, &error.to_string()));
-                return Resolved::once();
-            }
-        };
-        let origins = config
-            .given()
-            .into_iter()
-            .map(|setting| (setting, Origin { place, span: key }));
-        Resolved::new(config.build().unwrap_or_default(), origins.collect())
+        let given = config.given();
+        let origins = given.into_iter().filter_map(|setting| {
+            let place = origin?;
+            Some((setting, Origin { place, span: key }))
+        });
+        let origins = origins.collect();
+        if let Some(deadline) = deadline {
+            config = config.deadline(deadline);
+        }
+        Resolved::new(config.build().unwrap_or_default(), origins)
     }
 
     fn attribute(&mut self, entry: &Entry<'_>) -> Option<(String, Attribute)> {

@@ -2,7 +2,7 @@
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
-use crate::workflow::model::Handler;
+use crate::workflow::model::{Command, Handler};
 use crate::workflow::yaml::{Node, Value};
 
 use super::command::Around;
@@ -11,9 +11,13 @@ use super::reader::Reader;
 impl Reader<'_> {
     /// A command, a list of them, or either with settings of its own.
     pub(super) fn handler(&mut self, node: &Node<'_>) -> Option<Handler> {
+        if let Value::Text(text) = &node.value {
+            self.not_a_text(node, text);
+            return None;
+        }
         if matches!(node.value, Value::List(_)) {
             return Some(Handler {
-                commands: self.commands(node, Around::NOTHING),
+                commands: self.handler_commands(node),
                 max_attempts: 0,
                 fail_workflow: false,
             });
@@ -34,7 +38,7 @@ impl Reader<'_> {
                 );
                 self.problem(Code::Conflict, other.key_span, message);
             }
-            self.commands(list, Around::NOTHING)
+            self.handler_commands(list)
         } else {
             let command = self.core(&fields, Table::Handler, Around::NOTHING)?;
             self.check_holds(&command.retry);
@@ -46,5 +50,26 @@ impl Reader<'_> {
             max_attempts: max_attempts.unwrap_or(0),
             fail_workflow: fail_workflow.unwrap_or_default(),
         })
+    }
+
+    /// Commands of a handler: what they do, and no handlers of their own.
+    fn handler_commands(&mut self, node: &Node<'_>) -> Vec<Command> {
+        if let Value::List(nodes) = &node.value {
+            let maps = nodes.iter().filter_map(|node| match &node.value {
+                Value::Map(entries) => Some(entries),
+                _ => None,
+            });
+            for entry in maps.flatten() {
+                let key = &*entry.key;
+                if matches!(
+                    key,
+                    "on_failure" | "on_success" | "breaker" | "on_interrupt"
+                ) {
+                    let message = format!("`{key}` is not a key of a command in a handler");
+                    self.problem(Code::UnknownKey, entry.key_span, message);
+                }
+            }
+        }
+        self.commands(node, Around::NOTHING)
     }
 }

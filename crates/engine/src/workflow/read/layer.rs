@@ -37,7 +37,9 @@ impl Reader<'_> {
         let fields = self.fields(node, Table::RetryConfig)?;
         let mut layer = Layer::empty(place);
         for entry in fields.entries {
-            if !RetryConfig::KEYS.contains(&&*entry.key) {
+            let keys = Table::RetryConfig.keys();
+            let key = keys.iter().find(|key| key.name() == &*entry.key);
+            if !key.is_some_and(|key| self.conforms(&entry.node, &key.shape)) {
                 continue;
             }
             let before = layer.config.given();
@@ -109,7 +111,7 @@ impl Reader<'_> {
             "rule {} holds, but the command has no breaker",
             at.saturating_add(1)
         );
-        let help = "give the command a `breaker: {name: …}`";
+        let help = "give the command a `breaker: {name: …}`; a handler cannot have one";
         self.problem_with_help(Code::NoBreaker, span, message, help);
     }
 }

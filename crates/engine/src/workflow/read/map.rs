@@ -7,6 +7,7 @@ use crate::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
 use crate::workflow::input::{Format, JsonPath, Selection};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{Input, InputSource, Map, MaxParallel, Place};
+use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
 use super::layer::Layer;
@@ -16,6 +17,8 @@ use super::settings::FailureRule;
 /// A map, and what its commands inherit.
 pub(super) struct MapPart<'n> {
     pub(super) map: Map,
+    /// Where its deadline was given.
+    pub(super) deadline_span: Span,
     pub(super) layers: Vec<Layer>,
     pub(super) timeout: Option<Duration>,
     pub(super) template: &'n Node<'n>,
@@ -43,8 +46,9 @@ impl Reader<'_> {
         let rule = errors.map(|fields| self.failure_rule(&fields));
         let rule = rule.unwrap_or_default().over(outer);
         let timeout = timeouts.and_then(|fields| fields.get("timeout"));
-        let timeout = timeout.and_then(|node| self.duration(node));
+        let timeout = timeout.and_then(|node| self.time_limit(node));
         let item_deadline = self.item_deadline(&fields, timeouts.as_ref());
+        let deadline_span = item_deadline.map_or(fields.span, |(_, span)| span);
         let (completion, on_complete) = self.completion(&fields);
         let selection = self.selection(&fields);
         let max_parallel = fields
@@ -67,12 +71,13 @@ impl Reader<'_> {
                 input: input?,
                 selection,
                 max_parallel: max_parallel.unwrap_or(MaxParallel::DEFAULT),
-                item_deadline,
-                tolerance: rule.tolerance,
-                on_item_failure: rule.on_item_failure.unwrap_or_default(),
+                item_deadline: item_deadline.map(|(limit, _)| limit),
+                tolerance: rule.tolerance(),
+                on_item_failure: rule.on_item_failure(),
                 completion,
                 on_complete,
             },
+            deadline_span,
             layers,
             timeout,
             template,
@@ -84,7 +89,7 @@ impl Reader<'_> {
         &mut self,
         map: &Fields<'_>,
         timeouts: Option<&Fields<'_>>,
-    ) -> Option<Duration> {
+    ) -> Option<(Duration, Span)> {
         let own = map.get("agent_timeout_secs");
         let inner = timeouts.and_then(|fields| fields.get("agent_timeout_secs"));
         let mut read = |node: Option<&Node<'_>>| {
@@ -98,13 +103,15 @@ impl Reader<'_> {
             Some((limit, node.span))
         };
         match (read(own), read(inner)) {
-            (Some((first, _)), Some((second, span))) if first != second => {
-                let message =
-                    format!("`agent_timeout_secs` has two values, {first:?} and {second:?}");
+            (Some(first), Some((second, span))) if first.0 != second => {
+                let message = format!(
+                    "`agent_timeout_secs` has two values, {:?} and {second:?}",
+                    first.0
+                );
                 self.problem(Code::Conflict, span, message);
                 Some(first)
             }
-            (first, second) => first.or(second).map(|(limit, _)| limit),
+            (first, second) => first.or(second),
         }
     }
 

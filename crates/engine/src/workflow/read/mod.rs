@@ -5,6 +5,7 @@
 
 mod action;
 mod command;
+mod conform;
 mod flow;
 mod handler;
 mod layer;

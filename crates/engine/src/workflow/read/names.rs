@@ -21,6 +21,8 @@ pub(crate) struct Scope {
     /// Names captured anywhere in the file, and those captured so far.
     pub(super) captured: BTreeSet<String>,
     pub(super) captured_so_far: BTreeSet<String>,
+    /// Names that were captured for single items, by commands of a map that is over.
+    pub(super) ended: BTreeSet<String>,
     /// Commands named anywhere in the file, and those read so far.
     pub(super) steps: BTreeSet<String>,
     pub(super) steps_so_far: BTreeSet<String>,
@@ -136,9 +138,19 @@ impl Reader<'_> {
                 _ => continue,
             };
             if !known {
-                let place = self.source.find(span, reference.text());
-                let message = format!("`{name}` is not there yet: no earlier command gives it");
-                self.problem(Code::UnknownName, place, message);
+                let written = format!("${{{}", reference.text());
+                let place = self.source.find(span, &written);
+                let (message, help) = if self.scope.ended.contains(name) {
+                    let help = "after the map, `${map.results}` holds what its items gave";
+                    (format!("`{name}` ended with its item"), help)
+                } else {
+                    let help = "a command further up has to capture it";
+                    (
+                        format!("`{name}` is not there yet: no earlier command gives it"),
+                        help,
+                    )
+                };
+                self.problem_with_help(Code::UnknownName, place, message, help);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::model::{Attribute, Flow, Role, Step, Work};
+use crate::workflow::model::{Attribute, Flow, Role, Step, StepKind, Work};
 
 /// Why there is no plan.
 #[derive(Debug)]
@@ -43,20 +43,45 @@ pub(super) fn plan(
             step: None,
         });
     }
+    let names: BTreeMap<&str, usize> = steps
+        .iter()
+        .enumerate()
+        .map(|(index, step)| (step.name.as_str(), index))
+        .collect();
+    for (index, step) in steps.iter().enumerate() {
+        for goal in inner_goals(step) {
+            find(&names, goal, Some(index))?;
+        }
+    }
     for goal in &goals {
-        let Some(index) = steps.iter().position(|step| step.name == *goal) else {
-            let near = nearest(goal, steps.iter().map(|step| step.name.as_str()));
-            return Err(NoPlan {
-                code: Code::Unreachable,
-                message: format!("there is no step `{goal}` to reach"),
-                help: near.map(|near| format!("did you mean `{near}`?")),
-                step: None,
-            });
-        };
-        search.visit(index)?;
+        search.visit(find(&names, goal, None)?)?;
     }
     let plan = search.order;
     Ok((Flow { goals, init, plan }, needs))
+}
+
+/// The step that is to be reached.
+fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, NoPlan> {
+    names.get(goal).copied().ok_or_else(|| {
+        let near = nearest(goal, names.keys().copied());
+        NoPlan {
+            code: Code::Unreachable,
+            message: format!("there is no step `{goal}` to reach"),
+            help: near.map(|near| format!("did you mean `{near}`?")),
+            step: of,
+        }
+    })
+}
+
+/// What a step that is a flow of its own has to reach.
+fn inner_goals(step: &Step) -> &[String] {
+    match &step.work {
+        Work::Call(call) => match &call.kind {
+            StepKind::SubFlow { goals } => goals,
+            StepKind::Call { .. } => &[],
+        },
+        _ => &[],
+    }
 }
 
 fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {

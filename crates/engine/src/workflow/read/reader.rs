@@ -1,11 +1,13 @@
 //! What every reader needs: the problems so far, and the values behind keys.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use undaunted_policy::shape::parse_duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems, nearest};
 use crate::workflow::keys::{Key, Table};
+use crate::workflow::operator::Operator;
 use crate::workflow::source::{Source, Span};
 use crate::workflow::yaml::{Entry, Node, Value};
 
@@ -14,13 +16,15 @@ use super::names::Scope;
 /// Reads one file.
 pub(crate) struct Reader<'s> {
     pub(crate) source: &'s Source,
+    pub(super) operator: &'s Operator,
     pub(crate) problems: Problems,
     /// Names of agents, which are keys of commands.
     pub(super) agents: Vec<String>,
     /// What templates may name.
     pub(super) scope: Scope,
-    /// How many commands were read so far.
+    /// How many commands were read so far, and what they are called.
     pub(super) commands: u64,
+    pub(super) ids: BTreeMap<String, Span>,
 }
 
 /// The entries of a mapping whose keys are known.
@@ -44,13 +48,15 @@ impl<'n> Fields<'n> {
 }
 
 impl<'s> Reader<'s> {
-    pub(crate) fn new(source: &'s Source) -> Self {
+    pub(crate) fn new(source: &'s Source, operator: &'s Operator) -> Self {
         Self {
             source,
+            operator,
             problems: Problems::default(),
             agents: Vec::new(),
             scope: Scope::default(),
             commands: 0,
+            ids: BTreeMap::new(),
         }
     }
 
@@ -177,6 +183,11 @@ impl<'s> Reader<'s> {
         let number = match node.value {
             Value::Integer(number) => u64::try_from(number).ok(),
             Value::Large(number) => Some(number),
+            Value::Float(number) => {
+                let message = format!("expected a whole number, found {number}");
+                self.problem(Code::WrongValue, node.span, message);
+                return None;
+            }
             _ => {
                 self.expected(node, "a whole number");
                 return None;
@@ -187,6 +198,15 @@ impl<'s> Reader<'s> {
             self.problem(Code::WrongValue, node.span, message);
         }
         number
+    }
+
+    pub(crate) fn at_least_one(&mut self, node: &Node<'_>) -> Option<u64> {
+        let number = self.count(node)?;
+        if number == 0 {
+            let message = "0 would leave nothing";
+            self.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+        }
+        Some(number)
     }
 
     pub(crate) fn count32(&mut self, node: &Node<'_>) -> Option<u32> {
@@ -236,8 +256,28 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// A time limit: a duration that is not nothing.
+    pub(crate) fn time_limit(&mut self, node: &Node<'_>) -> Option<Duration> {
+        let limit = self.duration(node)?;
+        if limit.is_zero() {
+            let message = "with no time at all nothing can be done";
+            let help = "leave it out for no limit";
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
+        Some(limit)
+    }
+
     /// A number of seconds, not negative.
     pub(crate) fn seconds(&mut self, node: &Node<'_>) -> Option<Duration> {
+        if let Value::Text(text) = &node.value
+            && let Ok(duration) = parse_duration(text)
+        {
+            let message = format!("expected a number of seconds, found `{text}`");
+            let help = format!("write `{}`", duration.as_secs_f64());
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return None;
+        }
         let seconds = self.number(node)?;
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {

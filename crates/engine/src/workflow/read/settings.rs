@@ -9,16 +9,18 @@ use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
 use crate::workflow::model::{Breaker, OnComplete, OnItemFailure};
 use crate::workflow::template::TextTemplate;
-use crate::workflow::yaml::{Node, Value};
+use crate::workflow::yaml::{Entry, Node, Value};
 
 use super::layer::said;
 use super::reader::{Fields, Reader};
 
-/// How many items may fail, and what becomes of one that does.
+/// How many items may fail, and what becomes of one that does, as far as a block says so.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FailureRule {
-    pub(super) tolerance: Tolerance,
-    pub(super) on_item_failure: Option<OnItemFailure>,
+    continue_on_failure: Option<bool>,
+    max_failures: Option<u64>,
+    failure_threshold: Option<f64>,
+    on_item_failure: Option<OnItemFailure>,
     /// `on_item_failure: retry`: there are retries even if no block says how.
     pub(super) retries: bool,
 }
@@ -26,16 +28,29 @@ pub(super) struct FailureRule {
 impl FailureRule {
     /// This where it says something, `outer` elsewhere.
     pub(super) fn over(self, outer: &Self) -> Self {
+        // Going on after failures takes back that an outer block stops at the first.
+        let stop = outer.on_item_failure == Some(OnItemFailure::Stop);
+        let taken_back = stop && self.continue_on_failure == Some(true);
+        let outer_item = outer.on_item_failure.filter(|_| !taken_back);
         Self {
-            tolerance: Tolerance {
-                max_failures: self.tolerance.max_failures.or(outer.tolerance.max_failures),
-                failure_threshold: self
-                    .tolerance
-                    .failure_threshold
-                    .or(outer.tolerance.failure_threshold),
-            },
-            on_item_failure: self.on_item_failure.or(outer.on_item_failure),
+            continue_on_failure: self.continue_on_failure.or(outer.continue_on_failure),
+            max_failures: self.max_failures.or(outer.max_failures),
+            failure_threshold: self.failure_threshold.or(outer.failure_threshold),
+            on_item_failure: self.on_item_failure.or(outer_item),
             retries: self.retries || outer.retries,
+        }
+    }
+
+    pub(super) fn on_item_failure(&self) -> OnItemFailure {
+        self.on_item_failure.unwrap_or_default()
+    }
+
+    pub(super) fn tolerance(&self) -> Tolerance {
+        let first = self.continue_on_failure == Some(false)
+            || self.on_item_failure == Some(OnItemFailure::Stop);
+        Tolerance {
+            max_failures: if first { Some(1) } else { self.max_failures },
+            failure_threshold: self.failure_threshold,
         }
     }
 }
@@ -43,16 +58,10 @@ impl FailureRule {
 impl Reader<'_> {
     pub(super) fn failure_rule(&mut self, fields: &Fields<'_>) -> FailureRule {
         let mut rule = FailureRule::default();
-        if let Some(node) = fields.get("max_failures")
-            && let Some(most) = self.count(node)
-        {
-            if most == 0 {
-                let message = "`max_failures: 0` would stop before anything has failed";
-                let help = "the smallest number is 1: stop at the first failure";
-                self.problem_with_help(Code::WrongValue, node.span, message, help);
-            }
-            rule.tolerance.max_failures = Some(most);
-        }
+        let flag = fields.get("continue_on_failure");
+        rule.continue_on_failure = flag.and_then(|node| self.flag(node));
+        let most = fields.get("max_failures");
+        rule.max_failures = most.and_then(|node| self.at_least_one(node));
         if let Some(node) = fields.get("failure_threshold")
             && let Some(share) = self.number(node)
         {
@@ -65,7 +74,7 @@ impl Reader<'_> {
                     "a number from 0 to 1",
                 );
             }
-            rule.tolerance.failure_threshold = Some(share);
+            rule.failure_threshold = Some(share);
         }
         if let Some(node) = fields.get("on_item_failure") {
             let words = [
@@ -79,15 +88,28 @@ impl Reader<'_> {
                 rule.retries = retries;
             }
         }
-        if let Some(node) = fields.get("continue_on_failure")
-            && self.flag(node) == Some(false)
-        {
-            rule.tolerance.max_failures = Some(1);
-        }
-        if rule.on_item_failure == Some(OnItemFailure::Stop) {
-            rule.tolerance.max_failures = Some(1);
-        }
+        self.check_failure_rule(fields, &rule);
         rule
+    }
+
+    /// Three keys can say "stop at the first failure"; they must not say different things.
+    fn check_failure_rule(&mut self, fields: &Fields<'_>, rule: &FailureRule) {
+        let stop = rule.on_item_failure == Some(OnItemFailure::Stop);
+        let first = stop || rule.continue_on_failure == Some(false);
+        if let Some(most) = rule.max_failures.filter(|most| first && *most != 1) {
+            let message =
+                format!("`max_failures` is {most}, and another key stops at the first failure");
+            self.problem(Code::Conflict, fields.key_span("max_failures"), message);
+        }
+        if stop && rule.continue_on_failure == Some(true) {
+            let message =
+                "`on_item_failure: stop` and `continue_on_failure: true` contradict each other";
+            self.problem(
+                Code::Conflict,
+                fields.key_span("continue_on_failure"),
+                message,
+            );
+        }
     }
 
     pub(super) fn completion(&mut self, fields: &Fields<'_>) -> (CompletionRule, OnComplete) {
@@ -109,7 +131,7 @@ impl Reader<'_> {
             "best_effort_deadline_seconds",
             "on_complete",
         ] {
-            if fields.get(key).is_some() && fields.get("best_effort").is_none() {
+            if fields.get(key).is_some() && !rule.best_effort {
                 let message = format!("`{key}` has no effect without `best_effort: true`");
                 self.problem(Code::NoEffect, fields.key_span(key), message);
             }
@@ -160,16 +182,23 @@ impl Reader<'_> {
     pub(super) fn texts(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, TextTemplate)> {
         let mut texts = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            if entry.key.is_empty() || !entry.key.chars().all(plain) {
-                let message = format!("`{}` cannot be the name of {what}", entry.key);
-                self.problem(Code::WrongValue, entry.key_span, message);
-            }
+            self.check_name(entry, what);
             if let Some(text) = self.text_template(&entry.node) {
                 texts.push((entry.key.to_string(), text));
             }
         }
         texts
+    }
+
+    /// The name of an environment variable or, where `-` is common, a header.
+    pub(super) fn check_name(&mut self, entry: &Entry<'_>, what: &str) {
+        let dash = what == "a header";
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || (dash && c == '-');
+        let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+        if !entry.key.starts_with(begins) || !entry.key.chars().all(plain) {
+            let message = format!("`{}` cannot be the name of {what}", entry.key);
+            self.problem(Code::WrongValue, entry.key_span, message);
+        }
     }
 
     /// HTTP statuses, as the policy crate reads them.

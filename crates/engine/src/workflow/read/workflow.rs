@@ -30,7 +30,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     let mode = reader.mode(&fields)?;
     let mut workflow = reader.frame(&fields, mode);
     let (layers, rule) = reader.outer(&fields, workflow.deadline);
-    workflow.tolerance = rule.tolerance;
+    workflow.tolerance = rule.tolerance();
     match mode {
         Mode::Sequence => {
             let around = Around {
@@ -111,8 +111,23 @@ impl Reader<'_> {
         let foreign: &[&str] = match mode {
             Mode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
             Mode::MapReduce => &["commands", "steps", "goals", "init"],
-            Mode::Flow => &["commands", "setup", "map", "reduce"],
+            // How a step of a flow is retried stands in its `work_config`.
+            Mode::Flow => &[
+                "commands",
+                "setup",
+                "map",
+                "reduce",
+                "retry_config",
+                "error_policy",
+                "continue_on_failure",
+                "max_failures",
+                "failure_threshold",
+                "on_item_failure",
+            ],
         };
+        if mode == Mode::Sequence {
+            self.no_tolerance(fields);
+        }
         let (word, _) = words.into_iter().find(|(_, known)| *known == mode)?;
         for entry in fields.entries {
             // Without a mode the missing mode is the problem, not what belongs to it.
@@ -128,6 +143,26 @@ impl Reader<'_> {
             }
         }
         Some(mode)
+    }
+
+    /// A list of commands ends with the first that fails.
+    fn no_tolerance(&mut self, fields: &Fields<'_>) {
+        let keys = [
+            "continue_on_failure",
+            "max_failures",
+            "failure_threshold",
+            "on_item_failure",
+        ];
+        let inner = match fields.get("error_policy").map(|node| &node.value) {
+            Some(Value::Map(entries)) => entries.as_slice(),
+            _ => &[],
+        };
+        for entry in fields.entries.iter().chain(inner) {
+            if keys.contains(&&*entry.key) {
+                let message = format!("`{}` has no effect on a list of commands", entry.key);
+                self.problem(Code::NoEffect, entry.key_span, message);
+            }
+        }
     }
 
     fn unsaid(&mut self, fields: &Fields<'_>, key: &str, mode: Mode, word: &str) -> Mode {
@@ -167,17 +202,18 @@ impl Reader<'_> {
         if let Some(node) = fields.get("secrets") {
             workflow.secrets = self.secrets(node);
         }
-        workflow.deadline = fields.get("deadline").and_then(|node| self.duration(node));
+        workflow.deadline = fields
+            .get("deadline")
+            .and_then(|node| self.time_limit(node));
         workflow.pool = self.pool(fields);
         workflow
     }
 
     fn agents(&mut self, node: &Node<'_>, workflow: &mut Workflow) {
         for entry in self.map(node).unwrap_or_default() {
-            let taken = Table::Command
-                .keys()
-                .iter()
-                .any(|key| key.name() == &*entry.key);
+            let tables = [Table::Command, Table::Handler];
+            let mut keys = tables.iter().flat_map(|table| table.keys());
+            let taken = keys.any(|key| key.name() == &*entry.key);
             if taken && &*entry.key != "claude" {
                 let message = format!(
                     "`{}` is a key of every command and cannot be an agent",
@@ -203,6 +239,7 @@ impl Reader<'_> {
     fn secrets(&mut self, node: &Node<'_>) -> Vec<(String, Secret)> {
         let mut secrets = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
+            self.check_name(entry, "an environment variable");
             let Some(fields) = self.fields(&entry.node, Table::Secret) else {
                 continue;
             };
@@ -245,6 +282,7 @@ impl Reader<'_> {
         Some(PoolRequest {
             total: read(total),
             per_item: read(per_item),
+            spans: ["retry_budget", "retry_budget_per_workflow"].map(|key| fields.key_span(key)),
         })
     }
 
@@ -292,8 +330,13 @@ impl Reader<'_> {
         let outside = self.scope.clone();
         self.map_step(node, workflow, outer, rule);
         // What an item captured is not there after the map.
+        let ended = self
+            .scope
+            .captured_so_far
+            .difference(&outside.captured_so_far);
         self.scope = super::names::Scope {
             map: true,
+            ended: ended.cloned().collect(),
             ..outside
         };
         if let Some(node) = fields.get("reduce").filter(|node| !Self::is_nothing(node)) {
@@ -316,7 +359,7 @@ impl Reader<'_> {
         // Whichever deadline comes first is the one that a retry must not pass.
         let item = part.map.item_deadline;
         let sooner = item.filter(|item| workflow.deadline.is_none_or(|job| *item < job));
-        let sooner = deadline_layer(sooner, node.span);
+        let sooner = deadline_layer(sooner, part.deadline_span);
         let layers: Vec<_> = sooner
             .iter()
             .chain(&part.layers)

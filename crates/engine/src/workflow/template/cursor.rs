@@ -85,6 +85,16 @@ impl<'t> Cursor<'t> {
         self.layers = self.layers.min(layer.saturating_sub(1));
     }
 
+    /// Moves over lines that are joined here, so that it stands at the next character itself.
+    pub(super) fn settle(&mut self) {
+        while self.joins
+            && let Some((Token::Char('\\'), end)) = self.decode(self.at, self.layers)
+            && let Some((Token::Char('\n'), after)) = self.decode(end, self.layers)
+        {
+            self.at = after;
+        }
+    }
+
     /// What comes next.
     pub(super) fn peek(&self) -> Option<Token> {
         Some(self.next()?.0)
@@ -138,18 +148,9 @@ impl<'t> Cursor<'t> {
     }
 
     fn next(&self) -> Option<(Token, usize)> {
-        let mut at = self.at;
-        loop {
-            let (token, end) = self.decode(at, self.layers)?;
-            if self.joins
-                && token == Token::Char('\\')
-                && let Some((Token::Char('\n'), after)) = self.decode(end, self.layers)
-            {
-                at = after;
-                continue;
-            }
-            return Some((token, end));
-        }
+        let mut ahead = *self;
+        ahead.settle();
+        self.decode(ahead.at, self.layers)
     }
 
     /// What stands at a byte for somebody inside of so many layers, and where it ends. It calls

@@ -228,7 +228,12 @@ impl<'s, 'p> Tree<'s, 'p> {
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
             return too_deep(span);
         }
-        Diagnostic::new(Code::Syntax, span, error.info())
+        let problem = Diagnostic::new(Code::Syntax, span, error.info());
+        let (_, line) = self.source.lines(span, span);
+        if text.get(line).unwrap_or_default().contains("${") {
+            return problem.help("inside of braces and brackets, `${…}` has to stand in quotes");
+        }
+        problem
     }
 }
 

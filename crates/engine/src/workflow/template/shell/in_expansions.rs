@@ -13,7 +13,9 @@ impl Lexer<'_, '_> {
     /// A `$` that may expand something.
     pub(super) fn dollar(&mut self, spot: Spot) -> Next {
         let start = self.cursor.at();
-        if self.cursor.starts_with("$${") {
+        let mut exactly = self.cursor;
+        exactly.set_joins(false);
+        if exactly.starts_with("$${") {
             self.cursor.skip(3);
             self.literal(start..self.cursor.at(), spot);
             return Next::Stay;

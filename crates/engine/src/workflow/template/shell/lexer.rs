@@ -64,7 +64,11 @@ impl<'t, 'n> Lexer<'t, 'n> {
     }
 
     fn run(&mut self) {
-        while let Some(token) = self.cursor.peek() {
+        loop {
+            self.cursor.settle();
+            let Some(token) = self.cursor.peek() else {
+                return;
+            };
             match token {
                 Token::Backquote(layer) => self.end_backquotes(layer),
                 Token::Char(c) => {

@@ -242,11 +242,11 @@ proptest! {
 }
 
 fn piece() -> impl Strategy<Value = String> {
-    let known = [
+    const KNOWN: [&str; 15] = [
         "${", "$", "{", "}", "item", ".", "[", "0", "]", ":-", "raw:", "version", "-", "é", "\n",
     ];
     prop_oneof![
-        3 => prop::sample::select(&known[..]).prop_map(str::to_owned),
+        3 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned),
         1 => any::<String>(),
     ]
 }

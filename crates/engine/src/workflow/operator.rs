@@ -1,0 +1,17 @@
+//! What the operator of a machine has settled for every workflow on it.
+//!
+//! The values come from environment variables, which are not read here: whoever asks passes them in.
+
+use undaunted_policy::Ceilings;
+use undaunted_policy::shape::WorkDefaults;
+
+/// The operator's settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// Limits on the pools that workflows ask for.
+    pub ceilings: Ceilings,
+    /// Whether a workflow that asks for no pool has one all the same.
+    pub pool_for_all: bool,
+    /// How the steps of a flow are retried that do not say.
+    pub work: WorkDefaults,
+}
