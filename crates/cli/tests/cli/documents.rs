@@ -181,6 +181,10 @@ fn the_readme_shows_what_is_printed() {
     let path = repository().join("README.md");
     let page = fs::read_to_string(&path).expect("a page");
     for block in blocks(&page) {
+        if block.language == "yaml" {
+            let (printed, status) = check(&block.content);
+            assert_eq!(status, Some(0), "{printed}");
+        }
         if let Some(line) = block.content.strip_prefix("$ cargo run --release -- ") {
             let line = line.lines().next().unwrap_or_default();
             let words = shell_words(line);

@@ -116,6 +116,13 @@ impl<'t> Cursor<'t> {
             .all(|c| ahead.bump() == Some(Token::Char(c)))
     }
 
+    /// Whether the text itself goes on with this, no backslash removed.
+    pub(super) fn is_at(&self, expected: &str) -> bool {
+        self.text
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(expected))
+    }
+
     /// The character behind the next one.
     pub(super) fn second_char(&self) -> Option<char> {
         let mut ahead = *self;

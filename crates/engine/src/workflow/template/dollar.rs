@@ -22,7 +22,7 @@ pub(super) enum Dollar {
 impl Dollar {
     /// What the `$` begins that the cursor stands at.
     pub(super) fn at(cursor: &Cursor<'_>) -> Self {
-        if cursor.starts_with("$${") {
+        if cursor.is_at("$${") {
             Self::Literal
         } else if cursor.starts_with("${") {
             Self::Brace

@@ -45,8 +45,10 @@ enum Place {
 enum Command {
     /// Nothing that matters.
     Other,
-    /// `let`: it computes.
+    /// `let`, or `declare -i`: it computes.
     Let,
+    /// `declare` and its kin: its arguments are assignments.
+    Declare,
     /// `[[ … ]]`: it compares.
     Condition,
     /// `[[ … ]]`, behind an operator that compares numbers.
@@ -105,8 +107,9 @@ impl Commands {
     /// Whether some shell computes with what comes next.
     pub(super) fn computes(&self) -> bool {
         let subscript = self.word.as_ref().is_some_and(Word::in_subscript);
-        let assigns =
-            self.closer == Closer::Words || matches!(self.place, Place::Command | Place::Prefix);
+        let assigns = self.closer == Closer::Words
+            || self.command == Command::Declare
+            || matches!(self.place, Place::Command | Place::Prefix);
         matches!(self.command, Command::Let | Command::Operand)
             || (subscript && assigns && !self.redirected)
     }
@@ -197,6 +200,21 @@ impl Commands {
                 Place::Argument
             }
             (Place::Command | Place::Prefix, "let") => {
+                self.command = Command::Let;
+                Place::Argument
+            }
+            (
+                Place::Command | Place::Prefix,
+                "declare" | "typeset" | "local" | "readonly" | "export",
+            ) => {
+                self.command = Command::Declare;
+                Place::Argument
+            }
+            (Place::Argument, option)
+                if self.command == Command::Declare
+                    && option.starts_with('-')
+                    && option.contains('i') =>
+            {
                 self.command = Command::Let;
                 Place::Argument
             }

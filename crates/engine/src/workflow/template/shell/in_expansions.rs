@@ -13,9 +13,7 @@ impl Lexer<'_, '_> {
     /// A `$` that may expand something.
     pub(super) fn dollar(&mut self, spot: Spot) -> Next {
         let start = self.cursor.at();
-        let mut exactly = self.cursor;
-        exactly.set_joins(false);
-        if exactly.starts_with("$${") {
+        if self.cursor.is_at("$${") {
             self.cursor.skip(3);
             self.literal(start..self.cursor.at(), spot);
             return Next::Stay;

@@ -152,13 +152,24 @@ impl Lexer<'_, '_> {
                 bodies.at_line = true;
                 return Next::Stay;
             }
+            self.watch_joined_lines(&bodies.current);
         }
+        self.cursor.settle();
         match c {
             '\\' | '`' | '$' => self.in_word(Spot::Body, c),
             _ => {
                 bodies.at_line = c == '\n';
                 self.take(1)
             }
+        }
+    }
+
+    /// Nothing joined with the delimiter is the delimiter to some shells and not to others.
+    fn watch_joined_lines(&mut self, document: &HereDocument) {
+        let mut joined = self.cursor;
+        joined.settle();
+        if joined.at() > self.cursor.at() && Self::behind_delimiter(joined, document).is_some() {
+            self.doubt(Obstacle::HereDocument);
         }
     }
 

@@ -65,7 +65,10 @@ impl<'t, 'n> Lexer<'t, 'n> {
 
     fn run(&mut self) {
         loop {
-            self.cursor.settle();
+            // Lines of a here-document are compared with its delimiter before they are joined.
+            if !matches!(self.frames.last(), Some(Frame::Bodies(_))) {
+                self.cursor.settle();
+            }
             let Some(token) = self.cursor.peek() else {
                 return;
             };
@@ -234,12 +237,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
     pub(super) fn literal(&mut self, range: Range<usize>, spot: Spot) {
         let written = spot.literal();
         let hidden = self.cursor.in_backquotes() && written.contains('\\');
-        let obstacle = if hidden {
-            Some(Obstacle::BackquotedLiteral)
-        } else {
-            self.obstacle()
-        };
-        match obstacle {
+        match hidden.then_some(Obstacle::BackquotedLiteral).or(self.doubt) {
             Some(obstacle) => self.report(range, obstacle.message("$${"), obstacle.help("")),
             None => {
                 self.edits.replace(range, written.to_owned());

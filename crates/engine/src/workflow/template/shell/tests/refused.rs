@@ -42,6 +42,9 @@ fn arithmetic_takes_no_reference() {
             "for ((i = 0; i < ${item.x}; i++)); do :; done",
             "echo $[${item.x} + 1]",
             "let a=${item.x}",
+            "declare -i a=${item.x}",
+            "local -ri a=${item.x}",
+            "declare a[${item.x}]=1",
             "a[${item.x}]=1",
             "a=1 b['${item.x}']+=1",
             "a=(b [${item.x}]=c)",
@@ -77,6 +80,7 @@ fn what_only_looks_like_arithmetic_takes_one() {
         "echo $((1 + 1)) ${item.x}",
         "((a = 1)); echo ${item.x}",
         "a[0]=${item.x}",
+        "declare -r a=${item.x}; export b=${item.x}",
         "echo ${a[0]} ${a:1:2} ${item.x}",
     ] {
         assert!(parse(text).is_ok(), "{text}");
@@ -163,6 +167,7 @@ fn after_a_text_that_shells_read_differently() {
             "x=$(cat <<E)\n${item.x}\nE\n",
             "cat <<E\n$(a\nE\n) ${item.x}",
             "cat <<$(a)\n${item.x}",
+            "cat <<E\n\\\nE\n${item.x}\nE\n",
         ],
     );
     all_refused(

@@ -151,7 +151,9 @@ proptest! {
         // A literal brace and a quoted here-document change too, and in backquotes the backslash
         // before a reference goes with it.
         let others = ["$${", "<<'", "<<-\"", "<<\\", "\\${item"];
-        prop_assume!(!others.iter().any(|other| text.contains(other)));
+        if others.iter().any(|other| text.contains(other)) {
+            return Ok(());
+        }
         if let Ok(template) = parse(&text) {
             let rendered = template.render(&Item(json!({"x": "value"}))).unwrap().text;
             let possible = ["\"V\"", "V", "'\"V\"'", "'\"V\"$'"]
@@ -213,7 +215,7 @@ fn a_long_text_is_read_at_once_however_it_nests() {
         }
     });
     // Quadratic time would be minutes for each; the limit is for one on a busy machine.
-    let patient = Duration::from_secs(60);
+    let patient = Duration::from_mins(1);
     let ended = loop {
         if let Err(ended) = receiver.recv_timeout(patient) {
             break ended;

@@ -24,7 +24,7 @@ fn by_the_quotes_around_it() {
         (r#"echo "\"${item.x}\"""#, r#"echo "\"V\"""#),
         (r"echo \'${item.x}\'", r#"echo \'"V"\'"#),
         (r#"echo "it's ${item.x}""#, r#"echo "it's V""#),
-        ("echo \\\n${item.x}", "echo \"V\""),
+        ("echo \\\n${item.x}", "echo \\\n\"V\""),
         ("x=${item.x} y=a", r#"x="V" y=a"#),
         ("cat < ${item.x} >>${item.x}", r#"cat < "V" >>"V""#),
         (r#"echo $"a ${item.x}""#, r#"echo $"a V""#),
