@@ -69,7 +69,9 @@ fn a_name_is_known_from_the_command_that_gives_it() {
     let early = "- shell: echo ${today}\n- {shell: date, capture_output: today}\n";
     assert_eq!(
         said(early),
-        ["unknown-name 1:17 `today` is not there yet: no earlier command gives it"]
+        [
+            "unknown-name 1:15 `today` is not there yet: no earlier command gives it (a command further up has to capture it)"
+        ]
     );
     let shells_own = "- shell: echo ${HOME} ${f%.txt} $1 ${x:-y}\n";
     assert_eq!(said(shells_own), [""; 0]);
@@ -82,7 +84,9 @@ reduce: [{shell: 'echo ${today} ${map.total}'}]
 ";
     assert_eq!(
         said(in_item_only),
-        ["unknown-name 5:26 `today` is not there yet: no earlier command gives it"]
+        [
+            "unknown-name 5:24 `today` ended with its item (after the map, `${map.results}` holds what its items gave)"
+        ]
     );
     let no_item = codes("- shell: echo ${item.id}\n");
     assert_eq!(no_item, [Code::UnknownName]);

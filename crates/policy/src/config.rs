@@ -14,8 +14,7 @@ use crate::jitter::Jitter;
 use crate::limits::{Attempts, Limits};
 use crate::pace::Pace;
 use crate::policy::{Policy, Terms};
-use crate::rules::{Conditions, RetryOn, Rule, Rules};
-use crate::timestamp::LONGEST;
+use crate::rules::{RetryOn, Rule, Rules};
 
 /// A policy in the making.
 ///
@@ -262,7 +261,7 @@ impl RetryConfig {
         let statuses = self.retry_statuses.iter().flatten();
         statuses
             .into_iter()
-            .try_for_each(|range| status_range("retry_statuses", range))?;
+            .try_for_each(|range| check::status_range("retry_statuses", range))?;
         let table = self.rules.iter().flatten();
         let rules = Rules {
             table: table
@@ -317,10 +316,10 @@ impl RetryConfig {
     fn terms(&self) -> Result<Terms, PolicyError> {
         let within = |field, setting: Option<Duration>, default| {
             let duration = setting.unwrap_or(default);
-            in_range(field, duration).map(|()| duration)
+            check::in_range(field, duration).map(|()| duration)
         };
         let backoff = self.backoff.clone().unwrap_or_default();
-        check_backoff(&backoff)?;
+        check::backoff(&backoff)?;
         let factor = self.jitter_factor.unwrap_or(Jitter::DEFAULT_FACTOR);
         if !(0.0..=1.0).contains(&factor) {
             return Err(PolicyError::OutOfRange {
@@ -363,117 +362,7 @@ impl RetryConfig {
     }
 }
 
-impl From<&Policy> for RetryConfig {
-    /// The settings that describe a policy, every default written out.
-    fn from(policy: &Policy) -> Self {
-        let rules = policy.rules.table.iter().map(|rule| Rule {
-            when: rule.when.clone(),
-            then: rule.then,
-            terms: rule.terms.as_deref().map(|own| {
-                Box::new(Self {
-                    // The deadline is the command's, for every rule.
-                    deadline: None,
-                    ..own.into()
-                })
-            }),
-        });
-        Self {
-            retry_on: policy.rules.retry_on.clone(),
-            retry_statuses: Some(policy.rules.retry_statuses.clone()),
-            rules: Some(rules.collect()),
-            ..Self::from(&policy.terms)
-        }
-    }
-}
-
-impl From<&Terms> for RetryConfig {
-    fn from(terms: &Terms) -> Self {
-        let (jitter, jitter_factor) = match terms.pace.jitter {
-            Jitter::None => (JitterMode::Off, None),
-            Jitter::PlusMinus { factor } => (JitterMode::PlusMinus, Some(factor)),
-            Jitter::Full => (JitterMode::Full, None),
-            Jitter::Equal => (JitterMode::Equal, None),
-            Jitter::Decorrelated => (JitterMode::Decorrelated, None),
-        };
-        Self {
-            attempts: Some(terms.limits.attempts),
-            initial_delay: Some(terms.pace.initial_delay),
-            max_delay: Some(terms.pace.max_delay),
-            jitter: Some(jitter),
-            jitter_factor,
-            retry_budget: terms.limits.retry_budget,
-            deadline: terms.limits.deadline,
-            max_retry_after: Some(terms.max_retry_after),
-            ..Self::with(Some(terms.pace.backoff.clone()))
-        }
-    }
-}
-
-fn check_backoff(backoff: &Backoff) -> Result<(), PolicyError> {
-    match backoff {
-        Backoff::Exponential { base } if !(base.is_finite() && *base >= 1.0) => {
-            Err(PolicyError::OutOfRange {
-                field: "base",
-                value: base.to_string(),
-                accepted: "a number of at least 1",
-            })
-        }
-        Backoff::Linear { increment } => in_range("increment", *increment),
-        Backoff::Custom { delays } => delays
-            .iter()
-            .try_for_each(|delay| in_range("delays", *delay)),
-        Backoff::Exponential { .. } | Backoff::Fixed | Backoff::Fibonacci => Ok(()),
-    }
-}
-
-impl Conditions {
-    /// Whether each condition names something that exists.
-    fn check(&self) -> Result<(), PolicyError> {
-        let within = |field, value: i32, range: RangeInclusive<i32>, accepted| {
-            if range.contains(&value) {
-                return Ok(());
-            }
-            Err(PolicyError::OutOfRange {
-                field,
-                value: value.to_string(),
-                accepted,
-            })
-        };
-        let codes = self.exit_codes.iter();
-        codes
-            .copied()
-            .try_for_each(|code| within("exit_code", code, 0..=255, "a number from 0 to 255"))?;
-        let signals = self.signals.iter();
-        signals
-            .copied()
-            .try_for_each(|signal| within("signal", signal, 1..=64, "a number from 1 to 64"))?;
-        self.statuses
-            .iter()
-            .try_for_each(|range| status_range("status", range))
-    }
-}
-
-fn status_range(field: &'static str, range: &RangeInclusive<u16>) -> Result<(), PolicyError> {
-    if (100..=599).contains(range.start()) && (*range.start()..=599).contains(range.end()) {
-        return Ok(());
-    }
-    Err(PolicyError::OutOfRange {
-        field,
-        value: format!("{}-{}", range.start(), range.end()),
-        accepted: "HTTP statuses from 100 to 599",
-    })
-}
-
-fn in_range(field: &'static str, duration: Duration) -> Result<(), PolicyError> {
-    if duration <= LONGEST {
-        return Ok(());
-    }
-    Err(PolicyError::OutOfRange {
-        field,
-        value: format!("{}s", duration.as_secs()),
-        accepted: "a duration of at most 584 years",
-    })
-}
-
+mod check;
+mod describe;
 #[cfg(test)]
 mod tests;

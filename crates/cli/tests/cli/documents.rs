@@ -151,15 +151,19 @@ fn every_command_of_the_guides_prints_what_they_show() {
 
 /// Runs the commands of a block and puts their output under them.
 fn replay(block: &str) -> String {
-    let mut printed = String::new();
+    let mut printed = Vec::new();
     for line in block.lines().filter(|line| line.starts_with("$ ")) {
         let words = shell_words(line.trim_start_matches("$ "));
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         assert_eq!(words.first(), Some(&"undaunted"), "{line}");
         let output = undaunted(words.get(1..).unwrap_or_default());
-        printed += &format!("{line}\n{}{}", text(&output.stderr), text(&output.stdout));
+        printed.push(format!(
+            "{line}\n{}{}",
+            text(&output.stderr),
+            text(&output.stdout)
+        ));
     }
-    printed
+    printed.concat()
 }
 
 /// Words as a shell splits them, with single quotes, which is all that the guides use.

@@ -40,8 +40,16 @@ pub(crate) struct Key {
     pub(crate) about: &'static str,
 }
 
+macro_rules! keys {
+    ($($name:ident: $shape:expr, $about:literal;)*) => {
+        &[$(Key { name: stringify!($name), shape: $shape, about: $about },)*]
+    };
+}
+
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident $title:literal { $($name:ident: $shape:expr, $about:literal;)* })*) => {
+    ($($(#[$doc:meta])* $table:ident $title:literal $(+ $shared:ident)* {
+        $($name:ident: $shape:expr, $about:literal;)*
+    })*) => {
         /// The mappings of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Table { $($(#[$doc])* $table,)* }
@@ -55,10 +63,12 @@ macro_rules! tables {
             }
 
             /// What it may hold.
-            pub(crate) const fn keys(self) -> &'static [Key] {
-                match self { $(Self::$table => &[$(Key {
-                    name: stringify!($name), shape: $shape, about: $about,
-                },)*],)* }
+            pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
+                let parts: &'static [&'static [Key]] = match self { $(Self::$table => &[
+                    keys!($($name: $shape, $about;)*),
+                    $($shared,)*
+                ],)* };
+                parts.iter().copied().flatten()
             }
         }
     };
@@ -87,9 +97,41 @@ const CLASS: Shape = Shape::Words(&[
 ]);
 const TEXTS: Shape = Shape::MapOf(&Shape::AnyOf(&[Shape::Text, Shape::Number, Shape::Flag]));
 
+/// What a command does: one of these, or the name of an agent.
+const ACTIONS: &[Key] = keys! {
+    shell: Shape::Text, "A text for the shell.";
+    claude: Shape::Text, "A prompt for the agent `claude`.";
+    http: Shape::Keys(Table::Http), "An HTTP request.";
+    write_file: Shape::Keys(Table::WriteFile), "A file to write.";
+};
+/// How anything that runs is run.
+const RUNNING: &[Key] = keys! {
+    id: Shape::Text, "What the command is called.";
+    timeout: Shape::Duration, "How long one attempt may take.";
+    env: TEXTS, "Environment variables of this command.";
+    working_dir: Shape::Text, "The directory it runs in.";
+    capture_output: Shape::Text, "The name under which later commands find its output.";
+    capture_format: Shape::Words(&["string", "json", "lines", "number", "boolean"]), "How its output is read.";
+    output_limit: Shape::Count, "Bytes of output after which an attempt is ended.";
+};
+/// What becomes of items that fail.
+const TOLERANCE: &[Key] = keys! {
+    continue_on_failure: Shape::Flag, "Whether a failed item leaves the others running.";
+    max_failures: Shape::Count, "Stop at this many failed items.";
+    failure_threshold: Shape::Number, "Stop when more than this share of the items has failed.";
+    on_item_failure: Shape::Words(&["dlq", "retry", "skip", "stop"]), "What becomes of an item that has failed.";
+};
+/// What a step waits for.
+const COMPLETION: &[Key] = keys! {
+    best_effort: Shape::Flag, "Whether fewer than all items will do.";
+    best_effort_min_dcs: Shape::Count, "How many have to succeed.";
+    best_effort_deadline_seconds: Shape::Number, "How long to wait for them, in seconds (default 300).";
+    on_complete: Shape::Words(&["cancel", "leave"]), "What becomes of what still runs then.";
+};
+
 tables! {
     /// The file.
-    Workflow "a workflow" {
+    Workflow "a workflow" + TOLERANCE {
         name: Shape::Text, "What the workflow is called.";
         mode: Shape::Words(&["sequence", "mapreduce", "flow"]), "How its parts hang together; a list of commands needs none.";
         commands: COMMANDS, "The commands, one after the other.";
@@ -107,10 +149,6 @@ tables! {
         error_policy: Shape::Keys(Table::ErrorPolicy), "What becomes of failures.";
         retry_budget: Shape::Count, "Retries for the whole job; 0 asks for the operator's default.";
         retry_budget_per_workflow: Shape::Count, "Retries for any one item; 0 asks for the operator's default.";
-        continue_on_failure: Shape::Flag, "Whether a failed item leaves the others running.";
-        max_failures: Shape::Count, "Stop at this many failed items.";
-        failure_threshold: Shape::Number, "Stop when more than this share of the items has failed.";
-        on_item_failure: Shape::Words(&["dlq", "retry", "skip", "stop"]), "What becomes of an item that has failed.";
         deadline: Shape::Duration, "How long the job may take.";
     }
     /// A list of commands with a name.
@@ -118,18 +156,7 @@ tables! {
         commands: Shape::ListOf(&Shape::Keys(Table::Command)), "The commands, one after the other.";
     }
     /// One command.
-    Command "a command" {
-        shell: Shape::Text, "A text for the shell.";
-        claude: Shape::Text, "A prompt for the agent `claude`.";
-        http: Shape::Keys(Table::Http), "An HTTP request.";
-        write_file: Shape::Keys(Table::WriteFile), "A file to write.";
-        id: Shape::Text, "What the command is called.";
-        timeout: Shape::Duration, "How long one attempt may take.";
-        env: TEXTS, "Environment variables of this command.";
-        working_dir: Shape::Text, "The directory it runs in.";
-        capture_output: Shape::Text, "The name under which later commands find its output.";
-        capture_format: Shape::Words(&["string", "json", "lines", "number", "boolean"]), "How its output is read.";
-        output_limit: Shape::Count, "Bytes of output after which an attempt is ended.";
+    Command "a command" + ACTIONS + RUNNING {
         on_failure: Shape::AnyOf(&[Shape::Keys(Table::Handler), Shape::ListOf(&Shape::Keys(Table::Command))]), "What runs when the command has stopped being retried.";
         on_success: Shape::AnyOf(&[Shape::Keys(Table::Command), Shape::ListOf(&Shape::Keys(Table::Command))]), "What runs after it has succeeded.";
         retry_config: Shape::Keys(Table::RetryConfig), "How it is retried.";
@@ -137,25 +164,14 @@ tables! {
         on_interrupt: Shape::Words(&["retry", "stop"]), "What becomes of an attempt that vanished with its process.";
     }
     /// What runs when a command has failed.
-    Handler "a failure handler" {
-        shell: Shape::Text, "A text for the shell.";
-        claude: Shape::Text, "A prompt for the agent `claude`.";
-        http: Shape::Keys(Table::Http), "An HTTP request.";
-        write_file: Shape::Keys(Table::WriteFile), "A file to write.";
+    Handler "a failure handler" + ACTIONS + RUNNING {
         commands: Shape::ListOf(&Shape::Keys(Table::Command)), "Several commands, in order; the first failure ends them.";
         max_attempts: Shape::Count, "How often handler and command are tried together.";
         fail_workflow: Shape::Flag, "Whether the command counts as failed even if the handler succeeds.";
-        id: Shape::Text, "What the handler is called.";
-        timeout: Shape::Duration, "How long one attempt may take.";
-        env: TEXTS, "Environment variables of this command.";
-        working_dir: Shape::Text, "The directory it runs in.";
-        capture_output: Shape::Text, "The name under which later commands find its output.";
-        capture_format: Shape::Words(&["string", "json", "lines", "number", "boolean"]), "How its output is read.";
-        output_limit: Shape::Count, "Bytes of output after which an attempt is ended.";
         retry_config: Shape::Keys(Table::RetryConfig), "How it is retried; a handler inherits nothing.";
     }
     /// What is done for every item.
-    Map "a map" {
+    Map "a map" + COMPLETION {
         input: Shape::AnyOf(&[Shape::Text, Shape::Keys(Table::Input)]), "Where the items come from.";
         json_path: Shape::Text, "Which parts of a JSON document are items.";
         filter: Shape::Text, "Which items are taken.";
@@ -168,10 +184,6 @@ tables! {
         agent_timeout_secs: Shape::Number, "How long one item may take, delays included, in seconds.";
         timeout_config: Shape::Keys(Table::TimeoutConfig), "Time limits and retries of the items.";
         error_policy: Shape::Keys(Table::ErrorPolicy), "What becomes of failures.";
-        best_effort: Shape::Flag, "Whether fewer than all items will do.";
-        best_effort_min_dcs: Shape::Count, "How many have to succeed.";
-        best_effort_deadline_seconds: Shape::Number, "How long to wait for them, in seconds (default 300).";
-        on_complete: Shape::Words(&["cancel", "leave"]), "What becomes of what still runs then.";
     }
     /// Where items come from.
     Input "an input" {
@@ -186,12 +198,8 @@ tables! {
         retry_config: Shape::Keys(Table::RetryConfig), "How the commands of an item are retried.";
     }
     /// What becomes of failures.
-    ErrorPolicy "an error_policy" {
+    ErrorPolicy "an error_policy" + TOLERANCE {
         retry_config: Shape::Keys(Table::RetryConfig), "How commands are retried.";
-        continue_on_failure: Shape::Flag, "Whether a failed item leaves the others running.";
-        max_failures: Shape::Count, "Stop at this many failed items.";
-        failure_threshold: Shape::Number, "Stop when more than this share of the items has failed.";
-        on_item_failure: Shape::Words(&["dlq", "retry", "skip", "stop"]), "What becomes of an item that has failed.";
     }
     /// When to try again.
     RetryConfig "a retry_config" {
@@ -287,7 +295,7 @@ tables! {
         file: Shape::Text, "The file it is read from.";
     }
     /// A step of a flow.
-    FlowStep "a flow step" {
+    FlowStep "a flow step" + COMPLETION {
         id: Shape::Text, "What the step is called.";
         name: Shape::Text, "What people read.";
         r#type: Shape::Words(&["sync", "async", "script", "flow"]), "How it is done.";
@@ -299,10 +307,6 @@ tables! {
         labels: TEXTS, "Names to find it by.";
         attributes: Shape::MapOf(&Shape::Keys(Table::Attribute)), "What it takes and gives.";
         breaker: Shape::Keys(Table::Breaker), "The breaker it asks before every attempt.";
-        best_effort: Shape::Flag, "Whether fewer than all items will do.";
-        best_effort_min_dcs: Shape::Count, "How many have to succeed.";
-        best_effort_deadline_seconds: Shape::Number, "How long to wait for them, in seconds (default 300).";
-        on_complete: Shape::Words(&["cancel", "leave"]), "What becomes of what still runs then.";
     }
     /// Where a flow step is done.
     FlowHttp "the http of a flow step" {
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_table_of_a_retry_config_has_the_keys_that_are_read() {
-        let listed: Vec<_> = Table::RetryConfig.keys().iter().map(Key::name).collect();
+        let listed: Vec<_> = Table::RetryConfig.keys().map(Key::name).collect();
         assert_eq!(listed, RetryConfig::KEYS);
     }
 

@@ -34,7 +34,6 @@ fn reference(table: Table) -> Value {
 fn mapping(table: Table) -> Value {
     let properties: Map<_, _> = table
         .keys()
-        .iter()
         .map(|key| {
             let mut value = shape(&key.shape);
             if let Some(object) = value.as_object_mut() {

@@ -20,7 +20,7 @@ impl Reader<'_> {
             .map(|entry| (entry.key.clone(), entry.key_span));
         let Some(first) = first else {
             // A key that is not known may be the one that was meant, and was told already.
-            let listed = |key: &str| table.keys().iter().any(|known| known.name() == key);
+            let listed = |key: &str| table.keys().any(|known| known.name() == key);
             if fields.entries.iter().any(|entry| !listed(&entry.key)) {
                 return None;
             }

@@ -42,7 +42,7 @@ impl Reader<'_> {
             return false;
         };
         for entry in fields.entries {
-            let key = table.keys().iter().find(|key| key.name() == &*entry.key);
+            let key = table.keys().find(|key| key.name() == &*entry.key);
             if let Some(key) = key {
                 self.conforms(&entry.node, &key.shape);
             }

@@ -37,8 +37,9 @@ impl Reader<'_> {
         let fields = self.fields(node, Table::RetryConfig)?;
         let mut layer = Layer::empty(place);
         for entry in fields.entries {
-            let keys = Table::RetryConfig.keys();
-            let key = keys.iter().find(|key| key.name() == &*entry.key);
+            let key = Table::RetryConfig
+                .keys()
+                .find(|key| key.name() == &*entry.key);
             if !key.is_some_and(|key| self.conforms(&entry.node, &key.shape)) {
                 continue;
             }

@@ -82,7 +82,7 @@ impl<'s> Reader<'s> {
             return None;
         };
         for entry in entries {
-            let listed = table.keys().iter().any(|key| key.name() == &*entry.key);
+            let listed = table.keys().any(|key| key.name() == &*entry.key);
             if !listed && !self.is_agent(table, &entry.key) {
                 self.unknown_key(entry, table);
             }
@@ -102,7 +102,7 @@ impl<'s> Reader<'s> {
         if self.problems.is_full() {
             return self.problems.count();
         }
-        let known = || table.keys().iter().map(Key::name);
+        let known = || table.keys().map(Key::name);
         let message = format!("`{}` is not a key of {}", entry.key, table.title());
         let help = match nearest(&entry.key, known()) {
             _ if table == Table::Map && &*entry.key == "retry_config" => {
@@ -323,7 +323,7 @@ impl<'s> Reader<'s> {
 /// The mappings that do have this key.
 fn elsewhere(key: &str) -> Option<String> {
     let tables = Table::ALL.iter();
-    let holders = tables.filter(|table| table.keys().iter().any(|known| known.name() == key));
+    let holders = tables.filter(|table| table.keys().any(|known| known.name() == key));
     let titles: Vec<_> = holders.map(|table| table.title()).collect();
     match titles.as_slice() {
         [] => None,

@@ -52,13 +52,17 @@ impl ValueError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "`:-` gives a default, as in `${item.name:-none}`",
-            Self::TooLarge { name, .. } if name.starts_with("map.") => {
-                "`${map.results_file}` is the path of a file holding the results as JSON"
-            }
-            Self::TooLarge { .. } | Self::HoldsNul { .. } => {
-                "`${item_file}` is the path of a file holding the item as JSON"
-            }
+            Self::TooLarge { name, .. } | Self::HoldsNul { name } => way_out(name),
         }
+    }
+}
+
+fn way_out(name: &str) -> &'static str {
+    let root = name.split(['.', '[']).next();
+    match root {
+        Some("item") => "`${item_file}` is the path of a file holding the item as JSON",
+        Some("map") => "`${map.results_file}` is the path of a file holding the results as JSON",
+        _ => "let the command that gives it write a file, and give on the path of the file",
     }
 }
 
@@ -101,4 +105,26 @@ pub(super) fn argument(reference: &Reference, values: &dyn Values) -> Result<Str
         return Err(ValueError::HoldsNul { name: name() });
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_out_depends_on_where_the_value_comes_from() {
+        for (name, expected) in [
+            ("item", "${item_file}"),
+            ("item.a[0]", "${item_file}"),
+            ("item[0]", "${item_file}"),
+            ("map.results", "${map.results_file}"),
+            ("items", "write a file"),
+            ("step.build.output", "write a file"),
+        ] {
+            let name = name.to_owned();
+            let size = 1;
+            let help = ValueError::TooLarge { name, size }.help();
+            assert!(help.contains(expected), "{help}");
+        }
+    }
 }

@@ -218,6 +218,7 @@ impl Commands {
                 self.command = Command::Let;
                 Place::Argument
             }
+            (Place::Command | Place::Prefix, "command" | "builtin") => Place::Prefix,
             (Place::Command | Place::Prefix, _) if word.is_assignment() => Place::Prefix,
             (Place::Command | Place::Prefix | Place::ForIn | Place::Argument, _) => Place::Argument,
         }

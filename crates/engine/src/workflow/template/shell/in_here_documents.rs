@@ -48,7 +48,7 @@ impl Lexer<'_, '_> {
                     delimiter.extend(self.cursor.peek_char());
                     self.cursor.bump();
                 }
-                '$' | '`' => self.dollar_in_delimiter(&mut delimiter),
+                '$' | '`' => self.dollar_in_delimiter(&mut delimiter, false),
                 _ => {
                     delimiter.push(c);
                     self.cursor.bump();
@@ -72,7 +72,7 @@ impl Lexer<'_, '_> {
         while let Some(c) = self.cursor.peek_char() {
             let hidden = self.cursor.second_char();
             match c {
-                '$' => self.dollar_in_delimiter(delimiter),
+                '$' => self.dollar_in_delimiter(delimiter, quote == '\''),
                 '\\' if quote == '"' && matches!(hidden, Some('"' | '\\' | '$' | '`')) => {
                     delimiter.extend(hidden);
                     self.cursor.skip(2);
@@ -89,8 +89,9 @@ impl Lexer<'_, '_> {
         self.cursor.set_joins(true);
     }
 
-    /// Nothing is expanded in a delimiter, and not every shell takes what looks like it.
-    fn dollar_in_delimiter(&mut self, delimiter: &mut String) {
+    /// Nothing is expanded in a delimiter, and outside of single quotes not every shell takes what
+    /// looks like it.
+    fn dollar_in_delimiter(&mut self, delimiter: &mut String, literal: bool) {
         if self.cursor.starts_with("${") {
             match self.reader.read(&mut self.cursor) {
                 Found::Ours(reference, range) => {
@@ -104,7 +105,9 @@ impl Lexer<'_, '_> {
                 Found::Foreign => {}
             }
         }
-        self.doubt(Obstacle::HereDocument);
+        if !literal {
+            self.doubt(Obstacle::HereDocument);
+        }
         delimiter.extend(self.cursor.peek_char());
         self.cursor.bump();
     }

@@ -10,14 +10,13 @@ use std::ops::Range;
 use super::commands::{Closer, Commands};
 use super::edits::Edits;
 use super::frame::{Frame, Next};
+use super::here_document::HereDocument;
 use super::obstacle::Obstacle;
 use super::spot::Spot;
 use crate::workflow::template::cursor::{Cursor, Token};
 use crate::workflow::template::reader::{Found, Reader};
 use crate::workflow::template::reference::Reference;
 use crate::workflow::template::template_error::TemplateError;
-
-use super::here_document::HereDocument;
 
 /// A reader of one shell text.
 pub(super) struct Lexer<'t, 'n> {
@@ -33,6 +32,7 @@ pub(super) struct Lexer<'t, 'n> {
     /// Why the frames take no reference, innermost last.
     obstacles: Vec<Obstacle>,
     doubt: Option<Obstacle>,
+    /// Where references were placed, and their names.
     placed: Vec<(Range<usize>, String)>,
     errors: Vec<TemplateError>,
 }
@@ -221,7 +221,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
 
     /// The slot of a reference, if it may stand there.
     pub(super) fn admit(&mut self, reference: Reference, range: &Range<usize>) -> Option<usize> {
-        // `raw:` is text of the author's own, wherever he wants it.
+        // `raw:` is the author's own text, wherever it stands.
         if !reference.is_raw() {
             if let Some(obstacle) = self.obstacle() {
                 self.refuse(range.clone(), reference.text(), obstacle);

@@ -9,6 +9,9 @@
 //!
 //! Whatever it stands in, the value is one piece of one word. A quoted here-document that holds a
 //! reference is made an unquoted one, and so has the third line; without one its `$${` has the last.
+//! `$'…'` has the last line too; what follows the variable is opened as `'` or, if backslashes are in
+//! it, as `$'`. In a comment nothing is changed, and in backquotes a `$${` that would need a backslash
+//! is refused.
 
 use crate::workflow::template::cursor::Layer;
 

@@ -15,6 +15,9 @@ use crate::workflow::template::template_error::TemplateError;
 use crate::workflow::template::value::{self, ValueError, Values};
 
 /// A shell text with references in it, checked.
+///
+/// To this shell a value is data. What the author builds from it for another interpreter (`eval`,
+/// `sh -c '…'`, `ssh host '…'`) is code for that one, as it is with any variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellTemplate {
     pieces: Vec<Piece>,

@@ -104,7 +104,7 @@ fn a_delimiter_takes_no_reference() {
             "cat <<''\n${item.x}\n\n",
             "cat <<'-'\n${item.x}\n-\n",
             "cat <<'$x'\n${item.x}\n$x\n",
-        ][..3],
+        ],
     );
 }
 

@@ -283,7 +283,7 @@ fn references_in_dollar_quotes_are_data() {
     let text = |text: &str| script(&format!("{ONE}{text}"), value);
     for shell in shells() {
         // Where the shell does not know them, they are a dollar and single quotes.
-        let dollar = if shell.ends_with("bash") { "" } else { "$" };
+        let (dollar, _) = run(shell, &script("printf %s $''", ""), &folder);
         let (printed, _) = run(shell, &text("one $'a${item.x}b'"), &folder);
         assert_eq!(printed, format!("1:{dollar}a{value}b\0"), "{shell}");
     }
