@@ -179,7 +179,9 @@ impl Problems {
 /// The known word nearest to one that is not known, if any is near.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // A third of the letters may differ: `retires` is meant as `retries`, `claude` is not `shell`.
-    let most = word.chars().count() / 3;
+    // Nobody mistypes very long names, and comparing takes quadratic time.
+    let length = word.chars().count();
+    let most = if length > LONGEST { 0 } else { length / 3 };
     let near = known
         .into_iter()
         .map(|known| (distance(word, known, most), known));
@@ -187,6 +189,8 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
 }
+
+const LONGEST: usize = 64;
 
 /// How many letters have to be put in, left out, changed or swapped; `most` + 1 if more than `most`.
 fn distance(a: &str, b: &str, most: usize) -> usize {

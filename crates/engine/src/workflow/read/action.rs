@@ -24,9 +24,8 @@ impl Reader<'_> {
             if fields.entries.iter().any(|entry| !listed(&entry.key)) {
                 return None;
             }
-            let known = kinds
-                .into_iter()
-                .chain(self.agents.iter().map(String::as_str));
+            let agents = self.agents.iter().map(String::as_str);
+            let known = kinds.into_iter().chain(agents).take(10);
             let known = known.map(|key| format!("`{key}`")).collect::<Vec<_>>();
             let message = format!("{} does nothing", table.title());
             let help = format!("give it one of {}", known.join(", "));

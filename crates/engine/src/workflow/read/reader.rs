@@ -1,6 +1,6 @@
 //! What every reader needs: the problems so far, and the values behind keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use undaunted_policy::shape::parse_duration;
@@ -19,7 +19,7 @@ pub(crate) struct Reader<'s> {
     pub(super) operator: &'s Operator,
     pub(crate) problems: Problems,
     /// Names of agents, which are keys of commands.
-    pub(super) agents: Vec<String>,
+    pub(super) agents: BTreeSet<String>,
     /// What templates may name.
     pub(super) scope: Scope,
     /// How many commands were read so far, and what they are called.
@@ -53,7 +53,7 @@ impl<'s> Reader<'s> {
             source,
             operator,
             problems: Problems::default(),
-            agents: Vec::new(),
+            agents: BTreeSet::new(),
             scope: Scope::default(),
             commands: 0,
             ids: BTreeMap::new(),
@@ -94,8 +94,7 @@ impl<'s> Reader<'s> {
     }
 
     pub(super) fn is_agent(&self, table: Table, key: &str) -> bool {
-        matches!(table, Table::Command | Table::Handler)
-            && self.agents.iter().any(|name| name == key)
+        matches!(table, Table::Command | Table::Handler) && self.agents.contains(key)
     }
 
     fn unknown_key(&mut self, entry: &Entry<'_>, table: Table) {

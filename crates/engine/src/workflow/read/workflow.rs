@@ -19,7 +19,7 @@ use super::settings::FailureRule;
 /// The workflow in the tree, as far as it could be read.
 pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workflow> {
     reader.scope.survey(root);
-    reader.agents = vec!["claude".to_owned()];
+    reader.agents.insert("claude".to_owned());
     if matches!(root.value, Value::List(_)) {
         let mut workflow = blank(Mode::Sequence);
         let commands = reader.commands(root, Around::NOTHING);

@@ -9,7 +9,6 @@ mod cursor;
 mod dollar;
 mod json;
 mod names;
-mod nearest;
 mod reader;
 mod reference;
 mod shell;

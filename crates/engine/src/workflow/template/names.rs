@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::nearest::nearest;
 use super::reference::{Root, Segment};
+use crate::workflow::diagnostic::nearest;
 
 const MAP: [&str; 5] = ["total", "successful", "failed", "results", "results_file"];
 const STEP: [&str; 2] = ["output", "status"];

@@ -12,8 +12,8 @@ use super::spot::Spot;
 pub(super) enum Frame {
     /// A list of commands.
     Commands(Commands),
-    /// Double quotes.
-    Double,
+    /// Double quotes; whether they stand in a `${…}` that is quoted already.
+    Double { again: bool },
     /// `${…}` of the shell.
     Parameter(Parameter),
     /// Arithmetic.
@@ -29,7 +29,7 @@ impl Frame {
             Self::Commands(commands) => commands.computes().then_some(Obstacle::Arithmetic),
             Self::Parameter(parameter) => parameter.obstacle(),
             Self::Arithmetic(_) => Some(Obstacle::Arithmetic),
-            Self::Double | Self::Bodies(_) => None,
+            Self::Double { .. } | Self::Bodies(_) => None,
         }
     }
 }

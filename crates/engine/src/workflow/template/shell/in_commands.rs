@@ -49,7 +49,7 @@ impl Lexer<'_, '_> {
             }
             '"' => {
                 self.cursor.bump();
-                Next::Open(Frame::Double)
+                Next::Open(Frame::Double { again: false })
             }
             '\\' => self.escape(),
             '`' => self.open_backquotes(spot),

@@ -163,11 +163,15 @@ impl Lexer<'_, '_> {
                 parameter.apostrophe = !parameter.apostrophe;
                 self.take(1)
             }
-            '"' if parameter.apostrophe => {
-                self.doubt(Obstacle::Apostrophe);
-                self.in_word(spot, c)
+            '"' => {
+                if parameter.apostrophe {
+                    self.doubt(Obstacle::Apostrophe);
+                }
+                self.cursor.bump();
+                let again = parameter.outer != Spot::Bare;
+                Next::Open(Frame::Double { again })
             }
-            '"' | '\\' | '`' | '$' => self.in_word(spot, c),
+            '\\' | '`' | '$' => self.in_word(spot, c),
             _ => self.take(1),
         }
     }

@@ -12,8 +12,13 @@ use crate::workflow::template::dollar::Dollar;
 use crate::workflow::template::reader::Found;
 
 impl Lexer<'_, '_> {
-    pub(super) fn in_double(&mut self, c: char) -> Next {
+    pub(super) fn in_double(&mut self, again: bool, c: char) -> Next {
         match c {
+            // Not all shells take the same backslashes off a command there.
+            '`' if again => {
+                self.doubt(Obstacle::Backquotes);
+                self.open_backquotes(Spot::Double)
+            }
             '"' => {
                 self.cursor.bump();
                 Next::Close

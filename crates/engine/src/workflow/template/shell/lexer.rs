@@ -91,7 +91,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         let blocked = frame.obstacle().is_some();
         let next = match &mut frame {
             Frame::Commands(commands) => self.in_commands(commands, c),
-            Frame::Double => self.in_double(c),
+            Frame::Double { again } => self.in_double(*again, c),
             Frame::Parameter(parameter) => self.in_parameter(parameter, c),
             Frame::Arithmetic(arithmetic) => self.in_arithmetic(arithmetic, c),
             Frame::Bodies(bodies) => self.in_bodies(bodies, c),
@@ -142,7 +142,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
                     self.doubt(Obstacle::HereDocument);
                 }
             }
-            Frame::Double | Frame::Parameter(_) | Frame::Arithmetic(_) => {}
+            Frame::Double { .. } | Frame::Parameter(_) | Frame::Arithmetic(_) => {}
         }
     }
 

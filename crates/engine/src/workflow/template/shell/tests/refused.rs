@@ -157,6 +157,7 @@ fn after_a_text_that_shells_read_differently() {
         "stands behind backquotes that not all shells read alike",
         &[
             "echo `echo 'a` ${item.x}'",
+            "echo \"${a:-\"`echo ${item.x}`\"}\"",
             "cat <<E\n`echo \\\"${item.x}\\\"`\nE",
             r"echo `a \`b \\\`c \\\\\\\`${item.x}",
         ],
