@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::shape::{BackoffType, WorkDefaults};
-use undaunted_policy::{Attempts, Ceilings};
+use undaunted_policy::{Attempts, Ceilings, CompletionRule};
 
 use crate::exit::Refused;
 
@@ -35,7 +35,19 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
             backoff_type: read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?
                 .unwrap_or(work.backoff_type),
         },
+        completion: CompletionRule {
+            min: count("BEST_EFFORT_DEFAULT_MIN_DCS")?.map_or(1, u64::from),
+            deadline: seconds("BEST_EFFORT_DEFAULT_DEADLINE_SECONDS")?
+                .unwrap_or(CompletionRule::DEFAULT_DEADLINE),
+            ..CompletionRule::default()
+        },
     })
+}
+
+fn seconds(name: &str) -> Result<Option<Duration>, Refused> {
+    let parse = |value: &str| Duration::try_from_secs_f64(value.parse().ok()?).ok();
+    let positive = |value: &str| parse(value).filter(|seconds| !seconds.is_zero());
+    read(name, "a number of seconds above 0", positive)
 }
 
 fn count(name: &str) -> Result<Option<u32>, Refused> {

@@ -1,6 +1,6 @@
 //! What is wrong with a file is said all at once, with its place and what to write instead.
 
-use undaunted_engine::workflow::{Code, Operator, Source, check, check_bytes};
+use undaunted_engine::workflow::{Code, Operator, Source, Work, check, check_bytes};
 
 /// `code line:column message (help)` for everything that was noticed.
 fn said(text: &str) -> Vec<String> {
@@ -327,6 +327,142 @@ fn a_flow_is_planned_backwards_from_its_goals() {
     assert_eq!(codes(script)[0], Code::Unsupported);
     let lua = "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, memoizable: true, http: {endpoint: 'http://x'}, predicate: {language: lua, script: x}}]\n";
     assert_eq!(codes(lua), [Code::Unsupported, Code::Unsupported]);
+}
+
+#[test]
+fn the_mark_stands_under_the_part_that_is_wrong_even_if_the_same_stands_before() {
+    let twice = "mode: mapreduce\nmap:\n  input: a\n  filter: \"a && a & a\"\n  agent_template: [{shell: x}]\n";
+    assert!(
+        said(twice)[0].starts_with("bad-expression 4:19"),
+        "{:?}",
+        said(twice)
+    );
+    let block = "- shell: |\n    # not ${itm.x}\n    echo ${itm.x}\n";
+    assert!(
+        said(block)[0].starts_with("unknown-name 3:10"),
+        "{:?}",
+        said(block)
+    );
+}
+
+#[test]
+fn one_problem_hides_no_other() {
+    let flow = "mode: flow\ngoals: [a, nope]\nsteps:\n  - {id: a, type: sync, http: {endpoint: 'http://x'}, attributes: {q: {role: required}, r: {role: required}}}\n";
+    assert_eq!(codes(flow), [Code::Unreachable; 3]);
+    let work = "mode: flow\ngoals: [a]\nsteps:\n  - {id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {max_retries: -2, backoff: -1, max_backoff: -4, backoff_type: cubic}}\n";
+    assert_eq!(codes(work), [Code::WrongValue; 4]);
+    let mode = "mode: mapreduc\nmap: {agent_template: [{shel: x}]}\n";
+    assert_eq!(
+        codes(mode),
+        [Code::WrongValue, Code::MissingKey, Code::UnknownKey]
+    );
+}
+
+#[test]
+fn a_handler_sees_what_failed_and_leaves_nothing_behind() {
+    let sees = "- {shell: make, id: build, on_failure: {claude: 'fix ${step.build.output}'}}\n";
+    assert_eq!(said(sees), [""; 0]);
+    let leaves =
+        "- {shell: a, on_failure: {shell: b, capture_output: why}}\n- {shell: 'echo ${why}'}\n";
+    assert_eq!(codes(leaves), [Code::UnknownName]);
+    let named = "- {shell: a, on_failure: {shell: b}}\n- {shell: c}\n";
+    let checked = check(&Source::new("x.yaml", named), &Operator::default());
+    let steps = checked.workflow.expect("valid").steps;
+    let ids: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(ids, ["shell-1", "shell-2"]);
+}
+
+#[test]
+fn what_cannot_be_obeyed_is_refused() {
+    for (text, code) in [
+        (
+            "mode: flow\ngoals: [a]\nsteps: [{id: a, type: flow, flow: {goals: [a]}}]\n",
+            Code::Cycle,
+        ),
+        (
+            "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://${env.H}/x'}}]\n",
+            Code::WrongValue,
+        ),
+        (
+            "mode: flow\ngoals: [a]\nretry_config: {attempts: 3}\nsteps: [{id: a, type: sync, http: {endpoint: 'http://x'}}]\n",
+            Code::UnknownKey,
+        ),
+        (
+            "- {shell: a, breaker: {name: x, failure_threshold: 3}}\n- {shell: b, breaker: {name: x, failure_threshold: 4}}\n",
+            Code::Conflict,
+        ),
+        ("- {shell: ''}\n", Code::WrongValue),
+        (
+            "- {http: {url: 'http://x', expect: []}}\n",
+            Code::WrongValue,
+        ),
+        ("- {shell: a, timeout: 0s}\n", Code::WrongValue),
+        ("- {shell: a, env: {A-B: x}}\n", Code::WrongValue),
+        (
+            "env: {A: x}\nsecrets: {A: {env: B}}\ncommands: [{shell: a}]\n",
+            Code::Conflict,
+        ),
+        (
+            "mode: mapreduce\nmap: {input: a, error_policy: {continue_on_failure: false, max_failures: 5}, agent_template: [{shell: a}]}\n",
+            Code::Conflict,
+        ),
+    ] {
+        assert_eq!(codes(text), [code], "{text}{:?}", said(text));
+    }
+    let hold = "- {http: {url: 'http://x'}, retry_config: {rules: [{status: 503, then: hold}]}}\n";
+    assert_eq!(said(hold), [""; 0], "every origin has a breaker");
+}
+
+#[test]
+fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
+    let with = |outer: &str, inner: &str| {
+        let text = format!(
+            "mode: mapreduce\n{outer}\nmap: {{input: a, error_policy: {{{inner}}}, agent_template: [{{shell: a}}]}}\n"
+        );
+        let checked = check(&Source::new("x.yaml", text), &Operator::default());
+        let workflow = checked.workflow.expect("valid");
+        let retries = workflow.steps[0].commands[0]
+            .retry
+            .policy
+            .terms()
+            .limits()
+            .attempts()
+            .retries();
+        match &workflow.steps[0].work {
+            Work::Map(map) => (map.tolerance.max_failures, retries),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(with("continue_on_failure: false", ""), (Some(1), Some(0)));
+    assert_eq!(
+        with("continue_on_failure: false", "continue_on_failure: true"),
+        (None, Some(0))
+    );
+    assert_eq!(
+        with("continue_on_failure: false", "max_failures: 5"),
+        (Some(5), Some(0))
+    );
+    assert_eq!(
+        with("on_item_failure: stop", "on_item_failure: dlq"),
+        (None, Some(0))
+    );
+    assert_eq!(
+        with("on_item_failure: retry", "on_item_failure: skip"),
+        (None, Some(0))
+    );
+    assert_eq!(with("on_item_failure: retry", ""), (None, Some(3)));
+}
+
+#[test]
+fn anchors_without_aliases_are_bounded_too() {
+    let open: Vec<_> = (0..90).map(|n| format!("&a{n} [")).collect();
+    let text = format!(
+        "{}{}{}\n",
+        open.concat(),
+        "1,".repeat(5_000),
+        "]".repeat(90)
+    );
+    assert_eq!(codes(&text), [Code::TooLarge]);
 }
 
 #[test]

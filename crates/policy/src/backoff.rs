@@ -54,22 +54,26 @@ impl Backoff {
         }
     }
 
-    /// The wait before this retry, before cap and jitter. `cap` is only used where a custom list
-    /// has no entry.
+    /// Whether each wait is twice the one before: exactly 2, however close another base may be.
     #[inline]
-    pub(crate) fn computed(&self, retry: NonZeroU32, initial: Duration, cap: Duration) -> Duration {
+    pub(crate) const fn doubles(&self) -> bool {
+        matches!(self, Self::Exponential { base } if base.to_bits() == 2.0_f64.to_bits())
+    }
+
+    /// The wait before this retry in nanoseconds, before cap and jitter. `cap` is only used where a
+    /// custom list has no entry.
+    pub(crate) fn computed(&self, retry: NonZeroU32, first: u64, cap: u64) -> u64 {
         let earlier = retry.get().saturating_sub(1);
-        let first = nanos(initial);
-        let computed = match self {
+        match self {
             Self::Fixed => first,
             Self::Linear { increment } => {
                 first.saturating_add(nanos(*increment).saturating_mul(u64::from(earlier)))
             }
+            Self::Exponential { .. } if self.doubles() => doubled(first, retry),
             Self::Exponential { base } => exponential(first, *base, earlier),
             Self::Fibonacci => first.saturating_mul(fibonacci(retry)),
-            Self::Custom { delays } => nanos(entry(delays, earlier).unwrap_or(cap)),
-        };
-        Duration::from_nanos(computed)
+            Self::Custom { delays } => entry(delays, earlier).map_or(cap, nanos),
+        }
     }
 }
 
@@ -86,29 +90,30 @@ fn entry(delays: &[Duration], index: u32) -> Option<Duration> {
         .copied()
 }
 
-#[expect(
-    clippy::float_cmp,
-    reason = "exactly 2 takes the exact path; anything else, however close, takes the other"
-)]
+/// Doubling is a shift, exact and without a power function; a bit pushed out is "too long".
+#[inline]
+pub(crate) fn doubled(first: u64, retry: NonZeroU32) -> u64 {
+    let exponent = retry.get().saturating_sub(1);
+    if exponent <= first.leading_zeros() && exponent < u64::BITS {
+        first << exponent
+    } else if first == 0 {
+        0
+    } else {
+        u64::MAX
+    }
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "past 2^53 ns (104 days) the last few nanoseconds do not matter"
 )]
 fn exponential(first: u64, base: f64, exponent: u32) -> u64 {
-    if base == 2.0 {
-        // Doubling is a shift, exact and without a power function; a bit pushed out is "too long".
-        return if first == 0 || exponent > first.leading_zeros() {
-            first.saturating_mul(u64::MAX)
-        } else {
-            first << exponent
-        };
-    }
     if exponent == 0 {
-        return first; // What somebody wrote down is not rounded.
+        return first; // A float holds no more than 53 bits of it.
     }
     // Not `powi`: its exponent ends at 2^31, and its repeated squaring is off by up to n ulp, enough
     // to make a wait shorter than the one before it when the base is close to 1.
-    grain::round(first as f64 * base.powf(f64::from(exponent)))
+    grain::round(first, first as f64 * base.powf(f64::from(exponent)))
 }
 
 /// The n-th Fibonacci number, or the largest number there is.
@@ -142,17 +147,11 @@ mod tests {
 
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
     fn seconds(backoff: &Backoff, retries: u32) -> Vec<u64> {
         (1..=retries)
-            .map(|n| {
-                backoff
-                    .computed(
-                        NonZeroU32::new(n).unwrap(),
-                        Duration::from_secs(1),
-                        Duration::MAX,
-                    )
-                    .as_secs()
-            })
+            .map(|n| backoff.computed(NonZeroU32::new(n).unwrap(), SECOND, u64::MAX) / SECOND)
             .collect()
     }
 
@@ -181,22 +180,18 @@ mod tests {
         // 1.7² is 2.8899999999999997 in floating point.
         let wait = Backoff::Exponential { base: 1.7 }.computed(
             NonZeroU32::new(3).unwrap(),
-            Duration::from_secs(1),
-            Duration::MAX,
+            SECOND,
+            u64::MAX,
         );
-        assert_eq!(wait, Duration::from_millis(2890));
+        assert_eq!(wait, 2_890_000_000);
     }
 
     #[test]
     fn nothing_times_anything_is_nothing() {
         for base in [1.0, 2.0, 3.5, 1e300] {
-            let wait = Backoff::Exponential { base }.computed(
-                NonZeroU32::MAX,
-                Duration::ZERO,
-                Duration::MAX,
-            );
+            let wait = Backoff::Exponential { base }.computed(NonZeroU32::MAX, 0, u64::MAX);
             // 0 × ∞ is not a number; it must come out as no wait at all.
-            assert_eq!(wait, Duration::ZERO, "base {base}");
+            assert_eq!(wait, 0, "base {base}");
         }
     }
 
@@ -206,13 +201,14 @@ mod tests {
             first in 0_u64..u64::MAX, exponent in 0_u32..200,
         ) {
             let expected = (0..exponent).fold(first, |wait, _| wait.saturating_mul(2));
-            prop_assert_eq!(exponential(first, 2.0, exponent), expected);
+            let retry = NonZeroU32::MIN.saturating_add(exponent);
+            prop_assert_eq!(doubled(first, retry), expected);
         }
 
         #[test]
         fn a_growing_strategy_never_gives_a_shorter_wait_later(
             initial in 0_u64..100_000_000_000,
-            base in 1.0..4.0_f64,
+            base in prop_oneof![Just(1.0), 1.0..1.01_f64, 1.0..4.0_f64],
             increment in 0_u64..1_000_000_000_000,
             n in 1..u32::MAX,
         ) {
@@ -224,10 +220,11 @@ mod tests {
                 Backoff::Fibonacci,
             ] {
                 let at = |n| backoff.computed(
-                    NonZeroU32::new(n).unwrap(), Duration::from_nanos(initial), Duration::MAX);
+                    NonZeroU32::new(n).unwrap(), initial, u64::MAX);
                 prop_assert!(at(n) <= at(n + 1));
                 let small = n % 200 + 1;
                 prop_assert!(at(small) <= at(small + 1));
+                prop_assert!(at(1) <= at(2));
             }
         }
     }

@@ -249,6 +249,13 @@ impl Breaker {
         Transition::Closed
     }
 
+    /// Gives up a probe whose result can no longer come, because whoever made it is gone.
+    pub fn abandon_probe(&mut self) {
+        if let Phase::HalfOpen { probing, .. } = &mut self.phase {
+            *probing = false;
+        }
+    }
+
     fn probe(&mut self, successes: u32) -> Admission {
         self.phase = half_open(successes, true);
         self.go(true)

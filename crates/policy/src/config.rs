@@ -328,22 +328,22 @@ impl RetryConfig {
                 accepted: "a number from 0 to 1",
             });
         }
-        let pace = Pace {
-            initial_delay: within(
+        let pace = Pace::new(
+            within(
                 "initial_delay",
                 self.initial_delay,
                 Pace::DEFAULT_INITIAL_DELAY,
             )?,
             backoff,
-            max_delay: within("max_delay", self.max_delay, Pace::DEFAULT_MAX_DELAY)?,
-            jitter: match self.jitter.unwrap_or_default() {
+            within("max_delay", self.max_delay, Pace::DEFAULT_MAX_DELAY)?,
+            match self.jitter.unwrap_or_default() {
                 JitterMode::Off => Jitter::None,
                 JitterMode::PlusMinus => Jitter::PlusMinus { factor },
                 JitterMode::Full => Jitter::Full,
                 JitterMode::Equal => Jitter::Equal,
                 JitterMode::Decorrelated => Jitter::Decorrelated,
             },
-        };
+        );
         within("retry_budget", self.retry_budget, Duration::ZERO)?;
         within("deadline", self.deadline, Duration::ZERO)?;
         Ok(Terms {

@@ -40,9 +40,10 @@ impl Draws {
     #[must_use]
     pub const fn between(self, retry: u32, low: u64, high: u64) -> u64 {
         // Multiplying and keeping the upper half maps 2^64 draws evenly on the range; what the
-        // division leaves over is less than one part in 2^64 / range.
-        let values = (high.saturating_sub(low) as u128).saturating_add(1);
-        let offset = (values.saturating_mul(self.at(retry) as u128) >> 64) as u64;
+        // division leaves over is less than one part in 2^64 / range. `draw × (range + 1)` is
+        // written as a sum, so that no step needs more than 128 bits.
+        let (range, drawn) = (high.saturating_sub(low) as u128, self.at(retry) as u128);
+        let offset = (range.wrapping_mul(drawn).wrapping_add(drawn) >> 64) as u64;
         low.saturating_add(offset)
     }
 }

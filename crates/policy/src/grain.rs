@@ -1,32 +1,51 @@
 //! The resolution of a delay that was calculated or drawn.
 //!
-//! A product of floating point numbers or a random draw has to be rounded to something. Ten
-//! milliseconds and more are whole milliseconds, which is as fine as a timer wheel gets and makes
-//! the sum of printed delays equal the printed sum; shorter delays are whole microseconds, and
-//! below ten of those whole nanoseconds. Durations that a person wrote down are never rounded.
+//! A product of floating point numbers or a random draw has to be rounded to something. What grows
+//! from whole milliseconds is whole milliseconds from ten of them on, which is as fine as a timer
+//! wheel gets and makes the sum of printed delays equal the printed sum. Shorter delays, and those
+//! that grow from something finer, are whole microseconds or nanoseconds. A duration that a person
+//! wrote down is never rounded.
 
-const MICRO: u64 = 1_000;
-const MILLI: u64 = 1_000_000;
+pub(crate) const MICRO: u64 = 1_000;
+pub(crate) const MILLI: u64 = 1_000_000;
+/// So many steps make it worth while to take only whole ones.
+const ENOUGH: u64 = 10;
+/// From here on delays are whole milliseconds.
+pub(crate) const COARSE: u64 = ENOUGH * MILLI;
+/// From here on they are whole microseconds.
+pub(crate) const FINE: u64 = ENOUGH * MICRO;
 
-/// The step between neighbouring delays of this size, in nanoseconds.
-pub(crate) const fn grain(nanos: u64) -> u64 {
-    if nanos >= 10 * MILLI {
+/// The coarsest step that a duration is made of.
+const fn made_of(nanos: u64) -> u64 {
+    if nanos.is_multiple_of(MILLI) {
         MILLI
-    } else if nanos >= 10 * MICRO {
+    } else if nanos.is_multiple_of(MICRO) {
         MICRO
     } else {
         1
     }
 }
 
-/// `nanos` rounded to the nearest step of its size; too large to represent is the largest.
+/// The step between neighbouring delays of this size.
+const fn step(nanos: u64) -> u64 {
+    if nanos >= COARSE {
+        MILLI
+    } else if nanos >= FINE {
+        MICRO
+    } else {
+        1
+    }
+}
+
+/// What `first` has grown to, rounded to the nearest step; too large to represent is the largest.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     reason = "float to integer casts saturate, and a step is below 2^53"
 )]
-pub(crate) fn round(nanos: f64) -> u64 {
-    let step = grain(nanos as u64);
-    ((nanos / step as f64).round() as u64).saturating_mul(step)
+pub(crate) fn round(first: u64, grown: f64) -> u64 {
+    let (size, origin) = (step(grown as u64), made_of(first));
+    let step = if size < origin { size } else { origin };
+    ((grown / step as f64).round() as u64).saturating_mul(step)
 }

@@ -7,7 +7,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::draw::Draws;
-use crate::grain::grain;
+use crate::grain;
 use crate::timestamp::nanos;
 
 /// How a delay is spread.
@@ -36,58 +36,101 @@ impl Jitter {
     /// The factor used when jitter is switched on and nothing else is said.
     pub const DEFAULT_FACTOR: f64 = 0.3;
 
-    /// Spreads a capped delay.
+    /// The part of a delay that [`Jitter::PlusMinus`] may add or take away, in fixed point. A factor
+    /// has 53 bits, so that 63 behind the point hold it exactly.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "2^63 is exact, and a factor from 0 to 1 is a number from 0 to that"
+    )]
+    pub(crate) const fn part(self) -> u64 {
+        const ONE: f64 = (1_u64 << 63) as f64;
+        match self {
+            Self::PlusMinus { factor } => (factor * ONE) as u64,
+            _ => 0,
+        }
+    }
+
+    /// Spreads a capped delay, in nanoseconds. `part` is what [`Jitter::part`] gives: a float is
+    /// turned into a number once for a policy, and not once for a delay.
     #[inline]
-    pub(crate) fn spread(self, delay: Duration, retry: NonZeroU32, draws: Draws) -> Duration {
-        let middle = nanos(delay);
-        let (low, high) = match self {
-            Self::None | Self::Decorrelated => return delay,
-            Self::PlusMinus { factor } => band(middle, factor),
-            Self::Full => (0, middle),
-            Self::Equal => (middle.div_ceil(2), middle),
-        };
-        Duration::from_nanos(draw(low, high, grain(middle), retry, draws))
+    pub(crate) fn spread(self, delay: u64, part: u64, retry: NonZeroU32, draws: Draws) -> u64 {
+        let between = |low, high| draw(low, high, delay, retry, draws);
+        match self {
+            Self::None | Self::Decorrelated => delay,
+            Self::Full => between(0, delay),
+            Self::Equal => between(delay.div_ceil(2), delay),
+            Self::PlusMinus { .. } => {
+                let (low, high) = band(delay, part);
+                between(low, high)
+            }
+        }
     }
 }
 
 /// A wait between the initial delay and three times the previous one, before its cap.
+#[inline(never)]
 pub(crate) fn decorrelated(
-    initial: Duration,
+    initial: u64,
     previous: Option<Duration>,
     retry: NonZeroU32,
     draws: Draws,
-) -> Duration {
-    let low = nanos(initial);
-    let high = nanos(previous.unwrap_or(initial))
+) -> u64 {
+    let high = previous
+        .map_or(initial, nanos)
         .saturating_mul(3)
-        .max(low);
-    Duration::from_nanos(draw(low, high, grain(high), retry, draws))
+        .max(initial);
+    draw(initial, high, high, retry, draws)
 }
 
+/// A part of the delay to either side of it, rounded.
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a part of the delay is not negative and fits, and rounding is what is wanted"
+    reason = "a part of a 64-bit number is a 64-bit number"
 )]
-fn band(middle: u64, factor: f64) -> (u64, u64) {
-    let reach = (middle as f64 * factor).round() as u64;
+#[inline]
+const fn band(middle: u64, part: u64) -> (u64, u64) {
+    const HALF: u128 = 1 << 62;
+    let product = (middle as u128).wrapping_mul(part as u128);
+    let reach = (product.wrapping_add(HALF) >> 63) as u64;
     (middle.saturating_sub(reach), middle.saturating_add(reach))
 }
 
-/// A uniform draw from `low..=high`, in whole steps where the range holds any.
-#[inline]
-fn draw(low: u64, high: u64, step: u64, retry: NonZeroU32, draws: Draws) -> u64 {
-    let (first, last) = match step {
-        // Division by a constant is a multiplication; by a variable it costs ten times that.
-        1_000_000 => (low.div_ceil(1_000_000), high / 1_000_000),
-        1_000 => (low.div_ceil(1_000), high / 1_000),
-        _ => return draws.between(retry.get(), low, high),
-    };
-    if first > last {
-        return draws.between(retry.get(), low, high);
+/// A uniform draw from `low..=high`, in whole milliseconds where the delay is made of them and the
+/// range holds enough. Division by a constant is a multiplication; by a variable it costs ten times
+/// that.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "measured: for full jitter, half of it is then known to be nothing"
+)]
+fn draw(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
+    let wide = high.wrapping_sub(low) >= grain::COARSE;
+    if wide && size.is_multiple_of(grain::MILLI) && high < LAST {
+        let first = low.wrapping_add(grain::MILLI - 1) / grain::MILLI;
+        let last = high / grain::MILLI;
+        return draws
+            .between(retry.get(), first, last)
+            .wrapping_mul(grain::MILLI);
     }
-    draws.between(retry.get(), first, last).saturating_mul(step)
+    draw_finely(low, high, size, retry, draws)
+}
+
+/// Up to here a delay can be rounded up.
+const LAST: u64 = u64::MAX - grain::MILLI;
+
+#[inline(never)]
+fn draw_finely(low: u64, high: u64, size: u64, retry: NonZeroU32, draws: Draws) -> u64 {
+    let wide = high.saturating_sub(low) >= grain::FINE;
+    if wide && size.is_multiple_of(grain::MICRO) && high < LAST {
+        let (first, last) = (low.div_ceil(grain::MICRO), high / grain::MICRO);
+        draws
+            .between(retry.get(), first, last)
+            .saturating_mul(grain::MICRO)
+    } else {
+        draws.between(retry.get(), low, high)
+    }
 }
 
 #[cfg(test)]
@@ -99,8 +142,12 @@ mod tests {
 
     const FIRST: NonZeroU32 = NonZeroU32::MIN;
 
+    fn spread(jitter: Jitter, delay: Duration, retry: NonZeroU32, draws: Draws) -> Duration {
+        Duration::from_nanos(jitter.spread(nanos(delay), jitter.part(), retry, draws))
+    }
+
     fn drawn(jitter: Jitter, delay: Duration, seeds: u64) -> (Duration, Duration) {
-        let all = (0..seeds).map(|s| jitter.spread(delay, FIRST, Seed(s).draws(0, 0, 1)));
+        let all = (0..seeds).map(|s| spread(jitter, delay, FIRST, Seed(s).draws(0, 0, 1)));
         all.fold((Duration::MAX, Duration::ZERO), |(low, high), wait| {
             (low.min(wait), high.max(wait))
         })
@@ -119,9 +166,44 @@ mod tests {
     #[test]
     fn a_band_too_narrow_for_whole_milliseconds_is_still_drawn_from() {
         let delay = Duration::from_micros(10_500);
-        let (low, high) = drawn(Jitter::PlusMinus { factor: 0.01 }, delay, 1_000);
-        assert!(low < delay && delay < high, "{low:?} {high:?}");
-        assert!(low >= Duration::from_micros(10_395) && high <= Duration::from_micros(10_605));
+        let (low, high) = drawn(Jitter::PlusMinus { factor: 0.01 }, delay, 20_000);
+        assert_eq!(
+            (low, high),
+            (Duration::from_micros(10_395), Duration::from_micros(10_605))
+        );
+        let (low, high) = drawn(
+            Jitter::PlusMinus { factor: 0.01 },
+            Duration::from_millis(50),
+            20_000,
+        );
+        assert_eq!(
+            (low, high),
+            (Duration::from_micros(49_500), Duration::from_micros(50_500))
+        );
+    }
+
+    #[test]
+    fn a_spread_delay_may_pass_the_cap_that_was_applied_before() {
+        let pace = crate::RetryConfig::fixed().jitter(crate::JitterMode::PlusMinus);
+        let policy = pace.max_delay(Duration::from_millis(500)).build().unwrap();
+        let at = |seed| {
+            policy
+                .terms()
+                .pace()
+                .delay(FIRST, None, Seed(seed).draws(0, 0, 1))
+                .drawn
+        };
+        let longest = (0..5_000).map(at).max();
+        assert_eq!(longest, Some(Duration::from_millis(650)));
+    }
+
+    #[test]
+    fn decorrelated_jitter_uses_its_range_from_end_to_end() {
+        let second = 1_000_000_000;
+        let wait = |seed| decorrelated(second, None, FIRST, Seed(seed).draws(0, 0, 1));
+        let waits: Vec<_> = (0..50_000).map(wait).collect();
+        assert_eq!(waits.iter().min(), Some(&second));
+        assert_eq!(waits.iter().max(), Some(&(3 * second)));
     }
 
     #[test]
@@ -135,10 +217,10 @@ mod tests {
         #[test]
         fn plus_minus_stays_in_its_band(delay: u64, factor in 0.0..=1.0_f64, seed: u64, n in 1_u32..) {
             let retry = NonZeroU32::new(n).unwrap();
-            let wait = Jitter::PlusMinus { factor }
-                .spread(Duration::from_nanos(delay), retry, Seed(seed).draws(0, 0, 1));
-            let (low, high) = band(delay, factor);
-            prop_assert!((low..=high).contains(&nanos(wait)));
+            let jitter = Jitter::PlusMinus { factor };
+            let wait = jitter.spread(delay, jitter.part(), retry, Seed(seed).draws(0, 0, 1));
+            let (low, high) = band(delay, jitter.part());
+            prop_assert!((low..=high).contains(&wait));
         }
 
         #[test]
@@ -146,8 +228,8 @@ mod tests {
             let retry = NonZeroU32::new(n).unwrap();
             let draws = Seed(seed).draws(0, 0, 1);
             let whole = Duration::from_nanos(delay);
-            prop_assert!(Jitter::Full.spread(whole, retry, draws) <= whole);
-            let equal = Jitter::Equal.spread(whole, retry, draws);
+            prop_assert!(spread(Jitter::Full, whole, retry, draws) <= whole);
+            let equal = spread(Jitter::Equal, whole, retry, draws);
             prop_assert!(equal <= whole && nanos(equal) >= delay / 2);
         }
 
@@ -155,12 +237,8 @@ mod tests {
         fn decorrelated_lies_between_the_initial_delay_and_three_times_the_last(
             initial in 0_u64..1 << 40, previous in 0_u64..1 << 40, seed: u64,
         ) {
-            let wait = nanos(decorrelated(
-                Duration::from_nanos(initial),
-                Some(Duration::from_nanos(previous)),
-                FIRST,
-                Seed(seed).draws(0, 0, 1),
-            ));
+            let draws = Seed(seed).draws(0, 0, 1);
+            let wait = decorrelated(initial, Some(Duration::from_nanos(previous)), FIRST, draws);
             prop_assert!(wait >= initial && wait <= initial.max(previous * 3));
         }
     }

@@ -32,7 +32,7 @@
 //! # Ok::<(), undaunted_policy::PolicyError>(())
 //! ```
 //!
-//! To have a call retried rather than to be told when to retry it, see [`retry`] (features `tokio`
+//! To have a call retried rather than to be told when to retry it, see the module `retry` (features `tokio`
 //! and `blocking`).
 //!
 //! # Features
@@ -43,8 +43,8 @@
 //! |---|---|
 //! | `serde` | reading `retry_config` and `work_config` in every spelling; saving and restoring every state exactly |
 //! | `regex` | rules and `retry_on` that look at text |
-//! | `tokio` | [`retry::Retry::run`]: wrap an async call |
-//! | `blocking` | [`retry::Retry::call`]: wrap a call that blocks |
+//! | `tokio` | `retry::Retry::run`: wrap an async call |
+//! | `blocking` | `retry::Retry::call`: wrap a call that blocks |
 //!
 //! What is saved is restored exactly if the format keeps numbers exactly; `serde_json` does with its
 //! feature `float_roundtrip`.

@@ -11,7 +11,7 @@ pub(super) fn short(duration: Duration) -> String {
     };
     match seconds {
         0 if duration.is_zero() => "0s".to_owned(),
-        0 if duration < Duration::from_millis(1) => format!("{duration:?}"),
+        0 if duration < Duration::from_millis(10) => format!("{duration:?}"),
         0 => format!("{}ms", duration.as_millis()),
         1..60 => {
             let thousandths = format!("{:03}", duration.subsec_millis());
@@ -33,6 +33,7 @@ mod tests {
     fn a_duration_is_as_long_as_it_needs_to_be() {
         for (millis, text) in [
             (0, "0s"),
+            (7, "7ms"),
             (850, "850ms"),
             (1000, "1s"),
             (1250, "1.25s"),

@@ -15,7 +15,7 @@ const BAR: usize = 30;
 
 /// One object, written piece by piece: a plan of a million retries is not held in memory.
 pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
-    let allowed = plan.policy.terms().limits().attempts().executions();
+    let allowed = plan.policy.bound().executions();
     write!(out, "{{\"attempts_allowed\":")?;
     serde_json::to_writer(&mut *out, &allowed)?;
     write!(out, ",\"retries\":[")?;
@@ -69,11 +69,14 @@ struct StopsJson {
 
 /// Milliseconds: a whole number where there are only whole ones, as nearly always.
 fn millis(duration: Duration) -> Number {
-    let whole = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    if duration.subsec_nanos().is_multiple_of(1_000_000) {
+    let nanos = duration.as_nanos();
+    let whole = u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX);
+    if nanos.is_multiple_of(1_000_000) || nanos > 1 << 53 {
         return whole.into();
     }
-    Number::from_f64(duration.as_secs_f64() * 1000.0).unwrap_or_else(|| whole.into())
+    #[expect(clippy::cast_precision_loss, reason = "up to 2^53 there is no loss")]
+    let exact = nanos as f64 / 1e6;
+    Number::from_f64(exact).unwrap_or_else(|| whole.into())
 }
 
 /// A table with a bar for each wait.

@@ -1,4 +1,4 @@
-//! `undaunted check`, `explain-config` and `schema`, as their callers see them.
+//! `undaunted check` and `explain-config`, as their callers see them.
 
 use std::fs;
 
@@ -176,7 +176,7 @@ map/plain (line 8)
   deadline         10m                      deadline, line 5
   max_retry_after  5m                       default
 
-map/shell-3 (line 8)
+map/on_failure-shell-1 (line 8)
   runs once: nothing says that it is retried
 
 "]]
@@ -191,7 +191,7 @@ map/shell-3 (line 8)
 }
 
 /// Every YAML file in `examples/`, and every block of the documents the language follows.
-fn yaml_texts() -> Vec<(String, String)> {
+pub(crate) fn yaml_texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(repository().join("examples")).expect("examples") {
         let path = entry.expect("an entry").path();
@@ -221,33 +221,6 @@ fn yaml_texts() -> Vec<(String, String)> {
     }
     assert_eq!(texts.len() - examples, 17);
     texts
-}
-
-#[test]
-fn the_schema_accepts_every_example_and_refuses_a_wrong_key() {
-    let output = undaunted(&["schema"]);
-    let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
-    for (name, yaml) in yaml_texts() {
-        let value: Value = serde_saphyr::from_str(&yaml).expect("YAML");
-        let errors: Vec<_> = validator
-            .iter_errors(&value)
-            .map(|error| error.to_string())
-            .collect();
-        assert!(errors.is_empty(), "{name}: {errors:?}");
-    }
-    for wrong in [
-        r#"{"mode": "mapreduce", "map": {"input": "a"}}"#,
-        r#"[{"shell": "x", "retry_config": {"atempts": 3}}]"#,
-        r#"[{"shell": "x", "timeout": "2 minutes"}]"#,
-        r#"[{"shell": "x", "timeout": 30}]"#,
-        r#"{"nmae": "x", "commands": [{"shell": "x"}]}"#,
-        r#"[{"shell": "x", "retry_config": {"backoff": "quadratic"}}]"#,
-        "[]",
-    ] {
-        let value: Value = serde_json::from_str(wrong).expect("JSON");
-        assert!(!validator.is_valid(&value), "{wrong}");
-    }
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod binary;
 mod check;
 mod documents;
 mod schedule;
+mod schema;

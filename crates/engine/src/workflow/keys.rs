@@ -285,9 +285,9 @@ tables! {
     /// A file to write.
     WriteFile "a write_file command" {
         path: Shape::Text, "Where.";
-        content: Shape::Text, "What.";
+        content: Shape::AnyOf(&[Shape::Text, Shape::Number, Shape::Flag]), "What.";
         create_dirs: Shape::Flag, "Whether missing directories are made.";
-        mode: Shape::Text, "Its permissions, such as `0644`.";
+        mode: Shape::AnyOf(&[Shape::Text, Shape::Count]), "Its permissions, such as `0644`.";
     }
     /// A value that is never recorded.
     Secret "a secret" {
@@ -342,6 +342,28 @@ tables! {
     /// What an attribute is called on the other side.
     Mapping "a mapping" {
         name: Shape::Text, "The name.";
+    }
+}
+
+impl Table {
+    /// Keys that the mapping cannot do without.
+    pub(crate) const fn required(self) -> &'static [&'static str] {
+        match self {
+            Self::Map => &["input", "agent_template"],
+            Self::Http => &["url"],
+            Self::WriteFile => &["path", "content"],
+            Self::Rule => &["then"],
+            Self::Pattern => &["pattern"],
+            Self::Linear => &["increment"],
+            Self::Custom => &["delays"],
+            Self::FlowStep => &["id", "type"],
+            Self::FlowHttp => &["endpoint"],
+            Self::FlowGoals => &["goals"],
+            Self::Predicate => &["script"],
+            Self::Attribute => &["role"],
+            Self::CommandList => &["commands"],
+            _ => &[],
+        }
     }
 }
 

@@ -4,17 +4,25 @@
 //! written.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{Attempts, Class, ClassName, Jitter, Policy, PoolLimits, Rule, Seed, Terms};
+use undaunted_policy::{
+    Attempts, Class, ClassName, Conditions, Jitter, Pattern, Policy, PoolLimits, Seed, Terms,
+};
 
 use super::diagnostic::{Code, Diagnostic, Problems};
-use super::model::{Action, Command, Map, MaxParallel, Place, Resolved, Step, Work, Workflow};
+use super::model::{
+    Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, Work, Workflow,
+};
 use super::operator::Operator;
 use super::source::Span;
 
 /// From this many items at a time on, retries without jitter come in waves.
 const MANY: u32 = 10;
+/// How many rules of a table are compared with each other.
+const MOST_RULES: usize = 200;
 /// How far a schedule is followed before it counts as endless.
 const FAR: u32 = 10_000;
 
@@ -23,13 +31,17 @@ pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut 
         workflow,
         operator,
         problems,
+        last: None,
     };
     for step in &workflow.steps {
         if let Work::Call(call) = &step.work {
-            lint.policy(&call.retry, Span::default(), None);
+            lint.policy(&call.retry, call.span, None);
         }
         for command in &step.commands {
-            lint.command(command, step);
+            lint.command(command);
+            if let Work::Map(map) = &step.work {
+                lint.waves(command, map);
+            }
         }
     }
     lint.pool();
@@ -39,6 +51,8 @@ struct Lint<'w, 'p> {
     workflow: &'w Workflow,
     operator: &'w Operator,
     problems: &'p mut Problems,
+    /// The block that was looked at last.
+    last: Option<*const Resolved>,
 }
 
 impl Lint<'_, '_> {
@@ -48,17 +62,19 @@ impl Lint<'_, '_> {
             .push_once(Diagnostic::new(code, span, message).help(help));
     }
 
-    fn command(&mut self, command: &Command, step: &Step) {
-        self.policy(&command.retry, command.span, Some(&command.action));
-        if let Work::Map(map) = &step.work {
-            self.waves(command, map);
+    fn command(&mut self, command: &Command) {
+        // A block that many commands share is looked at once.
+        let block = Arc::as_ptr(&command.retry);
+        if self.last != Some(block) {
+            self.policy(&command.retry, command.span, Some(&command.action));
+            self.last = Some(block);
         }
         let handlers = command
             .on_failure
             .iter()
             .flat_map(|handler| &handler.commands);
         for inner in handlers.chain(&command.on_success) {
-            self.policy(&inner.retry, inner.span, Some(&inner.action));
+            self.command(inner);
         }
     }
 
@@ -69,19 +85,26 @@ impl Lint<'_, '_> {
         self.deadline(terms, at("attempts"));
         self.endless(&retry.policy, at("attempts"));
         self.without_effect(retry, &at, action);
-        self.rules(&retry.policy, at("rules"), action);
+        self.rules(retry, at("rules"), action);
     }
 
     fn budget(&mut self, terms: &Terms, span: Span) {
         let draws = Seed(0).draws(0, 0, 1);
         let first = terms.pace().delay(NonZeroU32::MIN, None, draws);
+        // The shortest that the first delay can be.
+        let shortest = match terms.pace().jitter() {
+            Jitter::PlusMinus { factor } => first.capped.mul_f64((1.0 - factor).clamp(0.0, 1.0)),
+            Jitter::Full => Duration::ZERO,
+            Jitter::Equal => first.capped.mul_f64(0.5),
+            Jitter::Decorrelated => terms.pace().initial_delay().min(terms.pace().max_delay()),
+            _ => first.capped,
+        };
         let Some(budget) = terms.limits().retry_budget() else {
             return;
         };
-        if terms.limits().attempts().allow(0) && first.capped > budget {
+        if terms.limits().attempts().allow(0) && shortest > budget {
             let message = format!(
-                "the first delay is {:?}, and the retry budget only {budget:?}: nothing is retried",
-                first.capped
+                "the first delay is {shortest:?}, and the retry budget only {budget:?}: nothing is retried"
             );
             let help = "make `retry_budget` larger or `initial_delay` smaller";
             self.warn(Code::BudgetBelowFirstDelay, span, message, help);
@@ -175,16 +198,16 @@ impl Lint<'_, '_> {
         }
     }
 
-    fn rules(&mut self, policy: &Policy, span: Span, action: Option<&Action>) {
-        let table = policy.rules().table();
-        for (index, rule) in table.iter().enumerate() {
-            let earlier = table.iter().take(index);
-            let mut earlier =
-                earlier.filter(|other| other.when().always() || other.when() == rule.when());
-            let why = if earlier.next().is_some() {
+    fn rules(&mut self, retry: &Resolved, span: Span, action: Option<&Action>) {
+        let table = retry.policy.rules().table();
+        // A block above several commands may be meant for the others.
+        let own = retry.origin("rules").map(|origin| origin.place) == Some(Place::Command);
+        for (index, rule) in table.iter().enumerate().take(MOST_RULES) {
+            let mut earlier = table.iter().take(index);
+            let why = if earlier.any(|other| covers(other.when(), rule.when())) {
                 Some("an earlier rule takes everything it could match")
             } else {
-                impossible(rule, action)
+                impossible(rule.when(), action.filter(|_| own))
             };
             if let Some(why) = why {
                 let message = format!("rule {} can never match: {why}", index.saturating_add(1));
@@ -215,7 +238,8 @@ impl Lint<'_, '_> {
     }
 
     fn pool(&mut self) {
-        let Some(pool) = self.workflow.pool else {
+        let asked = self.workflow.pool;
+        let Some(pool) = asked.or(self.operator.pool_for_all.then(PoolRequest::default)) else {
             return;
         };
         let ceilings = &self.operator.ceilings;
@@ -257,11 +281,30 @@ impl Lint<'_, '_> {
     }
 }
 
-/// Why no failure of this command can meet the rule's conditions.
-fn impossible(rule: &Rule<Terms>, action: Option<&Action>) -> Option<&'static str> {
-    let when = rule.when();
+/// Whether every failure that meets `later` meets `earlier` too.
+fn covers(earlier: &Conditions, later: &Conditions) -> bool {
+    fn all<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
+        earlier.is_empty() || (!later.is_empty() && later.iter().all(|one| earlier.contains(one)))
+    }
+    let within = |range: &RangeInclusive<u16>| {
+        let mut wider = earlier.statuses.iter();
+        wider.any(|other| other.start() <= range.start() && range.end() <= other.end())
+    };
+    let statuses = earlier.statuses.is_empty()
+        || (!later.statuses.is_empty() && later.statuses.iter().all(within));
+    let same = |one: &Option<Pattern>, other: &Option<Pattern>| one.is_none() || one == other;
+    statuses
+        && all(&earlier.exit_codes, &later.exit_codes)
+        && all(&earlier.signals, &later.signals)
+        && all(&earlier.classes, &later.classes)
+        && same(&earlier.stderr, &later.stderr)
+        && same(&earlier.output, &later.output)
+}
+
+/// Why no failure can meet the conditions; of this command, if one is given.
+fn impossible(when: &Conditions, action: Option<&Action>) -> Option<&'static str> {
     let process = !when.exit_codes.is_empty() || !when.signals.is_empty();
-    let http = matches!(action, Some(Action::Http(_)) | None);
+    let is_http = action.map(|action| matches!(action, Action::Http(_)));
     if !when.exit_codes.is_empty() && when.exit_codes.iter().all(|code| *code == 0) {
         return Some("exit code 0 is a success");
     }
@@ -271,17 +314,17 @@ fn impossible(rule: &Rule<Terms>, action: Option<&Action>) -> Option<&'static st
     if process && !when.statuses.is_empty() {
         return Some("a process has no HTTP status, and a request no exit code");
     }
-    if http && process {
+    if is_http == Some(true) && process {
         return Some("an HTTP request has no exit code and no signal");
     }
-    if !http && !when.statuses.is_empty() {
+    if is_http == Some(false) && !when.statuses.is_empty() {
         return Some("only an HTTP request has a status");
     }
-    let throttled = when
-        .classes
-        .iter()
-        .all(|class| *class == ClassName::Class(Class::Throttled));
-    if !http && !when.classes.is_empty() && throttled {
+    let throttled = ClassName::Class(Class::Throttled);
+    if is_http == Some(false)
+        && !when.classes.is_empty()
+        && when.classes.iter().all(|class| *class == throttled)
+    {
         return Some("only an HTTP request is throttled");
     }
     None

@@ -2,8 +2,8 @@
 //!
 //! The values come from environment variables, which are not read here: whoever asks passes them in.
 
-use undaunted_policy::Ceilings;
 use undaunted_policy::shape::WorkDefaults;
+use undaunted_policy::{Ceilings, CompletionRule};
 
 /// The operator's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,4 +14,6 @@ pub struct Operator {
     pub pool_for_all: bool,
     /// How the steps of a flow are retried that do not say.
     pub work: WorkDefaults,
+    /// What a step waits for that does not say.
+    pub completion: CompletionRule,
 }

@@ -1,117 +1,252 @@
 //! JSON Schema for editors, made from the tables of keys.
+//!
+//! The tables say which keys there are and what kind of value stands behind each; `limits` adds what
+//! a value may be, `conditions` which keys go together. What a schema cannot say (names in
+//! templates, ids, filters, two spellings of one setting) is left to `check`.
+//!
+//! The names of agents are keys of commands, and only the file knows them. So everything that holds
+//! commands is defined twice: once for files without agents, where a wrong key is found, and once
+//! for files with agents, where a key that is not known may be one of them.
+
+mod conditions;
+mod limits;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Shape, Table};
+use super::keys::{Key, Shape, Table};
 
 /// A schema that completes and checks workflow files.
 #[must_use]
 pub fn schema() -> Value {
-    let definitions: Map<_, _> = Table::ALL
-        .iter()
-        .map(|table| (name(*table), mapping(*table)))
+    let definitions: Map<_, _> = Definition::all()
+        .map(|definition| (definition.name(), definition.schema()))
         .collect();
+    let whole = |agents| Definition::new(Table::Workflow, agents).reference();
+    // A choice by condition instead of `anyOf`: then an editor tells what is wrong with the one that
+    // was meant, not that nothing fits.
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Undaunted workflow",
         "description": "A list of commands, or a workflow with settings.",
-        "anyOf": [
-            {"type": "array", "minItems": 1, "items": reference(Table::Command)},
-            reference(Table::Workflow),
-        ],
+        "type": ["array", "object"],
+        "if": {"type": "array"},
+        "then": {"minItems": 1, "items": Definition::new(Table::Command, false).reference()},
+        "else": {
+            "if": {
+                "required": ["agents"],
+                "properties": {"agents": {"type": "object", "minProperties": 1}},
+            },
+            "then": whole(true),
+            "else": whole(false),
+        },
         "$defs": definitions,
     })
 }
 
-fn name(table: Table) -> String {
-    format!("{table:?}")
+/// A mapping in one of its variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Definition {
+    table: Table,
+    /// Whether the file has agents, whose names are keys of commands.
+    agents: bool,
+    /// Whether it is a command inside of a handler, which has no handlers of its own.
+    handled: bool,
 }
 
-fn reference(table: Table) -> Value {
-    json!({"$ref": format!("#/$defs/{}", name(table))})
-}
+impl Definition {
+    fn new(table: Table, agents: bool) -> Self {
+        Self {
+            table,
+            agents: agents && holds_commands(table),
+            handled: false,
+        }
+    }
 
-fn mapping(table: Table) -> Value {
-    let properties: Map<_, _> = table
-        .keys()
-        .map(|key| {
-            let mut value = shape(&key.shape);
-            if let Some(object) = value.as_object_mut() {
-                object.insert("description".to_owned(), key.about.into());
-            }
-            (key.name().to_owned(), value)
-        })
-        .collect();
-    // The names of agents are keys of commands, and only the file knows them.
-    let others = match table {
-        Table::Command | Table::Handler => json!({"type": "string"}),
-        _ => json!(false),
-    };
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": others,
-    });
-    if let Some(object) = schema.as_object_mut() {
-        let required = required(table);
+    fn all() -> impl Iterator<Item = Self> {
+        let variants = |table: &Table| {
+            let (table, handled) = (*table, *table == Table::Command);
+            let agents = holds_commands(table);
+            [(false, false), (true, false), (false, true), (true, true)]
+                .into_iter()
+                .filter(move |variant| (agents || !variant.0) && (handled || !variant.1))
+                .map(move |(agents, handled)| Self {
+                    table,
+                    agents,
+                    handled,
+                })
+        };
+        Table::ALL.iter().flat_map(variants)
+    }
+
+    fn name(self) -> String {
+        let place = if self.handled { "Handler" } else { "" };
+        let agents = if self.agents { "WithAgents" } else { "" };
+        format!("{place}{:?}{agents}", self.table)
+    }
+
+    fn reference(self) -> Value {
+        json!({"$ref": format!("#/$defs/{}", self.name())})
+    }
+
+    /// The keys it has here.
+    fn keys(self) -> impl Iterator<Item = &'static Key> {
+        let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
+        let here = move |key: &&Key| !(self.handled && nested.contains(&key.name));
+        self.table.keys().filter(here)
+    }
+
+    fn schema(self) -> Value {
+        let property = |key: &'static Key| (key.name().to_owned(), self.property(key));
+        let properties: Map<_, _> = self.keys().map(property).collect();
+        let action = matches!(self.table, Table::Command | Table::Handler);
+        let others = if self.agents && action {
+            json!({"type": "string"})
+        } else {
+            json!(false)
+        };
+        let mut schema = json!({
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": others,
+        });
+        let required = self.table.required();
         if !required.is_empty() {
-            object.insert("required".to_owned(), required.into());
+            add(&mut schema, json!({"required": required}));
         }
-        if table == Table::Backoff {
-            object.insert("maxProperties".to_owned(), 1.into());
-            object.insert("minProperties".to_owned(), 1.into());
+        let known: Vec<_> = self.keys().map(Key::name).collect();
+        let conditions = conditions::of(self.table, self.agents.then_some(known.as_slice()));
+        if !conditions.is_empty() {
+            add(&mut schema, json!({"allOf": conditions}));
+        }
+        schema
+    }
+
+    fn property(self, key: &Key) -> Value {
+        let within = Self {
+            handled: self.table == Table::Handler || key.name == "on_failure",
+            ..self
+        };
+        let mut value = within.shape(&key.shape);
+        add(&mut value, limits::of(self.table, key));
+        if self.table == Table::Workflow && matches!(key.name, "setup" | "reduce") {
+            // A heading with nothing below it is nothing to do.
+            value = json!({"anyOf": [value, {"type": "null"}]});
+        }
+        add(&mut value, json!({"description": key.about}));
+        value
+    }
+
+    fn shape(self, shape: &Shape) -> Value {
+        match shape {
+            Shape::Text => json!({"type": "string"}),
+            Shape::Flag => json!({"type": "boolean"}),
+            Shape::Count => json!({"type": "integer", "minimum": 0}),
+            Shape::Number => json!({"type": "number"}),
+            Shape::Duration => json!({"type": "string", "pattern": limits::DURATION}),
+            Shape::Statuses => {
+                let one = json!({"anyOf": [
+                    {"type": "integer", "minimum": 100, "maximum": 599},
+                    {"type": "string", "pattern": limits::STATUSES},
+                ]});
+                json!({"anyOf": [one, {"type": "array", "items": one}]})
+            }
+            Shape::Anything => json!({}),
+            Shape::Words(words) => json!({"enum": words}),
+            Shape::ListOf(inner) => {
+                let mut list = json!({"type": "array", "items": self.shape(inner)});
+                if matches!(inner, Shape::Keys(Table::Command)) {
+                    add(&mut list, json!({"minItems": 1}));
+                }
+                list
+            }
+            Shape::MapOf(inner) => {
+                json!({"type": "object", "additionalProperties": self.shape(inner)})
+            }
+            Shape::AnyOf(shapes) => {
+                let shapes: Vec<_> = shapes.iter().map(|shape| self.shape(shape)).collect();
+                json!({"anyOf": shapes})
+            }
+            Shape::Keys(table) => self.inner(*table).reference(),
         }
     }
-    schema
-}
 
-/// Keys that a mapping cannot do without.
-fn required(table: Table) -> Vec<&'static str> {
-    match table {
-        Table::Map => vec!["input", "agent_template"],
-        Table::Http => vec!["url"],
-        Table::WriteFile => vec!["path", "content"],
-        Table::Rule => vec!["then"],
-        Table::Pattern => vec!["pattern"],
-        Table::Linear => vec!["increment"],
-        Table::Custom => vec!["delays"],
-        Table::FlowStep => vec!["id", "type"],
-        Table::FlowHttp => vec!["endpoint"],
-        Table::FlowGoals => vec!["goals"],
-        Table::Predicate => vec!["script"],
-        Table::Attribute => vec!["role"],
-        Table::CommandList => vec!["commands"],
-        _ => Vec::new(),
+    fn inner(self, table: Table) -> Self {
+        Self {
+            handled: self.handled && table == Table::Command,
+            ..Self::new(table, self.agents)
+        }
     }
 }
 
-fn shape(shape: &Shape) -> Value {
-    match shape {
-        Shape::Text => json!({"type": "string"}),
-        Shape::Flag => json!({"type": "boolean"}),
-        Shape::Count => json!({"type": "integer", "minimum": 0}),
-        Shape::Number => json!({"type": "number"}),
-        Shape::Duration => json!({
-            "type": "string",
-            "pattern": "^ *([0-9]+(\\.[0-9]+)?(ns|us|ms|s|sec|m|min|h|hr|d|w|M|y) *)+$",
-        }),
-        Shape::Statuses => {
-            let one = json!({"anyOf": [
-                {"type": "integer", "minimum": 100, "maximum": 599},
-                {"type": "string", "pattern": "^([1-5]xx|[1-5][0-9]{2}(-[1-5][0-9]{2})?)$"},
-            ]});
-            json!({"anyOf": [one, {"type": "array", "items": one}]})
+/// Mappings that are, or lead to, commands.
+const fn holds_commands(table: Table) -> bool {
+    matches!(
+        table,
+        Table::Workflow | Table::CommandList | Table::Command | Table::Handler | Table::Map
+    )
+}
+
+/// Adds keywords to a schema; what it has already is replaced.
+fn add(schema: &mut Value, keywords: Value) {
+    if let (Value::Object(schema), Value::Object(keywords)) = (schema, keywords) {
+        schema.extend(keywords);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Names of all definitions that this value leads to.
+    fn reached(value: &Value, definitions: &Value, seen: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(object) => {
+                if let Some(Value::String(target)) = object.get("$ref") {
+                    let name = target.trim_start_matches("#/$defs/");
+                    let definition = definitions.get(name);
+                    assert!(definition.is_some(), "{target} is not defined");
+                    if seen.insert(name.to_owned()) {
+                        reached(definition.unwrap_or(&Value::Null), definitions, seen);
+                    }
+                }
+                for value in object.values() {
+                    reached(value, definitions, seen);
+                }
+            }
+            Value::Array(values) => {
+                for value in values {
+                    reached(value, definitions, seen);
+                }
+            }
+            _ => {}
         }
-        Shape::Anything => json!({}),
-        Shape::Words(words) => json!({"enum": words}),
-        Shape::ListOf(inner) => json!({"type": "array", "items": self::shape(inner)}),
-        Shape::MapOf(inner) => {
-            json!({"type": "object", "additionalProperties": self::shape(inner)})
+    }
+
+    #[test]
+    fn commands_with_and_without_agents_are_never_mixed() {
+        let schema = schema();
+        let definitions = schema.get("$defs").cloned().unwrap_or_default();
+        for agents in [false, true] {
+            let mut seen = BTreeSet::new();
+            let workflow = Definition::new(Table::Workflow, agents).reference();
+            reached(&workflow, &definitions, &mut seen);
+            for definition in Definition::all().filter(|one| holds_commands(one.table)) {
+                let name = definition.name();
+                assert_eq!(seen.contains(&name), definition.agents == agents, "{name}");
+            }
         }
-        Shape::AnyOf(shapes) => {
-            let shapes: Vec<_> = shapes.iter().map(self::shape).collect();
-            json!({"anyOf": shapes})
-        }
-        Shape::Keys(table) => reference(*table),
+    }
+
+    #[test]
+    fn every_definition_is_used() {
+        let mut schema = schema();
+        let definitions = schema.get("$defs").cloned().unwrap_or_default();
+        schema.as_object_mut().map(|object| object.remove("$defs"));
+        let mut seen = BTreeSet::new();
+        reached(&schema, &definitions, &mut seen);
+        let all: BTreeSet<_> = Definition::all().map(Definition::name).collect();
+        assert_eq!(seen, all);
     }
 }

@@ -114,14 +114,48 @@ impl Source {
         self.position(Span { start, ..span })
     }
 
-    /// Where `needle` stands inside of `span`, or all of `span` if it does not stand there to the
-    /// letter, as in a quoted text with escapes.
+    /// Where `needle` stands inside of `span`, or all of `span` if it does not.
     pub(crate) fn find(&self, span: Span, needle: &str) -> Span {
         let within = self.text.get(span.range()).unwrap_or_default();
         match within.find(needle) {
             Some(at) if !needle.is_empty() => {
                 let start = span.range().start.saturating_add(at);
                 Span::new(start..start.saturating_add(needle.len()))
+            }
+            _ => span,
+        }
+    }
+
+    /// Where a part of a text value stands. The value was read from `span`, where it may be
+    /// indented, quoted or folded: the two are followed side by side, over what only the file has.
+    pub(crate) fn locate(&self, span: Span, value: &str, part: Range<usize>) -> Span {
+        let written = self.text.get(span.range()).unwrap_or_default();
+        // The header of a block (`|`, `>-`) is not part of what it holds.
+        let header = if written.starts_with(['|', '>']) {
+            written.find('\n').unwrap_or(0)
+        } else {
+            0
+        };
+        let mut places = written.char_indices().skip_while(|(at, _)| *at < header);
+        let (mut start, mut end) = (None, None);
+        for (at, expected) in value.char_indices() {
+            if at >= part.end {
+                break;
+            }
+            // A line break of the value may be folded from a space, and the other way round.
+            let same = |c: char| c == expected || (c.is_whitespace() && expected.is_whitespace());
+            let Some((place, c)) = places.find(|(_, c)| same(*c)) else {
+                return span;
+            };
+            if at >= part.start {
+                start = start.or(Some(place));
+                end = Some(place.saturating_add(c.len_utf8()));
+            }
+        }
+        let base = span.range().start;
+        match (start, end) {
+            (Some(start), Some(end)) => {
+                Span::new(base.saturating_add(start)..base.saturating_add(end))
             }
             _ => span,
         }
@@ -138,5 +172,22 @@ mod tests {
         let at = source.text().find("zwei").unwrap();
         let position = source.position(Span::new(at..at + 4));
         assert_eq!((position.line, position.column), (2, 4));
+    }
+
+    #[test]
+    fn a_part_of_a_value_is_found_where_it_stands_in_the_file() {
+        for (text, value, part, line, column) in [
+            ("a: x ${y} ${y}", "x ${y} ${y}", "${y}", 1, 11),
+            ("a: 'it''s ${y}'", "it's ${y}", "${y}", 1, 11),
+            ("a: |\n  one\n  two ${y}\n", "one\ntwo ${y}\n", "${y}", 3, 7),
+            ("a: >-\n  one\n  two ${y}\n", "one two ${y}", "${y}", 3, 7),
+        ] {
+            let source = Source::new("x", text);
+            let at = value.rfind(part).unwrap();
+            let span = source.locate(Span::new(3..text.len()), value, at..at + part.len());
+            let position = source.position(span);
+            assert_eq!((position.line, position.column), (line, column), "{text}");
+            assert_eq!(&text[span.range()], part);
+        }
     }
 }

@@ -30,7 +30,7 @@ impl From<&Policy> for RetryConfig {
 
 impl From<&Terms> for RetryConfig {
     fn from(terms: &Terms) -> Self {
-        let (jitter, jitter_factor) = match terms.pace.jitter {
+        let (jitter, jitter_factor) = match terms.pace.jitter() {
             Jitter::None => (JitterMode::Off, None),
             Jitter::PlusMinus { factor } => (JitterMode::PlusMinus, Some(factor)),
             Jitter::Full => (JitterMode::Full, None),
@@ -39,14 +39,14 @@ impl From<&Terms> for RetryConfig {
         };
         Self {
             attempts: Some(terms.limits.attempts),
-            initial_delay: Some(terms.pace.initial_delay),
-            max_delay: Some(terms.pace.max_delay),
+            initial_delay: Some(terms.pace.initial_delay()),
+            max_delay: Some(terms.pace.max_delay()),
             jitter: Some(jitter),
             jitter_factor,
             retry_budget: terms.limits.retry_budget,
             deadline: terms.limits.deadline,
             max_retry_after: Some(terms.max_retry_after),
-            ..Self::with(Some(terms.pace.backoff.clone()))
+            ..Self::with(Some(terms.pace.backoff().clone()))
         }
     }
 }

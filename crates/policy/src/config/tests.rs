@@ -64,6 +64,25 @@ fn settings_are_laid_over_each_other_field_by_field() {
 }
 
 #[test]
+fn every_field_can_come_from_below() {
+    let below = RetryConfig::linear(Duration::from_secs(4))
+        .attempts(7)
+        .initial_delay(Duration::from_secs(2))
+        .max_delay(Duration::from_secs(9))
+        .jitter(JitterMode::Equal)
+        .jitter_factor(0.5)
+        .retry_budget(Duration::from_secs(99))
+        .deadline(Duration::from_secs(999))
+        .max_retry_after(Duration::from_secs(77))
+        .retry_on([])
+        .retry_statuses([429..=429])
+        .rules([Rule::new(Conditions::default(), Then::Skip)]);
+    assert_eq!(below.given().len(), 12);
+    assert_eq!(RetryConfig::new().over(&below), below);
+    assert_eq!(below.clone().over(&RetryConfig::fixed().attempts(1)), below);
+}
+
+#[test]
 fn a_rule_keeps_what_it_does_not_change_and_may_raise_the_bound() {
     let own = RetryConfig::new()
         .attempts(10)

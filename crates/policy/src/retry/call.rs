@@ -3,9 +3,7 @@
 use super::builder::{Classify, Observe, Retry};
 use super::clock::BlockingClock;
 use super::stopped::Stopped;
-use super::trial::{Gate, Trial};
-use crate::breaker::Health;
-use crate::reason::Reason;
+use super::trial::{End, Gate, Trial};
 
 impl<C, H, K: BlockingClock> Retry<C, H, K> {
     /// Makes the call, again and again if need be, and waits in between.
@@ -45,23 +43,20 @@ impl<C, H, K: BlockingClock> Retry<C, H, K> {
             if let Some(failed) = &error {
                 match trial.failed(self, failed, pass.take(), self.clock.now()) {
                     Ok(wait) => self.clock.wait(wait, self.cancel.as_ref()),
-                    Err(verdict) => {
-                        let reason = verdict.reason().unwrap_or(Reason::Attempts);
-                        return Err(trial.stopped(reason, error, Some(verdict)));
-                    }
+                    Err(end) => return Err(trial.stopped(end, error)),
                 }
             }
             pass = loop {
-                match trial.gate(self, self.clock.now()) {
+                match trial.gate(self, || self.clock.now()) {
                     Gate::Go(pass) => break pass,
                     Gate::Wait(wait) => self.clock.wait(wait, self.cancel.as_ref()),
-                    Gate::Stop(reason) => return Err(trial.stopped(reason, error, None)),
+                    Gate::Stop(reason) => return Err(trial.stopped(End::bare(reason), error)),
                 }
             };
             match operation() {
                 Ok(value) => {
                     if let Some(pass) = pass {
-                        pass.ends(Health::Up, self.clock.now());
+                        pass.succeeds();
                     }
                     return Ok(value);
                 }

@@ -36,25 +36,22 @@ pub trait BlockingClock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// The time of day when this process first asked.
-fn origin() -> u64 {
-    static ORIGIN: OnceLock<u64> = OnceLock::new();
-    *ORIGIN.get_or_init(|| {
-        #[expect(clippy::disallowed_methods, reason = "a clock reads the time")]
-        let today = SystemTime::now();
-        today
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, nanos)
-    })
+/// The time of day, as a number.
+fn time_of_day() -> Timestamp {
+    #[expect(clippy::disallowed_methods, reason = "a clock reads the time")]
+    let today = SystemTime::now();
+    let since = today.duration_since(SystemTime::UNIX_EPOCH);
+    Timestamp::from_nanos(since.map_or(0, nanos))
 }
 
 #[cfg(feature = "tokio")]
 impl AsyncClock for SystemClock {
     fn now(&self) -> Timestamp {
-        static START: OnceLock<tokio::time::Instant> = OnceLock::new();
+        // The time of day is read once, together with the timer it is then counted on by.
+        static START: OnceLock<(tokio::time::Instant, Timestamp)> = OnceLock::new();
         let now = tokio::time::Instant::now();
-        let start = *START.get_or_init(|| now);
-        Timestamp::from_nanos(origin()).after(now.saturating_duration_since(start))
+        let (start, today) = *START.get_or_init(|| (now, time_of_day()));
+        today.after(now.saturating_duration_since(start))
     }
 
     async fn wait(&self, wait: Duration) {
@@ -65,11 +62,11 @@ impl AsyncClock for SystemClock {
 #[cfg(feature = "blocking")]
 impl BlockingClock for SystemClock {
     fn now(&self) -> Timestamp {
-        static START: OnceLock<std::time::Instant> = OnceLock::new();
+        static START: OnceLock<(std::time::Instant, Timestamp)> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "a clock reads the time")]
         let now = std::time::Instant::now();
-        let start = *START.get_or_init(|| now);
-        Timestamp::from_nanos(origin()).after(now.saturating_duration_since(start))
+        let (start, today) = *START.get_or_init(|| (now, time_of_day()));
+        today.after(now.saturating_duration_since(start))
     }
 
     #[expect(
@@ -131,6 +128,17 @@ impl AsyncClock for ManualClock {
 
     async fn wait(&self, wait: Duration) {
         self.pass(wait);
+        // Others get their turn, as they would while a real clock runs.
+        let mut yielded = false;
+        core::future::poll_fn(|context| {
+            if yielded {
+                return core::task::Poll::Ready(());
+            }
+            yielded = true;
+            context.waker().wake_by_ref();
+            core::task::Poll::Pending
+        })
+        .await;
     }
 }
 

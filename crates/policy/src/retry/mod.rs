@@ -2,8 +2,8 @@
 //!
 //! Policy, waiting and calling stay three separate things. The policy is data; every decision is the
 //! crate's one [`verdict`](crate::verdict()); the clock is a parameter, so a test of code that
-//! retries needs neither sleeping nor luck. A call that succeeds costs no allocation, no clock and no
-//! random number, and no wait is a task of its own.
+//! retries needs neither sleeping nor luck. A call that succeeds costs no allocation and no random
+//! number, and, unless it has a deadline, no look at the clock; no wait is a task of its own.
 //!
 //! # An HTTP call
 //!

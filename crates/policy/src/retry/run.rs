@@ -8,9 +8,7 @@ use core::time::Duration;
 use super::builder::{Classify, Observe, Retry};
 use super::clock::AsyncClock;
 use super::stopped::Stopped;
-use super::trial::{Gate, Trial};
-use crate::breaker::Health;
-use crate::reason::Reason;
+use super::trial::{End, Gate, Trial};
 
 impl<C, H, K: AsyncClock> Retry<C, H, K> {
     /// Makes the call, again and again if need be, and waits in between. Dropping the future ends
@@ -19,58 +17,70 @@ impl<C, H, K: AsyncClock> Retry<C, H, K> {
     /// # Errors
     /// Why no further attempt is made, with the last error.
     #[inline]
-    pub async fn run<T, E, F>(&self, mut operation: impl FnMut() -> F) -> Result<T, Stopped<E>>
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function writes its arguments to memory twice"
+    )]
+    pub fn run<T, E, F>(
+        &self,
+        mut operation: impl FnMut() -> F,
+    ) -> impl Future<Output = Result<T, Stopped<E>>>
     where
         F: Future<Output = Result<T, E>>,
         C: Classify<E>,
         H: Observe<E>,
     {
-        if !self.at_once {
-            let limit = self.policy.terms.limits.deadline;
-            let deadline = limit.map(|limit| self.clock.now().after(limit));
-            return self.run_on(Trial::start(deadline), None, operation).await;
-        }
-        match operation().await {
-            Ok(value) => Ok(value),
-            // Boxed: the state of a call that fails would make every call that succeeds larger.
-            Err(error) => Box::pin(self.run_on(Trial::after_first(), Some(error), operation)).await,
+        async move {
+            // Nothing but the call itself may live across this wait: each further value would be
+            // written to memory, and its drop flag too, by every call that succeeds.
+            let error = if self.at_once {
+                match operation().await {
+                    Ok(value) => return Ok(value),
+                    Err(error) => Some(error),
+                }
+            } else {
+                None
+            };
+            self.run_on(error, &mut operation).await
         }
     }
 
-    /// Goes on with a call, whose last attempt may have failed with `error`.
+    /// Goes on with a call whose first attempt has failed with `error`, or was not made yet.
     async fn run_on<T, E, F>(
         &self,
-        mut trial: Trial,
         mut error: Option<E>,
-        mut operation: impl FnMut() -> F,
+        operation: &mut impl FnMut() -> F,
     ) -> Result<T, Stopped<E>>
     where
         F: Future<Output = Result<T, E>>,
         C: Classify<E>,
         H: Observe<E>,
     {
+        let mut trial = if error.is_some() {
+            Trial::after_first()
+        } else {
+            let limit = self.policy.terms.limits.deadline;
+            Trial::start(limit.map(|limit| self.clock.now().after(limit)))
+        };
         let mut pass = None;
         loop {
             if let Some(failed) = &error {
                 match trial.failed(self, failed, pass.take(), self.clock.now()) {
                     Ok(wait) => self.pause(wait).await,
-                    Err(verdict) => {
-                        let reason = verdict.reason().unwrap_or(Reason::Attempts);
-                        return Err(trial.stopped(reason, error, Some(verdict)));
-                    }
+                    Err(end) => return Err(trial.stopped(end, error)),
                 }
             }
             pass = loop {
-                match trial.gate(self, self.clock.now()) {
+                match trial.gate(self, || self.clock.now()) {
                     Gate::Go(pass) => break pass,
                     Gate::Wait(wait) => self.pause(wait).await,
-                    Gate::Stop(reason) => return Err(trial.stopped(reason, error, None)),
+                    Gate::Stop(reason) => return Err(trial.stopped(End::bare(reason), error)),
                 }
             };
             match operation().await {
                 Ok(value) => {
                     if let Some(pass) = pass {
-                        pass.ends(Health::Up, self.clock.now());
+                        pass.succeeds();
                     }
                     return Ok(value);
                 }

@@ -22,9 +22,11 @@ impl SharedBreaker {
         Self::restored(settings, Breaker::default())
     }
 
-    /// A breaker that stands where another one stood.
+    /// A breaker that stands where another one stood. Calls that were under way then are unknown
+    /// here, so a probe among them is given up.
     #[must_use]
-    pub fn restored(settings: BreakerSettings, breaker: Breaker) -> Self {
+    pub fn restored(settings: BreakerSettings, mut breaker: Breaker) -> Self {
+        breaker.abandon_probe();
         let breaker = Mutex::new(breaker);
         Self(Arc::new(Guarded { settings, breaker }))
     }
@@ -41,12 +43,24 @@ impl SharedBreaker {
         *self.lock()
     }
 
+    /// Closes it now; calls that are under way no longer count.
+    pub fn reset(&self) {
+        self.lock().reset();
+    }
+
     pub(super) fn settings(&self) -> &BreakerSettings {
         &self.0.settings
     }
 
-    pub(super) fn admit(&self, now: Timestamp) -> Admission {
-        self.lock().admit(&self.0.settings, now).0
+    pub(super) fn admit(&self, now: impl FnOnce() -> Timestamp) -> Admission {
+        let mut breaker = self.lock();
+        // A closed breaker lets everything pass at any time, and reading a clock costs more than
+        // everything else a call that succeeds pays for.
+        let now = match breaker.phase() {
+            Phase::Closed { .. } => Timestamp::ZERO,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => now(),
+        };
+        breaker.admit(&self.0.settings, now).0
     }
 
     pub(super) fn report(&self, ticket: Ticket, health: Health, now: Timestamp) {
@@ -84,6 +98,11 @@ impl<'a> Pass<'a> {
 
     pub(super) fn ends(mut self, health: Health, now: Timestamp) {
         self.result = Some((health, now));
+    }
+
+    /// Ends with a success, which opens nothing, so that no time is needed for it.
+    pub(super) fn succeeds(self) {
+        self.ends(Health::Up, Timestamp::ZERO);
     }
 }
 

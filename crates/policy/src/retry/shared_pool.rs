@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use crate::pool::{Balance, PoolLimits};
+use crate::pool::{Balance, Pool, PoolLimits};
 use crate::reason::Reason;
 
 /// Retries for all calls together, and for any one of them. A clone is the same pool.
@@ -39,6 +39,27 @@ impl SharedPool {
             consumed: AtomicU32::new(0),
             per_call: limits.per_item,
         }))
+    }
+
+    /// A pool that stands where another one stood.
+    #[must_use]
+    pub fn restored(pool: Pool) -> Self {
+        let shared = Self::with(pool.limits);
+        shared.0.consumed.store(pool.consumed, ANY_ORDER);
+        shared
+    }
+
+    /// All of its state, to be saved.
+    #[must_use]
+    pub fn saved(&self) -> Pool {
+        let balance = self.balance(0);
+        Pool {
+            limits: PoolLimits {
+                total: balance.total,
+                per_item: balance.per_item,
+            },
+            consumed: balance.consumed,
+        }
     }
 
     /// Where the pool stands for a call that has taken `call_consumed` retries of it.

@@ -7,53 +7,58 @@ use crate::verdict::Verdict;
 
 /// No further attempt is made: why, after how many, and the last error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stopped<E> {
+pub struct Stopped<E>(
+    // Boxed, so that the result of a call that succeeds stays small.
+    pub(super) Box<Facts<E>>,
+);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts<E> {
     pub(super) reason: Reason,
     pub(super) attempts: u32,
     pub(super) error: Option<E>,
-    // Boxed, so that the result of a call that succeeds stays small.
     pub(super) verdict: Option<Box<Verdict>>,
 }
 
 impl<E> Stopped<E> {
     /// Why.
     #[must_use]
-    pub const fn reason(&self) -> Reason {
-        self.reason
+    pub fn reason(&self) -> Reason {
+        self.0.reason
     }
 
     /// How often the call was made.
     #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.attempts
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
     }
 
     /// The error of the last attempt, if there was one.
     #[must_use]
-    pub const fn error(&self) -> Option<&E> {
-        self.error.as_ref()
+    pub fn error(&self) -> Option<&E> {
+        self.0.error.as_ref()
     }
 
     /// The same, to keep.
     #[must_use]
     pub fn into_error(self) -> Option<E> {
-        self.error
+        self.0.error
     }
 
     /// The verdict that stopped it, with its arithmetic. A breaker or a cancellation gives none.
     #[must_use]
     pub fn verdict(&self) -> Option<&Verdict> {
-        self.verdict.as_deref()
+        self.0.verdict.as_deref()
     }
 }
 
 impl<E> fmt::Display for Stopped<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.verdict {
+        match &self.0.verdict {
             Some(verdict) => write!(f, "{verdict}")?,
-            None => f.write_str(self.reason.sentence())?,
+            None => f.write_str(self.0.reason.sentence())?,
         }
-        match (self.reason, self.attempts) {
+        match (self.0.reason, self.0.attempts) {
             (Reason::Attempts, _) => Ok(()),
             (_, 1) => f.write_str(" after 1 attempt"),
             (_, attempts) => write!(f, " after {attempts} attempts"),
@@ -63,6 +68,6 @@ impl<E> fmt::Display for Stopped<E> {
 
 impl<E: std::error::Error + 'static> std::error::Error for Stopped<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.as_ref().map(|error| error as _)
+        self.0.error.as_ref().map(|error| error as _)
     }
 }

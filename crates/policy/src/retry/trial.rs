@@ -8,11 +8,11 @@ use core::time::Duration;
 
 use super::builder::{Classify, Observe, Retry};
 use super::shared_breaker::{Pass, SharedBreaker};
-use super::stopped::Stopped;
+use super::stopped::{Facts, Stopped};
 use crate::breaker::{Admission, Health};
-use crate::limits::Progress;
+use crate::draw::Draws;
 use crate::reason::Reason;
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Timestamp, nanos};
 use crate::verdict::{Decision, State, Verdict, verdict};
 
 /// Where one call stands.
@@ -22,6 +22,10 @@ pub(super) struct Trial {
     state: State,
     pool_consumed: u32,
     held_since: Option<Timestamp>,
+    /// How often the breaker was asked again.
+    looks: u32,
+    /// Whether this call has draws of its own.
+    numbered: bool,
 }
 
 /// Whether an attempt may start.
@@ -42,6 +46,8 @@ impl Trial {
             },
             pool_consumed: 0,
             held_since: None,
+            looks: 0,
+            numbered: false,
         }
     }
 
@@ -56,84 +62,90 @@ impl Trial {
     pub(super) fn gate<'r, C, H, K>(
         &mut self,
         retry: &'r Retry<C, H, K>,
-        now: Timestamp,
+        now: impl Fn() -> Timestamp,
     ) -> Gate<'r> {
-        if retry
-            .cancel
-            .as_ref()
-            .is_some_and(super::Cancel::is_cancelled)
-        {
+        if is_cancelled(retry) {
             return Gate::Stop(Reason::Cancelled);
         }
         let Some(breaker) = &retry.breaker else {
             self.attempts = self.attempts.saturating_add(1);
             return Gate::Go(None);
         };
-        match breaker.admit(now) {
+        // Whoever was held may have been held past the deadline.
+        let late = |deadline| self.held_since.is_some() && now() > deadline;
+        if self.state.deadline.is_some_and(late) {
+            return Gate::Stop(Reason::Deadline);
+        }
+        match breaker.admit(&now) {
             Admission::Go(ticket) => {
                 self.attempts = self.attempts.saturating_add(1);
                 self.held_since = None;
                 Gate::Go(Some(Pass::new(breaker, ticket)))
             }
             Admission::Refused => Gate::Stop(Reason::CircuitOpen),
-            Admission::Held { until } => self.hold(breaker, until, now),
+            Admission::Held { until } => self.hold(retry, breaker, until, now()),
         }
     }
 
-    fn hold(
+    fn hold<C, H, K>(
         &mut self,
+        retry: &Retry<C, H, K>,
         breaker: &SharedBreaker,
         until: Option<Timestamp>,
         now: Timestamp,
     ) -> Gate<'static> {
         let settings = breaker.settings();
         let since = *self.held_since.get_or_insert(now);
-        if settings
-            .max_hold
-            .is_some_and(|most| now.since(since) >= most)
-        {
+        let most = settings.max_hold.map(|most| since.after(most));
+        if most.is_some_and(|most| now >= most) {
             return Gate::Stop(Reason::CircuitOpen);
         }
-        if self.state.deadline.is_some_and(|deadline| now > deadline) {
+        let due = until.unwrap_or(now);
+        if self.state.deadline.is_some_and(|deadline| due > deadline) {
             return Gate::Stop(Reason::Deadline);
         }
         // While a probe is under way nobody knows how long it takes, so the breaker is asked again
-        // now and then.
+        // now and then; each call at a time of its own, so that they are not all released at once.
         let pause = settings
             .recovery_timeout
             .checked_div(16)
-            .unwrap_or_default()
-            .clamp(SHORTEST_LOOK, LONGEST_LOOK);
-        let wait = until.map_or(pause, |until| until.since(now));
-        let left = settings.max_hold.map(|most| since.after(most).since(now));
-        Gate::Wait(wait.min(left.unwrap_or(wait)).max(SHORTEST_LOOK))
+            .unwrap_or_default();
+        let pause = nanos(pause.clamp(SHORTEST_LOOK, LONGEST_LOOK));
+        self.looks = self.looks.saturating_add(1);
+        let offset = self.draws(retry).between(self.looks, pause / 2, pause);
+        let next = due.after(Duration::from_nanos(offset));
+        let next = most.map_or(next, |most| next.min(most));
+        Gate::Wait(next.since(now).max(SHORTEST_LOOK))
     }
 
-    /// Takes in a failed attempt: how long to wait before the next, or that there is none.
+    /// The draws of this call: those of the next number, the first time they are needed.
+    fn draws<C, H, K>(&mut self, retry: &Retry<C, H, K>) -> Draws {
+        if !self.numbered {
+            let call = retry.failed_calls.fetch_add(1, Ordering::Relaxed);
+            self.state.draws = retry.seed.draws(call, 0, 1);
+            self.numbered = true;
+        }
+        self.state.draws
+    }
+
+    /// Takes in a failed attempt: how long to wait before the next, or why there is none.
     pub(super) fn failed<C, H, K, E>(
         &mut self,
         retry: &Retry<C, H, K>,
         error: &E,
         pass: Option<Pass<'_>>,
         now: Timestamp,
-    ) -> Result<Duration, Box<Verdict>>
+    ) -> Result<Duration, End>
     where
         C: Classify<E>,
         H: Observe<E>,
     {
-        if self.state.progress == Progress::default() {
-            let call = retry.failed_calls.fetch_add(1, Ordering::Relaxed);
-            self.state.draws = retry.seed.draws(call, 0, 1);
-        }
+        self.draws(retry);
         let failure = retry.classify.classify(error);
-        let mut given = self.verdict(retry, &failure, now);
-        if given.decision == Decision::Hold && retry.breaker.is_none() {
-            // A rule that holds needs a breaker to hold with; without one it can only stop.
-            given.decision = Decision::Stop {
-                reason: Reason::Rule,
-                then: crate::rules::Then::Stop,
-            };
+        if is_cancelled(retry) {
+            return Err(End::bare(Reason::Cancelled));
         }
+        let given = self.verdict(retry, &failure, now);
         if let Some(pass) = pass {
             pass.ends(Health::of_failure(failure.cause, given.class), now);
         }
@@ -147,7 +159,10 @@ impl Trial {
                 }
                 Ok(Duration::ZERO)
             }
-            Decision::Stop { .. } => Err(Box::new(given)),
+            Decision::Stop { reason, .. } => Err(End {
+                reason,
+                verdict: Some(Box::new(given)),
+            }),
         }
     }
 
@@ -162,7 +177,14 @@ impl Trial {
         loop {
             let pool = retry.pool.as_ref();
             self.state.pool = pool.map(|pool| pool.balance(self.pool_consumed));
-            let given = verdict(&retry.policy, &self.state, failure, now);
+            let mut given = verdict(&retry.policy, &self.state, failure, now);
+            if given.decision == Decision::Hold && retry.breaker.is_none() {
+                // A rule that holds needs a breaker to hold with; without one it can only stop.
+                given.decision = Decision::Stop {
+                    reason: Reason::Rule,
+                    then: crate::rules::Then::Stop,
+                };
+            }
             let (Some(pool), None) = (pool, given.reason()) else {
                 return given;
             };
@@ -173,17 +195,33 @@ impl Trial {
         }
     }
 
-    pub(super) fn stopped<E>(
-        &self,
-        reason: Reason,
-        error: Option<E>,
-        verdict: Option<Box<Verdict>>,
-    ) -> Stopped<E> {
-        Stopped {
-            reason,
+    pub(super) fn stopped<E>(&self, end: End, error: Option<E>) -> Stopped<E> {
+        Stopped(Box::new(Facts {
+            reason: end.reason,
             attempts: self.attempts,
             error,
-            verdict,
+            verdict: end.verdict,
+        }))
+    }
+}
+
+fn is_cancelled<C, H, K>(retry: &Retry<C, H, K>) -> bool {
+    let cancel = retry.cancel.as_ref();
+    cancel.is_some_and(super::Cancel::is_cancelled)
+}
+
+/// Why a call ends, and the verdict that ended it, if it was one.
+#[derive(Debug)]
+pub(super) struct End {
+    reason: Reason,
+    verdict: Option<Box<Verdict>>,
+}
+
+impl End {
+    pub(super) const fn bare(reason: Reason) -> Self {
+        Self {
+            reason,
+            verdict: None,
         }
     }
 }

@@ -121,6 +121,27 @@ fn statuses_become_transient_when_listed_or_by_rate_limit() {
 }
 
 #[test]
+fn a_listed_status_needs_no_second_permission() {
+    let rules = Rules::<()> {
+        retry_on: Some(vec![RetryOn::Kind(Kind::Network)]),
+        retry_statuses: vec![423..=423],
+        ..Rules::NONE
+    };
+    assert_eq!(rules.judge(&Failure::status(423)).then, Then::Retry);
+    assert_eq!(rules.judge(&Failure::status(503)).then, Then::Stop);
+}
+
+#[test]
+fn a_rule_that_retries_honours_when_to_come_back() {
+    let rules = Rules::<()> {
+        table: vec![Rule::new(Conditions::default(), Then::Retry)],
+        ..Rules::NONE
+    };
+    let asked = Failure::status(404).retry_after(Some(Duration::from_secs(3)));
+    assert_eq!(rules.judge(&asked).class, Class::Throttled);
+}
+
+#[test]
 fn a_retried_answer_that_says_when_is_throttled() {
     let asked = |status| Failure::status(status).retry_after(Some(Duration::from_secs(3)));
     let rules = Rules::<()>::NONE;

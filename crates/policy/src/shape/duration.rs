@@ -53,18 +53,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Whether every unit is a symbol that stands right behind its number.
+/// Whether every unit is one of ours and stands right behind its number.
 fn is_short(text: &str) -> bool {
-    let mut after_number = false;
-    for part in text.split_inclusive(|c: char| c.is_ascii_digit()) {
-        let unit = part.trim_end_matches(|c: char| c.is_ascii_digit());
-        if after_number && unit.starts_with(char::is_whitespace) {
+    const UNITS: [&str; 12] = [
+        "ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w",
+    ];
+    let number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        rest = rest.trim_start_matches(number);
+        let end = rest.find(|c: char| number(c) || c.is_whitespace());
+        let (unit, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        if !UNITS.contains(&unit) {
             return false;
         }
-        if unit.trim().chars().count() > 3 {
-            return false;
-        }
-        after_number = true;
+        rest = behind.trim_start();
     }
     true
 }
@@ -72,21 +75,26 @@ fn is_short(text: &str) -> bool {
 /// A duration as [`parse_duration`] reads it, to the nanosecond: `1h30m`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
-    let text = humantime::format_duration(duration).to_string();
-    // humantime puts spaces between the parts and writes long units out.
-    let mut short = String::with_capacity(text.len());
-    for part in text.split(' ') {
-        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = part.split_at(digits);
-        short.push_str(number);
-        short.push_str(match unit {
-            "year" | "years" => "y",
-            "month" | "months" => "M",
-            "day" | "days" => "d",
-            unit => unit,
-        });
+    let (seconds, nanos) = (duration.as_secs(), u64::from(duration.subsec_nanos()));
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+        (nanos / 1_000_000, "ms"),
+        (nanos / 1000 % 1000, "us"),
+        (nanos % 1000, "ns"),
+    ];
+    let given = parts.iter().filter(|(number, _)| *number > 0);
+    let text: String = given
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect::<Vec<_>>()
+        .concat();
+    if text.is_empty() {
+        "0s".to_owned()
+    } else {
+        text
     }
-    short
 }
 
 /// Reads a duration where a value is expected.
@@ -154,6 +162,7 @@ mod tests {
             ("1 second", "write `1s`"),
             ("2 minutes", "write `2m`"),
             ("2minutes", "write `2m`"),
+            ("2day", "write `2d`"),
             ("1 s", "write `1s`"),
             ("", "write it like `500ms`, `30s`, `5m` or `1h30m`"),
             ("soon", "write it like `500ms`, `30s`, `5m` or `1h30m`"),

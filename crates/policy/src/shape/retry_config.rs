@@ -124,13 +124,25 @@ impl Shown for Attempts {
 
 impl Shown for crate::Backoff {
     fn shown(&self) -> String {
-        self.name().to_owned()
+        match self {
+            Self::Linear { increment } => format!("linear by {}", format_duration(*increment)),
+            Self::Exponential { base } => format!("exponential with base {base}"),
+            Self::Custom { delays } => format!("custom with {} delays", delays.len()),
+            Self::Fixed | Self::Fibonacci => self.name().to_owned(),
+        }
     }
 }
 
 impl Shown for JitterMode {
     fn shown(&self) -> String {
-        format!("{self:?}").to_lowercase()
+        match self {
+            Self::Off => "false",
+            Self::PlusMinus => "true",
+            Self::Full => "full",
+            Self::Equal => "equal",
+            Self::Decorrelated => "decorrelated",
+        }
+        .to_owned()
     }
 }
 

@@ -75,7 +75,7 @@ impl<T: Scalar> Visitor<'_> for One<T> {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        accepted(None, &number)
+        accepted(None, &format_args!("{number:?}"))
     }
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<T, E> {

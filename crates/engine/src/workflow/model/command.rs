@@ -1,6 +1,7 @@
 //! A command: one thing to do, and everything about how it is done.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_policy::BreakerSettings;
@@ -29,13 +30,13 @@ pub struct Command {
     /// Bytes of output after which an attempt is ended.
     pub output_limit: Option<u64>,
     /// How it is retried, and who said so.
-    pub retry: Resolved,
+    pub retry: Arc<Resolved>,
     /// What runs when it has stopped being retried.
-    pub on_failure: Option<Handler>,
+    pub on_failure: Option<Box<Handler>>,
     /// What runs after it has succeeded.
     pub on_success: Vec<Command>,
     /// The breaker it asks before every attempt.
-    pub breaker: Option<Breaker>,
+    pub breaker: Option<Box<Breaker>>,
     /// What becomes of an attempt that vanished with its process.
     pub on_interrupt: OnInterrupt,
     /// Where it stands in the file.
@@ -57,7 +58,7 @@ pub enum Action {
     /// Sends an HTTP request.
     Http(Box<Http>),
     /// Writes a file.
-    WriteFile(WriteFile),
+    WriteFile(Box<WriteFile>),
 }
 
 impl Action {
@@ -159,7 +160,7 @@ pub struct Handler {
 }
 
 /// The breaker a command asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
     /// Its name; an HTTP command without one uses the origin of its address.
     pub name: Option<String>,

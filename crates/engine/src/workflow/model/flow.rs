@@ -9,6 +9,7 @@ use undaunted_policy::CompletionRule;
 use super::command::Breaker;
 use super::map::OnComplete;
 use super::retry::Resolved;
+use crate::workflow::source::Span;
 
 /// What a flow has to reach, and what it begins with.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct FlowStep {
     pub completion: CompletionRule,
     /// What becomes of what still runs then.
     pub on_complete: OnComplete,
+    /// Where it stands in the file.
+    pub span: Span,
 }
 
 /// How a flow step is done.

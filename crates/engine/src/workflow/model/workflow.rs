@@ -17,7 +17,7 @@ pub struct Workflow {
     pub name: Option<String>,
     /// How its parts hang together.
     pub mode: Mode,
-    /// Its steps; each stands behind those it needs.
+    /// Its steps, in the order of the file; each knows which others it needs.
     pub steps: Vec<Step>,
     /// The plan of a flow.
     pub flow: Option<Flow>,

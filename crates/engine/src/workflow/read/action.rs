@@ -44,9 +44,18 @@ impl Reader<'_> {
             self.problem(Code::Conflict, span, message);
         }
         match &*first.key {
-            "shell" => self.shell_template(&first.node).map(Action::Shell),
+            "shell" => {
+                if matches!(&first.node.value, Value::Text(text) if text.trim().is_empty()) {
+                    let message = "the text for the shell is empty";
+                    self.problem(Code::WrongValue, first.key_span, message);
+                }
+                self.shell_template(&first.node).map(Action::Shell)
+            }
             "http" => self.http(&first.node).map(Box::new).map(Action::Http),
-            "write_file" => self.write_file(&first.node).map(Action::WriteFile),
+            "write_file" => self
+                .write_file(&first.node)
+                .map(Box::new)
+                .map(Action::WriteFile),
             agent => Some(Action::Agent {
                 name: agent.to_owned(),
                 prompt: self.text_template(&first.node)?,
@@ -84,7 +93,7 @@ impl Reader<'_> {
             self.missing(&fields, "url", Table::Http);
             return None;
         };
-        self.check_url(url);
+        self.check_url(url, true);
         Some(Http {
             method: method.unwrap_or("GET").to_owned(),
             url: self.text_template(url)?,
@@ -96,14 +105,23 @@ impl Reader<'_> {
     }
 
     /// An address that begins with a template may be anything; any other has to be an HTTP one.
-    pub(super) fn check_url(&mut self, node: &Node<'_>) {
+    pub(super) fn check_url(&mut self, node: &Node<'_>, templates: bool) {
         let Value::Text(url) = &node.value else {
             return;
         };
         let plain = url
             .strip_prefix("http://")
             .or_else(|| url.strip_prefix("https://"));
-        if url.starts_with("${") || plain.is_some_and(|rest| !rest.is_empty()) {
+        let template = url.contains("${");
+        if template && !templates {
+            let message = "an address of a flow step holds no `${…}`";
+            return self.problem(Code::WrongValue, node.span, message);
+        }
+        if url.starts_with("${")
+            || plain.is_some_and(|rest| {
+                !rest.is_empty() && !rest.contains(char::is_whitespace) | template
+            })
+        {
             return;
         }
         let message = format!("`{url}` is not an address");
@@ -121,6 +139,9 @@ impl Reader<'_> {
                 self.missing(&fields, key, Table::WriteFile);
                 return None;
             };
+            if key == "content" {
+                return self.scalar_template(node);
+            }
             self.text_template(node)
         });
         let [path, content] = &mut texts;

@@ -1,5 +1,8 @@
 //! Commands.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
@@ -17,6 +20,8 @@ use super::reader::{Fields, Reader};
 pub(super) struct Around<'a> {
     /// Blocks with retry settings, the closest first.
     pub(super) layers: &'a [Layer],
+    /// What they come to for a command that says nothing itself: worked out once, for all of them.
+    pub(super) shared: Option<&'a OnceCell<Arc<Resolved>>>,
     /// The time limit of an attempt that says nothing itself.
     pub(super) timeout: Option<Duration>,
 }
@@ -25,6 +30,7 @@ impl Around<'_> {
     /// Where nothing is inherited, as in a handler.
     pub(super) const NOTHING: Self = Around {
         layers: &[],
+        shared: None,
         timeout: None,
     };
 }
@@ -32,6 +38,18 @@ impl Around<'_> {
 impl Reader<'_> {
     /// A list of commands, or `{commands: […]}`.
     pub(super) fn commands(&mut self, node: &Node<'_>, around: Around<'_>) -> Vec<Command> {
+        let mut commands = Vec::new();
+        self.each_command(node, around, |command| commands.push(command));
+        commands
+    }
+
+    /// The same, one by one: there may be a million of them.
+    pub(super) fn each_command(
+        &mut self,
+        node: &Node<'_>,
+        around: Around<'_>,
+        mut take: impl FnMut(Command),
+    ) {
         let list = match &node.value {
             Value::Map(entries) if entries.iter().any(|entry| &*entry.key == "commands") => {
                 let fields = self.fields(node, Table::CommandList);
@@ -40,15 +58,16 @@ impl Reader<'_> {
             _ => Some(node),
         };
         let Some(nodes) = list.and_then(|list| self.list(list)) else {
-            return Vec::new();
+            return;
         };
         if nodes.is_empty() {
             self.problem(Code::WrongValue, node.span, "the list has no command");
         }
-        nodes
-            .iter()
-            .filter_map(|node| self.command(node, around))
-            .collect()
+        for node in nodes {
+            if let Some(command) = self.command(node, around) {
+                take(command);
+            }
+        }
     }
 
     pub(super) fn command(&mut self, node: &Node<'_>, around: Around<'_>) -> Option<Command> {
@@ -58,16 +77,20 @@ impl Reader<'_> {
         }
         let fields = self.fields(node, Table::Command)?;
         let mut command = self.core(&fields, Table::Command, around)?;
+        let is_http = matches!(command.action, Action::Http(_));
         if let Some(node) = fields.get("breaker") {
-            command.breaker = self.breaker(node);
-            let named = command
+            command.breaker = self.breaker(node).map(Box::new);
+            let unnamed = command
                 .breaker
                 .as_ref()
-                .is_some_and(|breaker| breaker.name.is_some());
-            if !named && !matches!(command.action, Action::Http(_)) {
+                .is_some_and(|breaker| breaker.name.is_none());
+            if unnamed && !is_http {
                 let message = "the breaker of a command that is no HTTP request needs a `name`";
                 self.problem(Code::MissingKey, node.span, message);
             }
+        } else if is_http {
+            // Every origin that is called has a breaker.
+            command.breaker = Some(Box::default());
         } else {
             self.check_holds(&command.retry);
         }
@@ -75,12 +98,29 @@ impl Reader<'_> {
             let words = [("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)];
             command.on_interrupt = self.word(node, &words).unwrap_or_default();
         }
-        command.on_failure = fields.get("on_failure").and_then(|node| self.handler(node));
+        if let Some(node) = fields.get("on_failure") {
+            // A handler may look at what failed. What it captures itself is gone after it, because
+            // it does not always run.
+            self.scope.handler = Some(BTreeSet::from([command.id.clone()]));
+            command.on_failure = self.handler(node).map(Box::new);
+            self.scope.handler = None;
+        }
         self.now_known(&command);
         command.on_success = fields
             .get("on_success")
             .map_or_else(Vec::new, |node| self.follow_up(node));
         Some(command)
+    }
+
+    /// The kind of a command and its place: among the commands of the workflow, or of its handlers.
+    fn own_id(&mut self, kind: &str) -> String {
+        let (part, place) = if self.scope.handler.is_some() {
+            ("on_failure-", &mut self.handlers)
+        } else {
+            ("", &mut self.places)
+        };
+        *place = place.saturating_add(1);
+        format!("{part}{kind}-{place}")
     }
 
     pub(super) fn not_a_text(&mut self, node: &Node<'_>, text: &str) {
@@ -117,9 +157,8 @@ impl Reader<'_> {
             .entries
             .first()
             .map_or(fields.span, |entry| entry.key_span);
-        let place = index.saturating_add(1);
-        let id = id.unwrap_or_else(|| format!("{}-{place}", action.kind()));
-        if let Some(first) = self.ids.insert(id.clone(), span) {
+        let id = id.unwrap_or_else(|| self.own_id(action.kind()));
+        if let Some(first) = self.ids.insert(id.as_str().into(), span) {
             let message = format!("`{id}` is the id of two commands");
             let problem = Diagnostic::new(Code::DuplicateId, span, message);
             self.problems.push(problem.related(first, "the first one"));
@@ -142,10 +181,17 @@ impl Reader<'_> {
         })
     }
 
-    fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Resolved {
+    fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Arc<Resolved> {
         let own = fields.get("retry_config");
         let own = own.and_then(|node| self.layer(node, Place::Command));
-        self.resolve(own.iter().chain(around.layers))
+        match (&own, around.shared) {
+            (None, Some(shared)) => {
+                let resolve = || Arc::new(self.resolve(around.layers.iter()));
+                Arc::clone(shared.get_or_init(resolve))
+            }
+            (None, None) => Arc::clone(&self.once),
+            (Some(_), _) => Arc::new(self.resolve(own.iter().chain(around.layers))),
+        }
     }
 
     fn capture(&mut self, fields: &Fields<'_>) -> Option<Capture> {
@@ -196,9 +242,13 @@ impl Reader<'_> {
 
     /// What later commands may name.
     pub(super) fn now_known(&mut self, command: &Command) {
-        self.scope.steps_so_far.insert(command.id.clone());
-        if let Some(capture) = &command.capture {
-            self.scope.captured_so_far.insert(capture.name.clone());
+        let capture = command.capture.as_ref().map(|capture| capture.name.clone());
+        if let Some(inside) = &mut self.scope.handler {
+            inside.insert(command.id.clone());
+            inside.extend(capture);
+        } else {
+            self.scope.steps_so_far.insert(command.id.clone());
+            self.scope.captured_so_far.extend(capture);
         }
     }
 }

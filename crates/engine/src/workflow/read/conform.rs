@@ -9,6 +9,28 @@ use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
 
+/// What a word was meant as, where another shape would take it.
+fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
+    let flags = shapes.iter().any(|shape| matches!(shape, Shape::Flag));
+    if flags && matches!(word, "true" | "yes" | "on" | "false" | "no" | "off") {
+        let flag = matches!(word, "true" | "yes" | "on");
+        return Some(format!("write `{flag}`, without quotes"));
+    }
+    shapes.iter().find_map(|shape| match shape {
+        Shape::Keys(table) => {
+            let key = table.keys().find(|key| key.name() == word)?;
+            let Shape::Keys(inner) = key.shape else {
+                return None;
+            };
+            let needed = inner.required().first()?;
+            Some(format!(
+                "it needs settings of its own: `{{{word}: {{{needed}: …}}}}`"
+            ))
+        }
+        _ => None,
+    })
+}
+
 impl Reader<'_> {
     /// Notes keys and words that the shape does not have. What a value means is not asked.
     pub(super) fn conforms(&mut self, node: &Node<'_>, shape: &Shape) -> bool {
@@ -47,7 +69,12 @@ impl Reader<'_> {
                 self.conforms(&entry.node, &key.shape);
             }
         }
-        self.problems.found.len() == before
+        for needed in table.required() {
+            if fields.get(needed).is_none() {
+                self.missing(&fields, needed, table);
+            }
+        }
+        self.problems.found.len() == before && !self.problems.is_full()
     }
 
     /// The shape that this kind of value is meant to have decides.
@@ -59,6 +86,13 @@ impl Reader<'_> {
                 .any(|shape| matches!(shape, Shape::Text | Shape::Duration)),
             _ => false,
         };
+        if let Value::Text(word) = &node.value
+            && let Some(help) = meant(word, shapes)
+        {
+            let message = format!("`{word}` is not known here");
+            self.problem_with_help(Code::WrongValue, node.span, message, help);
+            return false;
+        }
         if let Some(shape) = shapes.iter().find(kind) {
             return self.conforms(node, shape);
         }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
-use undaunted_policy::shape::WorkConfig;
+use undaunted_policy::shape::{BackoffType, WorkConfig};
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
@@ -27,11 +26,62 @@ impl Reader<'_> {
             self.missing(fields, "steps", Table::Workflow);
             return;
         };
+        let deadline = workflow
+            .deadline
+            .map(|limit| (limit, fields.key_span("deadline")));
+        let spans = self.flow_steps(steps, deadline, &mut workflow.steps);
+        let Some(goals) = fields.get("goals") else {
+            self.missing(fields, "goals", Table::Workflow);
+            return;
+        };
+        let goals_span = goals.span;
+        let wanted = match &goals.value {
+            Value::List(_) => self.names_in(goals),
+            _ => return self.expected(goals, "a list"),
+        };
+        let init = fields
+            .get("init")
+            .and_then(|node| self.map(node))
+            .unwrap_or_default();
+        let init = init
+            .iter()
+            .map(|entry| (entry.key.to_string(), entry.node.to_json()));
+        let Some(spans) = spans else {
+            // A plan without the steps that could not be read would miss what is there.
+            return;
+        };
+        match plan::plan(&workflow.steps, wanted, init.collect()) {
+            Ok((flow, needs)) => {
+                for (step, needs) in workflow.steps.iter_mut().zip(needs) {
+                    step.needs = needs;
+                }
+                workflow.flow = Some(flow);
+            }
+            Err(problems) => {
+                for problem in problems {
+                    let span = problem.step.and_then(|step| spans.get(step)).copied();
+                    let span = span.unwrap_or(goals_span);
+                    self.problems.push(Diagnostic {
+                        help: problem.help,
+                        ..Diagnostic::new(problem.code, span, problem.message)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Reads the steps; where each stands, if all could be read.
+    fn flow_steps(
+        &mut self,
+        node: &Node<'_>,
+        deadline: Option<(Duration, Span)>,
+        steps: &mut Vec<Step>,
+    ) -> Option<Vec<Span>> {
+        let nodes = self.list(node)?;
         let mut spans: Vec<Span> = Vec::new();
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
-        let nodes = self.list(steps).unwrap_or_default();
         for node in nodes {
-            let Some((id, step)) = self.flow_step(node, workflow.deadline) else {
+            let Some((id, step)) = self.flow_step(node, deadline) else {
                 continue;
             };
             if let Some(first) = seen.insert(id.clone(), node.span) {
@@ -41,7 +91,7 @@ impl Reader<'_> {
                 continue;
             }
             spans.push(node.span);
-            workflow.steps.push(Step {
+            steps.push(Step {
                 name: id,
                 phase: Phase::Flow,
                 needs: Vec::new(),
@@ -49,43 +99,7 @@ impl Reader<'_> {
                 commands: Vec::new(),
             });
         }
-        let Some(goals) = fields.get("goals") else {
-            self.missing(fields, "goals", Table::Workflow);
-            return;
-        };
-        if workflow.steps.len() < nodes.len() {
-            // A plan without the steps that could not be read would miss what is there.
-            return;
-        }
-        let goals_span = goals.span;
-        if !matches!(goals.value, Value::List(_)) {
-            self.expected(goals, "a list");
-            return;
-        }
-        let goals = self.names_in(goals);
-        let init = fields
-            .get("init")
-            .and_then(|node| self.map(node))
-            .unwrap_or_default();
-        let init: BTreeMap<_, _> = init
-            .iter()
-            .map(|entry| (entry.key.to_string(), entry.node.to_json()))
-            .collect();
-        match plan::plan(&workflow.steps, goals, init) {
-            Ok((flow, needs)) => {
-                for (step, needs) in workflow.steps.iter_mut().zip(needs) {
-                    step.needs = needs;
-                }
-                workflow.flow = Some(flow);
-            }
-            Err(problem) => {
-                let span = problem.step.and_then(|step| spans.get(step)).copied();
-                let mut diagnostic =
-                    Diagnostic::new(problem.code, span.unwrap_or(goals_span), problem.message);
-                diagnostic.help = problem.help;
-                self.problems.push(diagnostic);
-            }
-        }
+        (spans.len() == nodes.len()).then_some(spans)
     }
 
     fn names_in(&mut self, node: &Node<'_>) -> Vec<String> {
@@ -99,7 +113,7 @@ impl Reader<'_> {
     fn flow_step(
         &mut self,
         node: &Node<'_>,
-        deadline: Option<Duration>,
+        deadline: Option<(Duration, Span)>,
     ) -> Option<(String, FlowStep)> {
         let fields = self.fields(node, Table::FlowStep)?;
         let id = fields.get("id").and_then(|node| self.identifier(node));
@@ -119,7 +133,7 @@ impl Reader<'_> {
         let work = fields
             .get("work_config")
             .and_then(|node| self.work_config(node));
-        let retry = self.step_retry(work, fields.key_span("work_config"), deadline);
+        let retry = self.step_retry(&fields, work.as_ref(), deadline);
         let labels = fields
             .get("labels")
             .and_then(|node| self.map(node))
@@ -150,10 +164,8 @@ impl Reader<'_> {
             kind: kind?,
             predicate,
             retry,
-            parallelism: work
-                .and_then(|(work, _)| work.parallelism)
-                .unwrap_or(1)
-                .max(1),
+            parallelism: work.and_then(|work| work.parallelism).unwrap_or(1),
+            span: fields.span,
             labels,
             attributes,
             breaker,
@@ -180,7 +192,15 @@ impl Reader<'_> {
             self.problem(Code::Unsupported, node.span, message);
             return None;
         }
-        let needed = if kind == 'f' { "flow" } else { "http" };
+        let (needed, other) = if kind == 'f' {
+            ("flow", "http")
+        } else {
+            ("http", "flow")
+        };
+        if fields.get(other).is_some() {
+            let message = format!("`{other}` does not belong to a step of this type");
+            self.problem(Code::Conflict, fields.key_span(other), message);
+        }
         let Some(node) = fields.get(needed) else {
             self.missing(fields, needed, Table::FlowStep);
             return None;
@@ -197,14 +217,14 @@ impl Reader<'_> {
         let fields = self.fields(node, Table::FlowHttp)?;
         let timeout = fields.get("timeout").and_then(|node| self.count(node));
         let health_check = fields.get("health_check").and_then(|node| {
-            self.check_url(node);
+            self.check_url(node, false);
             self.text(node).map(str::to_owned)
         });
         let Some(endpoint) = fields.get("endpoint") else {
             self.missing(&fields, "endpoint", Table::FlowHttp);
             return None;
         };
-        self.check_url(endpoint);
+        self.check_url(endpoint, false);
         Some(StepKind::Call {
             endpoint: self.text(endpoint)?.to_owned(),
             health_check,
@@ -231,54 +251,119 @@ impl Reader<'_> {
         self.text(script).map(str::to_owned)
     }
 
-    fn work_config(&mut self, node: &Node<'_>) -> Option<(WorkConfig, Span)> {
-        self.fields(node, Table::WorkConfig)?;
-        match WorkConfig::deserialize(node) {
-            Ok(config) => Some((config, node.span)),
-            Err(error) => {
-                let span = error.span.unwrap_or(node.span);
-                let problem = said(Code::WrongValue, span, &error.message);
-                // An unknown key was noted with its own place already.
-                if problem.code != Code::UnknownKey {
-                    self.problems.push(problem);
-                }
-                None
+    /// Every key on its own, so that each can be wrong on its own.
+    fn work_config(&mut self, node: &Node<'_>) -> Option<WorkConfig> {
+        let fields = self.fields(node, Table::WorkConfig)?;
+        let before = self.problems.found.len();
+        let mut config = WorkConfig {
+            max_retries: fields
+                .get("max_retries")
+                .and_then(|node| self.integer(node)),
+            backoff: fields.get("backoff").and_then(|node| self.integer(node)),
+            max_backoff: fields
+                .get("max_backoff")
+                .and_then(|node| self.integer(node)),
+            ..WorkConfig::default()
+        };
+        let words = [
+            ("fixed", BackoffType::Fixed),
+            ("linear", BackoffType::Linear),
+            ("exponential", BackoffType::Exponential),
+        ];
+        let growth = fields.get("backoff_type");
+        config.backoff_type = growth.and_then(|node| self.word(node, &words));
+        let parallelism = fields.get("parallelism");
+        let parallelism = parallelism.and_then(|node| self.at_least_one(node));
+        config.parallelism = parallelism.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        // Each number is looked at alone first, and then how they go together.
+        let alone = [
+            (
+                "max_retries",
+                WorkConfig {
+                    max_retries: config.max_retries,
+                    ..WorkConfig::default()
+                },
+            ),
+            (
+                "backoff",
+                WorkConfig {
+                    backoff: config.backoff,
+                    ..WorkConfig::default()
+                },
+            ),
+            (
+                "max_backoff",
+                WorkConfig {
+                    max_backoff: config.max_backoff,
+                    ..WorkConfig::default()
+                },
+            ),
+            ("max_backoff", config),
+        ];
+        for (key, part) in alone {
+            if self.problems.found.len() > before && part == config {
+                break;
+            }
+            if let Err(error) = part.retry_config(&self.operator.work) {
+                let span = fields.get(key).map_or(node.span, |node| node.span);
+                self.problems
+                    .push(said(Code::WrongValue, span, &error.to_string()));
             }
         }
+        (self.problems.found.len() == before).then_some(config)
+    }
+
+    fn integer(&mut self, node: &Node<'_>) -> Option<i64> {
+        if let Value::Integer(number) = node.value {
+            return Some(number);
+        }
+        self.expected(node, "a whole number");
+        None
     }
 
     fn step_retry(
         &mut self,
-        work: Option<(WorkConfig, Span)>,
-        key: Span,
-        deadline: Option<Duration>,
+        fields: &Fields<'_>,
+        work: Option<&WorkConfig>,
+        deadline: Option<(Duration, Span)>,
     ) -> Resolved {
         let defaults = &self.operator.work;
-        let (mut config, origin) = match work {
-            None => (defaults.retry_config(), None),
-            Some((work, span)) => match work.retry_config(defaults) {
-                Ok(config) => (config, Some(Place::WorkConfig)),
-                Err(error) => {
-                    let span = self.source.find(span, error.field());
-                    self.problems
-                        .push(said(Code::WrongValue, span, &error.to_string()));
-                    return Resolved::once();
-                }
-            },
+        let config = match work {
+            None => Ok(defaults.retry_config()),
+            Some(work) => work.retry_config(defaults),
         };
-        if work.is_some_and(|(work, _)| work.max_retries.is_none()) {
-            let message = "without `max_retries` this step is never retried";
-            let help = "add `max_retries`, or leave `work_config` out for the engine's defaults";
-            self.problem_with_help(Code::NoMaxRetries, key, message, help);
+        // What could not be meant was noted when it was read.
+        let Ok(mut config) = config else {
+            return Resolved::once();
+        };
+        let mut origins = BTreeMap::new();
+        let place = Place::WorkConfig;
+        if let Some(node) = fields.get("work_config").filter(|_| work.is_some())
+            && let Value::Map(entries) = &node.value
+        {
+            if !entries.iter().any(|entry| &*entry.key == "max_retries") {
+                let key = fields.key_span("work_config");
+                let message = "without `max_retries` this step is never retried";
+                let help =
+                    "add `max_retries`, or leave `work_config` out for the engine's defaults";
+                self.problem_with_help(Code::NoMaxRetries, key, message, help);
+            }
+            for entry in entries {
+                let setting = match &*entry.key {
+                    "max_retries" => "attempts",
+                    "backoff" => "initial_delay",
+                    "max_backoff" => "max_delay",
+                    "backoff_type" => "backoff",
+                    _ => continue,
+                };
+                let span = entry.key_span;
+                origins.insert(setting, Origin { place, span });
+            }
         }
-        let given = config.given();
-        let origins = given.into_iter().filter_map(|setting| {
-            let place = origin?;
-            Some((setting, Origin { place, span: key }))
-        });
-        let origins = origins.collect();
-        if let Some(deadline) = deadline {
+        if let Some((deadline, span)) = deadline {
             config = config.deadline(deadline);
+            let place = Place::Deadline;
+            origins.insert("deadline", Origin { place, span });
         }
         Resolved::new(config.build().unwrap_or_default(), origins)
     }

@@ -54,6 +54,14 @@ impl Reader<'_> {
 
     /// Commands of a handler: what they do, and no handlers of their own.
     fn handler_commands(&mut self, node: &Node<'_>) -> Vec<Command> {
+        let inner = match &node.value {
+            // Not a list of its own: what stands in one more pair of braces is the same.
+            Value::Map(entries) => entries.iter().find(|entry| &*entry.key == "commands"),
+            _ => None,
+        };
+        if let Some(inner) = inner {
+            return self.handler_commands(&inner.node);
+        }
         if let Value::List(nodes) = &node.value {
             let maps = nodes.iter().filter_map(|node| match &node.value {
                 Value::Map(entries) => Some(entries),

@@ -14,12 +14,19 @@ use super::layer::Layer;
 use super::reader::{Fields, Reader};
 use super::settings::FailureRule;
 
+/// What `on_item_failure: retry` asks for if no block says more.
+const DEFAULT_RETRIES: u32 = 3;
+
 /// A map, and what its commands inherit.
 pub(super) struct MapPart<'n> {
-    pub(super) map: Map,
+    /// Missing if it has no input that could be read; its commands are read all the same.
+    pub(super) map: Option<Map>,
+    pub(super) item_deadline: Option<Duration>,
     /// Where its deadline was given.
     pub(super) deadline_span: Span,
     pub(super) layers: Vec<Layer>,
+    /// What holds where no block at all says more.
+    pub(super) last_layer: Option<Layer>,
     pub(super) timeout: Option<Duration>,
     pub(super) template: &'n Node<'n>,
 }
@@ -54,21 +61,24 @@ impl Reader<'_> {
         let max_parallel = fields
             .get("max_parallel")
             .and_then(|node| self.max_parallel(node));
-        let Some(input) = fields.get("input") else {
+        let input = fields.get("input").and_then(|node| self.input(node));
+        if fields.get("input").is_none() {
             self.missing(&fields, "input", Table::Map);
-            return None;
-        };
-        let input = self.input(input);
+        }
         let Some(template) = fields.get("agent_template") else {
             self.missing(&fields, "agent_template", Table::Map);
             return None;
         };
-        if rule.retries {
-            layers.push(Layer::empty(Place::MapErrorPolicy));
-        }
+        let last_layer = rule.retries.map(|span| {
+            let mut layer = Layer::empty(Place::MapErrorPolicy);
+            layer.config = layer.config.attempts(DEFAULT_RETRIES);
+            layer.spans.insert("attempts", span);
+            layer
+        });
         Some(MapPart {
-            map: Map {
-                input: input?,
+            item_deadline: item_deadline.map(|(limit, _)| limit),
+            map: input.map(|input| Map {
+                input,
                 selection,
                 max_parallel: max_parallel.unwrap_or(MaxParallel::DEFAULT),
                 item_deadline: item_deadline.map(|(limit, _)| limit),
@@ -76,9 +86,10 @@ impl Reader<'_> {
                 on_item_failure: rule.on_item_failure(),
                 completion,
                 on_complete,
-            },
+            }),
             deadline_span,
             layers,
+            last_layer,
             timeout,
             template,
         })
@@ -179,8 +190,7 @@ impl Reader<'_> {
         match parse(text) {
             Ok(expression) => Some(expression),
             Err(error) => {
-                let needle = text.get(error.range.clone()).unwrap_or_default();
-                let span = self.source.find(node.span, needle);
+                let span = self.source.locate(node.span, text, error.range);
                 match error.help {
                     Some(help) => {
                         self.problem_with_help(Code::BadExpression, span, error.message, help);

@@ -23,6 +23,8 @@ pub(crate) struct Scope {
     pub(super) captured_so_far: BTreeSet<String>,
     /// Names that were captured for single items, by commands of a map that is over.
     pub(super) ended: BTreeSet<String>,
+    /// Inside of a handler: what only it may name.
+    pub(super) handler: Option<BTreeSet<String>>,
     /// Commands named anywhere in the file, and those read so far.
     pub(super) steps: BTreeSet<String>,
     pub(super) steps_so_far: BTreeSet<String>,
@@ -42,6 +44,8 @@ impl Scope {
                         ("id", Value::Text(name)) => {
                             self.steps.insert(name.to_string());
                         }
+                        // These hold data of the author's, whatever it looks like.
+                        ("body" | "init" | "headers" | "env" | "labels" | "attributes", _) => {}
                         _ => self.survey(&entry.node),
                     }
                 }
@@ -61,14 +65,24 @@ impl Reader<'_> {
     }
 
     pub(super) fn text_template(&mut self, node: &Node<'_>) -> Option<TextTemplate> {
-        let text = match node.value {
+        let text = self.text(node)?;
+        self.parsed_text(node, text)
+    }
+
+    /// A text, or a number or flag that stands for one, as in `PORT: 8080`.
+    pub(super) fn scalar_template(&mut self, node: &Node<'_>) -> Option<TextTemplate> {
+        match node.value {
             Value::Bool(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
-                self.written(node).to_owned()
+                let written = self.written(node).to_owned();
+                self.parsed_text(node, &written)
             }
-            _ => self.text(node)?.to_owned(),
-        };
-        let parsed = TextTemplate::parse(&text, &self.names());
-        let template = self.template(node, &text, parsed)?;
+            _ => self.text_template(node),
+        }
+    }
+
+    fn parsed_text(&mut self, node: &Node<'_>, text: &str) -> Option<TextTemplate> {
+        let parsed = TextTemplate::parse(text, &self.names());
+        let template = self.template(node, text, parsed)?;
         self.check_references(node.span, template.references());
         Some(template)
     }
@@ -109,8 +123,11 @@ impl Reader<'_> {
             Ok(template) => Some(template),
             Err(errors) => {
                 for error in errors {
-                    let needle = text.get(error.range.clone()).unwrap_or_default();
-                    let span = self.source.find(node.span, needle);
+                    if self.problems.is_full() {
+                        self.problems.count();
+                        continue;
+                    }
+                    let span = self.source.locate(node.span, text, error.range);
                     self.report(span, error.message, error.help);
                 }
                 None
@@ -137,7 +154,8 @@ impl Reader<'_> {
                 Root::Step(name) => (name, self.scope.steps_so_far.contains(name)),
                 _ => continue,
             };
-            if !known {
+            let inside = self.scope.handler.as_ref();
+            if !known && !inside.is_some_and(|names| names.contains(name)) {
                 let written = format!("${{{}", reference.text());
                 let place = self.source.find(span, &written);
                 let (message, help) = if self.scope.ended.contains(name) {

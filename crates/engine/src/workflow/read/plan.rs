@@ -21,11 +21,14 @@ pub(super) fn plan(
     steps: &[Step],
     goals: Vec<String>,
     init: BTreeMap<String, Value>,
-) -> Result<(Flow, Vec<Vec<usize>>), NoPlan> {
+) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
     let givers = givers(steps);
-    let numbered = steps.iter().enumerate();
-    let needs: Vec<Vec<usize>> = numbered
+    let numbered = || steps.iter().enumerate();
+    let needs: Vec<Vec<usize>> = numbered()
         .map(|(index, step)| needs(&givers, index, step, &init))
+        .collect();
+    let names: BTreeMap<&str, usize> = numbered()
+        .map(|(index, step)| (step.name.as_str(), index))
         .collect();
     let mut search = Search {
         steps,
@@ -34,27 +37,38 @@ pub(super) fn plan(
         init: &init,
         state: vec![Visit::New; steps.len()],
         order: Vec::new(),
+        problems: Vec::new(),
     };
     if goals.is_empty() {
-        return Err(NoPlan {
+        search.problems.push(NoPlan {
             code: Code::MissingKey,
             message: "a flow needs a goal".to_owned(),
             help: None,
             step: None,
         });
     }
-    let names: BTreeMap<&str, usize> = steps
-        .iter()
-        .enumerate()
-        .map(|(index, step)| (step.name.as_str(), index))
-        .collect();
-    for (index, step) in steps.iter().enumerate() {
+    for (index, step) in numbered() {
         for goal in inner_goals(step) {
-            find(&names, goal, Some(index))?;
+            match find(&names, goal, Some(index)) {
+                Ok(inner) if inner == index => search.problems.push(NoPlan {
+                    code: Code::Cycle,
+                    message: format!("step `{goal}` is a flow whose goal is itself"),
+                    help: None,
+                    step: Some(index),
+                }),
+                Ok(_) => {}
+                Err(problem) => search.problems.push(problem),
+            }
         }
     }
     for goal in &goals {
-        search.visit(find(&names, goal, None)?)?;
+        match find(&names, goal, None) {
+            Ok(index) => search.visit(index),
+            Err(problem) => search.problems.push(problem),
+        }
+    }
+    if !search.problems.is_empty() {
+        return Err(search.problems);
     }
     let plan = search.order;
     Ok((Flow { goals, init, plan }, needs))
@@ -136,12 +150,13 @@ struct Search<'a> {
     init: &'a BTreeMap<String, Value>,
     state: Vec<Visit>,
     order: Vec<usize>,
+    problems: Vec<NoPlan>,
 }
 
 impl Search<'_> {
     /// Puts a step behind everything it needs. The path is kept by hand: a chain of ten thousand
     /// steps must not be ten thousand calls deep.
-    fn visit(&mut self, goal: usize) -> Result<(), NoPlan> {
+    fn visit(&mut self, goal: usize) {
         let mut path = vec![(goal, 0_usize)];
         while let Some((index, next)) = path.pop() {
             if next == 0 {
@@ -149,12 +164,14 @@ impl Search<'_> {
                     Some(Visit::New) => self.set(index, Visit::Open),
                     _ => continue,
                 }
-                self.check_inputs(index)?;
+                self.check_inputs(index);
             }
             if let Some(&needed) = self.needs.get(index).and_then(|needs| needs.get(next)) {
                 path.push((index, next.saturating_add(1)));
                 if self.state.get(needed) == Some(&Visit::Open) {
-                    return Err(self.cycle(needed, &path));
+                    let cycle = self.cycle(needed, &path);
+                    self.problems.push(cycle);
+                    continue;
                 }
                 path.push((needed, 0));
             } else {
@@ -162,7 +179,6 @@ impl Search<'_> {
                 self.order.push(index);
             }
         }
-        Ok(())
     }
 
     fn set(&mut self, index: usize, visit: Visit) {
@@ -172,26 +188,26 @@ impl Search<'_> {
     }
 
     /// Every required input has to come from somewhere.
-    fn check_inputs(&self, index: usize) -> Result<(), NoPlan> {
+    fn check_inputs(&mut self, index: usize) {
         let Some(step) = self.steps.get(index) else {
-            return Ok(());
+            return;
         };
         let given = |wanted: &String| {
             let others = self.givers.get(wanted.as_str()).into_iter().flatten();
             self.init.contains_key(wanted) || others.into_iter().any(|giver| *giver != index)
         };
-        let mut required = attributes(step).filter(|(_, taken)| taken.role == Role::Required);
-        match required.find(|(name, taken)| taken.default.is_none() && !given(name)) {
-            None => Ok(()),
-            Some((name, _)) => Err(NoPlan {
-                code: Code::Unreachable,
-                message: format!("step `{}` needs `{name}`, which no step gives", step.name),
-                help: Some(format!(
-                    "give it in `init`, or as an output `{name}` of a step"
-                )),
-                step: Some(index),
-            }),
-        }
+        let required = attributes(step).filter(|(_, taken)| taken.role == Role::Required);
+        let missing = required.filter(|(name, taken)| taken.default.is_none() && !given(name));
+        let problems = missing.map(|(name, _)| NoPlan {
+            code: Code::Unreachable,
+            message: format!("step `{}` needs `{name}`, which no step gives", step.name),
+            help: Some(format!(
+                "give it in `init`, or as an output `{name}` of a step"
+            )),
+            step: Some(index),
+        });
+        let problems: Vec<_> = problems.collect();
+        self.problems.extend(problems);
     }
 
     fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> NoPlan {

@@ -1,12 +1,15 @@
 //! What every reader needs: the problems so far, and the values behind keys.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_policy::BreakerSettings;
 use undaunted_policy::shape::parse_duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems, nearest};
 use crate::workflow::keys::{Key, Table};
+use crate::workflow::model::Resolved;
 use crate::workflow::operator::Operator;
 use crate::workflow::source::{Source, Span};
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -22,9 +25,16 @@ pub(crate) struct Reader<'s> {
     pub(super) agents: BTreeSet<String>,
     /// What templates may name.
     pub(super) scope: Scope,
-    /// How many commands were read so far, and what they are called.
+    /// How many commands were read so far, how many of them are named by their place (apart from
+    /// those of handlers), and what they are called.
     pub(super) commands: u64,
-    pub(super) ids: BTreeMap<String, Span>,
+    pub(super) places: u64,
+    pub(super) handlers: u64,
+    pub(super) ids: BTreeMap<Box<str>, Span>,
+    /// The policy of everything that is not retried.
+    pub(super) once: Arc<Resolved>,
+    /// Breakers by name, with their settings.
+    pub(super) breakers: BTreeMap<String, (BreakerSettings, Span)>,
 }
 
 /// The entries of a mapping whose keys are known.
@@ -56,7 +66,11 @@ impl<'s> Reader<'s> {
             agents: BTreeSet::new(),
             scope: Scope::default(),
             commands: 0,
+            places: 0,
+            handlers: 0,
             ids: BTreeMap::new(),
+            once: Arc::new(Resolved::once()),
+            breakers: BTreeMap::new(),
         }
     }
 
@@ -104,6 +118,7 @@ impl<'s> Reader<'s> {
         let known = || table.keys().map(Key::name);
         let message = format!("`{}` is not a key of {}", entry.key, table.title());
         let help = match nearest(&entry.key, known()) {
+            _ if &*entry.key == "<<" => "merge keys are not read here".to_owned(),
             _ if table == Table::Map && &*entry.key == "retry_config" => {
                 "put it into `error_policy` or `timeout_config`".to_owned()
             }
@@ -293,7 +308,8 @@ impl<'s> Reader<'s> {
         if found.is_none() {
             let known = || words.iter().map(|(word, _)| *word);
             let message = format!("`{text}` is not known here");
-            let help = match nearest(text, known()) {
+            let same = known().find(|word| word.eq_ignore_ascii_case(text));
+            let help = match same.or_else(|| nearest(text, known())) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("one of {}", known().collect::<Vec<_>>().join(", ")),
             };
@@ -306,7 +322,9 @@ impl<'s> Reader<'s> {
         if let Value::List(nodes) = &node.value {
             return Some(nodes);
         }
-        self.expected(node, "a list");
+        let message = format!("expected a list, found {}", node.kind());
+        let help = "put `- ` before every element, or `[` and `]` around them";
+        self.problem_with_help(Code::WrongValue, node.span, message, help);
         None
     }
 

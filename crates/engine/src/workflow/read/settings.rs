@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use undaunted_policy::{BreakerSettings, CompletionRule, Tolerance, WhenOpen};
 
-use crate::workflow::diagnostic::Code;
+use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{Breaker, OnComplete, OnItemFailure};
+use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
 use crate::workflow::yaml::{Entry, Node, Value};
 
@@ -21,8 +22,8 @@ pub(super) struct FailureRule {
     max_failures: Option<u64>,
     failure_threshold: Option<f64>,
     on_item_failure: Option<OnItemFailure>,
-    /// `on_item_failure: retry`: there are retries even if no block says how.
-    pub(super) retries: bool,
+    /// Where `on_item_failure: retry` stands: there are retries even if no block says how.
+    pub(super) retries: Option<Span>,
 }
 
 impl FailureRule {
@@ -32,12 +33,16 @@ impl FailureRule {
         let stop = outer.on_item_failure == Some(OnItemFailure::Stop);
         let taken_back = stop && self.continue_on_failure == Some(true);
         let outer_item = outer.on_item_failure.filter(|_| !taken_back);
+        // And so does naming a number of failures.
+        let outer_flag = outer.continue_on_failure;
+        let outer_flag = outer_flag.filter(|goes_on| *goes_on || self.max_failures.is_none());
+        let own = self.on_item_failure.is_some();
         Self {
-            continue_on_failure: self.continue_on_failure.or(outer.continue_on_failure),
+            continue_on_failure: self.continue_on_failure.or(outer_flag),
             max_failures: self.max_failures.or(outer.max_failures),
             failure_threshold: self.failure_threshold.or(outer.failure_threshold),
             on_item_failure: self.on_item_failure.or(outer_item),
-            retries: self.retries || outer.retries,
+            retries: if own { self.retries } else { outer.retries },
         }
     }
 
@@ -85,7 +90,7 @@ impl Reader<'_> {
             ];
             if let Some((on_item_failure, retries)) = self.word(node, &words) {
                 rule.on_item_failure = Some(on_item_failure);
-                rule.retries = retries;
+                rule.retries = retries.then(|| fields.key_span("on_item_failure"));
             }
         }
         self.check_failure_rule(fields, &rule);
@@ -113,7 +118,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn completion(&mut self, fields: &Fields<'_>) -> (CompletionRule, OnComplete) {
-        let mut rule = CompletionRule::default();
+        let mut rule = self.operator.completion;
         if let Some(node) = fields.get("best_effort") {
             rule.best_effort = self.flag(node).unwrap_or_default();
         }
@@ -145,8 +150,7 @@ impl Reader<'_> {
     pub(super) fn breaker(&mut self, node: &Node<'_>) -> Option<Breaker> {
         let fields = self.fields(node, Table::Breaker)?;
         let mut settings = BreakerSettings::DEFAULT;
-        let name = fields.get("name").and_then(|node| self.text(node));
-        let name = name.map(str::to_owned);
+        let name = fields.get("name").and_then(|node| self.identifier(node));
         let at_least_one = |reader: &mut Self, key: &str, default| {
             let Some(node) = fields.get(key) else {
                 return default;
@@ -175,7 +179,27 @@ impl Reader<'_> {
             let message = "`max_hold` has no effect with `when_open: fail`";
             self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
         }
+        self.check_breaker(&fields, name.as_deref(), settings);
         Some(Breaker { name, settings })
+    }
+
+    /// One name is one breaker: it cannot have two settings in one file.
+    fn check_breaker(
+        &mut self,
+        fields: &Fields<'_>,
+        name: Option<&str>,
+        settings: BreakerSettings,
+    ) {
+        let Some(name) = name else {
+            return;
+        };
+        let first = self.breakers.entry(name.to_owned());
+        let (other, place) = *first.or_insert((settings, fields.span));
+        if other != settings {
+            let message = format!("the breaker `{name}` has other settings elsewhere");
+            let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
+            self.problems.push(problem.related(place, "here"));
+        }
     }
 
     /// Names and the texts behind them: environment variables, headers.
@@ -183,7 +207,7 @@ impl Reader<'_> {
         let mut texts = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
             self.check_name(entry, what);
-            if let Some(text) = self.text_template(&entry.node) {
+            if let Some(text) = self.scalar_template(&entry.node) {
                 texts.push((entry.key.to_string(), text));
             }
         }
@@ -204,6 +228,10 @@ impl Reader<'_> {
     /// HTTP statuses, as the policy crate reads them.
     pub(super) fn statuses(&mut self, node: &Node<'_>) -> Vec<RangeInclusive<u16>> {
         match undaunted_policy::shape::read_statuses(node) {
+            Ok(ranges) if ranges.is_empty() => {
+                self.problem(Code::WrongValue, node.span, "the list names no status");
+                ranges
+            }
             Ok(ranges) => ranges,
             Err(error) => {
                 let span = error.span.unwrap_or(node.span);

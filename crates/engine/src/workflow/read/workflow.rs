@@ -1,13 +1,12 @@
 //! The whole file.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
-use crate::workflow::model::{
-    Command, Mode, Phase, Place, PoolRequest, Secret, Step, Work, Workflow,
-};
+use crate::workflow::model::{Mode, Phase, Place, PoolRequest, Secret, Step, Work, Workflow};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
@@ -22,8 +21,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     reader.agents.insert("claude".to_owned());
     if matches!(root.value, Value::List(_)) {
         let mut workflow = blank(Mode::Sequence);
-        let commands = reader.commands(root, Around::NOTHING);
-        chain(&mut workflow, commands, Phase::Sequence);
+        reader.chain(root, Around::NOTHING, &mut workflow, Phase::Sequence);
         return Some(workflow);
     }
     let fields = reader.top_fields(root)?;
@@ -35,11 +33,11 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
         Mode::Sequence => {
             let around = Around {
                 layers: &layers,
+                shared: Some(&OnceCell::new()),
                 timeout: None,
             };
             if let Some(node) = fields.get("commands") {
-                let commands = reader.commands(node, around);
-                chain(&mut workflow, commands, Phase::Sequence);
+                reader.chain(node, around, &mut workflow, Phase::Sequence);
             } else {
                 reader.missing(&fields, "commands", Table::Workflow);
             }
@@ -67,21 +65,27 @@ fn blank(mode: Mode) -> Workflow {
     }
 }
 
-/// Steps of one command each, one after the other.
-fn chain(workflow: &mut Workflow, commands: Vec<Command>, phase: Phase) {
-    for command in commands {
-        let before = workflow.steps.len().checked_sub(1);
-        workflow.steps.push(Step {
-            name: command.id.clone(),
-            phase,
-            needs: before.into_iter().collect(),
-            work: Work::One,
-            commands: vec![command],
+impl Reader<'_> {
+    /// Steps of one command each, one after the other.
+    fn chain(
+        &mut self,
+        node: &Node<'_>,
+        around: Around<'_>,
+        workflow: &mut Workflow,
+        phase: Phase,
+    ) {
+        self.each_command(node, around, |command| {
+            let before = workflow.steps.len().checked_sub(1);
+            workflow.steps.push(Step {
+                name: command.id.clone(),
+                phase,
+                needs: before.into_iter().collect(),
+                work: Work::One,
+                commands: vec![command],
+            });
         });
     }
-}
 
-impl Reader<'_> {
     /// The entries of the file, read with the names of its agents in mind.
     fn top_fields<'n>(&mut self, root: &'n Node<'n>) -> Option<Fields<'n>> {
         let fields = self.fields(root, Table::Workflow)?;
@@ -101,7 +105,14 @@ impl Reader<'_> {
             ("flow", Mode::Flow),
         ];
         let mode = match fields.get("mode") {
-            Some(node) => self.word(node, &words)?,
+            Some(node) => match self.word(node, &words) {
+                Some(mode) => mode,
+                // What was meant is not in doubt, and the rest of the file can be read.
+                None if fields.get("map").is_some() => Mode::MapReduce,
+                None if fields.get("steps").is_some() => Mode::Flow,
+                None if fields.get("commands").is_some() => Mode::Sequence,
+                None => return None,
+            },
             None => match ["map", "steps"].map(|key| fields.get(key).is_some()) {
                 [true, _] => self.unsaid(fields, "map", Mode::MapReduce, "mapreduce"),
                 [_, true] => self.unsaid(fields, "steps", Mode::Flow, "flow"),
@@ -201,6 +212,12 @@ impl Reader<'_> {
         }
         if let Some(node) = fields.get("secrets") {
             workflow.secrets = self.secrets(node);
+            for entry in self.map(node).unwrap_or_default() {
+                if workflow.env.iter().any(|(name, _)| *name == entry.key) {
+                    let message = format!("`{}` is in `env` and in `secrets`", entry.key);
+                    self.problem(Code::Conflict, entry.key_span, message);
+                }
+            }
         }
         workflow.deadline = fields
             .get("deadline")
@@ -247,10 +264,15 @@ impl Reader<'_> {
             let secret = match (read("env"), read("file")) {
                 (Some(env), None) => Secret::Env(env.to_owned()),
                 (None, Some(file)) => Secret::File(file.to_owned()),
-                _ => {
+                (both, _) => {
+                    let code = if both.is_some() {
+                        Code::Conflict
+                    } else {
+                        Code::MissingKey
+                    };
                     let message =
                         format!("the secret `{}` needs either `env` or `file`", entry.key);
-                    self.problem(Code::MissingKey, entry.key_span, message);
+                    self.problem(code, entry.key_span, message);
                     continue;
                 }
             };
@@ -317,11 +339,11 @@ impl Reader<'_> {
     ) {
         let around = Around {
             layers: outer,
+            shared: Some(&OnceCell::new()),
             timeout: None,
         };
         if let Some(node) = fields.get("setup").filter(|node| !Self::is_nothing(node)) {
-            let commands = self.commands(node, around);
-            chain(workflow, commands, Phase::Setup);
+            self.chain(node, around, workflow, Phase::Setup);
         }
         let Some(node) = fields.get("map") else {
             self.missing(fields, "map", Table::Workflow);
@@ -340,8 +362,7 @@ impl Reader<'_> {
             ..outside
         };
         if let Some(node) = fields.get("reduce").filter(|node| !Self::is_nothing(node)) {
-            let commands = self.commands(node, around);
-            chain(workflow, commands, Phase::Reduce);
+            self.chain(node, around, workflow, Phase::Reduce);
         }
     }
 
@@ -357,26 +378,30 @@ impl Reader<'_> {
         };
         self.scope.item = true;
         // Whichever deadline comes first is the one that a retry must not pass.
-        let item = part.map.item_deadline;
+        let item = part.item_deadline;
         let sooner = item.filter(|item| workflow.deadline.is_none_or(|job| *item < job));
         let sooner = deadline_layer(sooner, part.deadline_span);
-        let layers: Vec<_> = sooner
-            .iter()
-            .chain(&part.layers)
+        let inner = sooner.iter().chain(&part.layers);
+        let layers: Vec<_> = inner
             .chain(outer)
+            .chain(&part.last_layer)
             .cloned()
             .collect();
         let around = Around {
             layers: &layers,
+            shared: Some(&OnceCell::new()),
             timeout: part.timeout,
         };
         let commands = self.commands(part.template, around);
+        let Some(map) = part.map else {
+            return;
+        };
         let before = workflow.steps.len().checked_sub(1);
         workflow.steps.push(Step {
             name: "map".to_owned(),
             phase: Phase::Map,
             needs: before.into_iter().collect(),
-            work: Work::Map(Box::new(part.map)),
+            work: Work::Map(Box::new(map)),
             commands,
         });
     }

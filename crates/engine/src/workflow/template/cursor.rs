@@ -55,6 +55,11 @@ impl<'t> Cursor<'t> {
         self.at
     }
 
+    /// Moves to the end of the text.
+    pub(super) fn end(&mut self) {
+        self.at = self.text.len();
+    }
+
     /// Whether a backslash before a line break joins the lines, from here on.
     pub(super) fn set_joins(&mut self, joins: bool) {
         self.joins = joins;

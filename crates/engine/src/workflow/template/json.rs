@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::names::Names;
 use super::reference::Reference;
-use super::template_error::TemplateError;
+use super::template_error::{MOST_ERRORS, TemplateError};
 use super::text::TextTemplate;
 use super::value::{self, ValueError, Values};
 
@@ -39,13 +39,15 @@ impl JsonTemplate {
     ///
     /// # Errors
     ///
-    /// All that is wrong with any string, in the order of the value.
+    /// All that is wrong with any string, in the order of the value, or the first thousand of it.
     pub fn parse(value: &Value, names: &Names<'_>) -> Result<Self, Vec<JsonTemplateError>> {
         let mut strings = vec![];
         let mut errors = vec![];
         // A stack of its own: the depth of the value is the author's.
         let mut waiting = vec![(String::new(), value)];
-        while let Some((pointer, value)) = waiting.pop() {
+        while errors.len() < MOST_ERRORS
+            && let Some((pointer, value)) = waiting.pop()
+        {
             match value {
                 Value::String(text) if text.contains("${") => {
                     match TextTemplate::parse(text, names) {
@@ -72,6 +74,7 @@ impl JsonTemplate {
                 _ => {}
             }
         }
+        errors.truncate(MOST_ERRORS);
         if errors.is_empty() {
             let value = value.clone();
             Ok(Self { value, strings })

@@ -4,6 +4,7 @@
 //! does not exist is refused with the nearest one that does.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::reference::{Root, Segment};
 use crate::workflow::diagnostic::nearest;
@@ -13,6 +14,11 @@ const STEP: [&str; 2] = ["output", "status"];
 const WORKFLOW: [&str; 2] = ["name", "job"];
 /// The fields that hold JSON, and so may have fields of their own.
 const DEEP: [&str; 2] = ["results", "output"];
+
+/// So many names are all compared with a wrong one; of more, only those that stand next to it.
+const MOST_COMPARED: usize = 500;
+/// How many names are listed if none is near.
+const MOST_LISTED: usize = 12;
 
 /// What names exist where a template stands.
 #[derive(Debug, Clone, Copy)]
@@ -80,10 +86,13 @@ impl Names<'_> {
     }
 
     fn step(&self, path: &[Segment]) -> Resolved {
-        let steps: Vec<&str> = self.steps.iter().map(String::as_str).collect();
         let known = match path.first() {
             Some(Segment::Field(name)) if self.steps.contains(name) => name,
-            first => return Err(unknown_field("step", first, &steps)),
+            Some(Segment::Field(name)) => {
+                let known = around(self.steps, name);
+                return Err(unknown_field("step", path.first(), &known));
+            }
+            other => return Err(unknown_field("step", other, &around(self.steps, ""))),
         };
         let rest = path.get(1..).unwrap_or_default();
         one_of(&format!("step.{known}"), rest, &STEP)?;
@@ -94,7 +103,7 @@ impl Names<'_> {
         let item = ["item", "item_file"].into_iter().filter(|_| self.item);
         let map = ["map"].into_iter().filter(|_| self.map);
         let step = ["step"].into_iter().filter(|_| !self.steps.is_empty());
-        let captured = self.captured.iter().map(String::as_str);
+        let captured = around(self.captured, name);
         let names: Vec<&str> = item
             .chain(map)
             .chain(step)
@@ -148,21 +157,39 @@ fn unknown(text: &str, help: String) -> Refusal {
     }
 }
 
-/// The nearest known name, or all of them if none is near.
+/// The names to compare with a word: all, unless there are very many and as many errors would take
+/// too long; then those that stand next to it in the order of the alphabet.
+fn around<'n>(names: &'n BTreeSet<String>, word: &str) -> Vec<&'n str> {
+    if names.len() <= MOST_COMPARED {
+        return names.iter().map(String::as_str).collect();
+    }
+    // One more than can be listed, so that the list says that there are others.
+    let side = MOST_LISTED.saturating_add(1);
+    let before = names.range::<str, _>((Bound::Unbounded, Bound::Excluded(word)));
+    let after = names.range::<str, _>((Bound::Included(word), Bound::Unbounded));
+    let mut around: Vec<&str> = before.rev().take(side).map(String::as_str).collect();
+    around.reverse();
+    around.extend(after.take(side).map(String::as_str));
+    around
+}
+
+/// The nearest known name, or all of them if none is near and they are few.
 fn offer(prefix: &str, written: &str, known: &[&str]) -> String {
     if let Some(near) = nearest(written, known.iter().copied()) {
         return format!("the nearest known name is `{prefix}{near}`");
     }
+    let shown = |name: &&str| format!("`{prefix}{name}`");
     let (first, last) = match known {
         [] => return format!("no `{prefix}` name is known here"),
-        [only] => return format!("known here is `{prefix}{only}`"),
-        [first @ .., last] => (first, last),
+        [only] => return format!("known here is {}", shown(only)),
+        [first @ .., last] if known.len() <= MOST_LISTED => (first, shown(last)),
+        _ => (
+            known.get(..MOST_LISTED).unwrap_or_default(),
+            "others".to_owned(),
+        ),
     };
-    let first: Vec<String> = first
-        .iter()
-        .map(|name| format!("`{prefix}{name}`"))
-        .collect();
-    format!("known here are {} and `{prefix}{last}`", first.join(", "))
+    let first: Vec<String> = first.iter().map(shown).collect();
+    format!("known here are {} and {last}", first.join(", "))
 }
 
 #[cfg(test)]
@@ -311,5 +338,27 @@ mod tests {
         }
         let refusal = resolve(true, false, "map.total").unwrap_err();
         assert_eq!(refusal.message, "`map` is not known here");
+    }
+
+    #[test]
+    fn of_very_many_names_only_a_few_are_compared_and_listed() {
+        let steps: BTreeSet<String> = (0..100_000).map(|n| format!("step-{n:06}")).collect();
+        let names = Names {
+            item: false,
+            map: false,
+            captured: &BTreeSet::new(),
+            steps: &steps,
+        };
+        let help = |name: &str| {
+            let path = vec![field(name), field("output")];
+            names.resolve("", "step", path).unwrap_err().help
+        };
+        assert_eq!(
+            help("step-04200"),
+            "the nearest known name is `step.step-042000`"
+        );
+        let listed = help("x");
+        assert!(listed.ends_with(" and others"), "{listed}");
+        assert_eq!(listed.matches("`step.").count(), MOST_LISTED);
     }
 }

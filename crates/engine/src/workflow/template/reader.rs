@@ -40,13 +40,6 @@ pub(super) struct Reader<'n> {
     language: Language,
 }
 
-/// How the path behind a name ended.
-enum End {
-    Reached,
-    /// It broke off in a way that no path does.
-    Broken(&'static str),
-}
-
 impl<'n> Reader<'n> {
     pub(super) fn new(names: &Names<'n>, language: Language) -> Self {
         Self {
@@ -61,19 +54,26 @@ impl<'n> Reader<'n> {
         let mut ahead = *cursor;
         ahead.skip(2);
         let raw = raw(&mut ahead);
-        let name = self.name(&mut ahead);
+        let name = name(&mut ahead);
         let mut text = name.clone();
         let mut path = vec![];
-        let end = segments(&mut ahead, &mut text, &mut path);
-        let dotted = text.contains('.');
+        let mut dotted = false;
+        let end = loop {
+            dotted |= ahead.peek_char() == Some('.');
+            match segment(&mut ahead, &mut text) {
+                Ok(Some(segment)) => path.push(segment),
+                Ok(None) => break Ok(()),
+                Err(why) => break Err(why),
+            }
+        };
         let ours = raw || (dotted && !name.is_empty()) || self.names.claims(&name);
         if !ours && self.language == Language::Shell {
             return Found::Foreign;
         }
         let read = match end {
             _ if name.is_empty() => Err(refused("`${` begins no name", Some(LITERAL))),
-            End::Broken(why) => Err(refused(why, Some(LITERAL))),
-            End::Reached => self.default(&mut ahead, &text),
+            Err(why) => Err(refused(why, Some(LITERAL))),
+            Ok(()) => self.default(&mut ahead, &text),
         };
         *cursor = ahead;
         let range = start..ahead.at();
@@ -109,23 +109,6 @@ impl<'n> Reader<'n> {
             let help = format!("{}; {more}", refusal.help);
             refused(refusal.message, Some(&help))
         })
-    }
-
-    /// A name has no `-`, because `${name-word}` is the shell's; only a captured name may.
-    fn name(&self, cursor: &mut Cursor<'_>) -> String {
-        if !cursor.peek_char().is_some_and(begins_name) {
-            return String::new();
-        }
-        let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
-        if cursor.peek_char() == Some('-') {
-            let mut ahead = *cursor;
-            let whole = name.clone() + &ahead.take_while(in_field);
-            if self.names.captured.contains(&whole) {
-                *cursor = ahead;
-                return whole;
-            }
-        }
-        name
     }
 
     /// What stands between the path and the closing brace: nothing, or `:-` and a default.
@@ -213,34 +196,81 @@ fn raw(cursor: &mut Cursor<'_>) -> bool {
     ours
 }
 
-fn segments(cursor: &mut Cursor<'_>, text: &mut String, path: &mut Vec<Segment>) -> End {
+/// A name has no `-`, because `${name-word}` is the shell's.
+fn name(cursor: &mut Cursor<'_>) -> String {
+    if !cursor.peek_char().is_some_and(begins_name) {
+        return String::new();
+    }
+    cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The next step of the path, if there is one; it is added to the text as written. The cursor
+/// stays before brackets that hold no step.
+fn segment(cursor: &mut Cursor<'_>, text: &mut String) -> Result<Option<Segment>, &'static str> {
+    match cursor.peek_char() {
+        Some('.') => {
+            cursor.bump();
+            text.push('.');
+            let field = cursor.take_while(in_field);
+            if field.is_empty() {
+                return Err("a name is missing behind the `.`");
+            }
+            text.push_str(&field);
+            Ok(Some(Segment::Field(field)))
+        }
+        Some('[') => {
+            let mut ahead = *cursor;
+            ahead.bump();
+            let (segment, written) = in_brackets(&mut ahead)
+                .filter(|_| ahead.peek_char() == Some(']'))
+                .ok_or("brackets hold a number or a name in quotes, as in `[0]` or `['a b']`")?;
+            ahead.bump();
+            *cursor = ahead;
+            text.extend(["[", &written, "]"]);
+            Ok(Some(segment))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A number, or a name in quotes as in a filter; and how it is written.
+fn in_brackets(cursor: &mut Cursor<'_>) -> Option<(Segment, String)> {
+    if let Some('\'' | '"') = cursor.peek_char() {
+        return quoted(cursor);
+    }
+    let digits = cursor.take_while(|c| c.is_ascii_digit());
+    Some((Segment::Index(digits.parse().ok()?), digits))
+}
+
+/// A name in quotes, on one line. The escapes are those of JSON, and `\'`.
+fn quoted(cursor: &mut Cursor<'_>) -> Option<(Segment, String)> {
+    let quote = cursor.peek_char()?;
+    cursor.bump();
+    let mut written = String::from(quote);
+    let mut json = String::from('"');
     loop {
-        match cursor.peek_char() {
-            Some('.') => {
+        let c = cursor.peek_char()?;
+        cursor.bump();
+        written.push(c);
+        match c {
+            _ if c == quote => break,
+            '\\' => {
+                let escape = cursor.peek_char()?;
                 cursor.bump();
-                text.push('.');
-                let field = cursor.take_while(in_field);
-                if field.is_empty() {
-                    return End::Broken("a name is missing behind the `.`");
+                written.push(escape);
+                if escape != '\'' {
+                    json.push('\\');
                 }
-                text.push_str(&field);
-                path.push(Segment::Field(field));
+                json.push(escape);
             }
-            Some('[') => {
-                let mut ahead = *cursor;
-                ahead.bump();
-                let digits = ahead.take_while(|c| c.is_ascii_digit());
-                let (Ok(index), Some(']')) = (digits.parse(), ahead.peek_char()) else {
-                    return End::Broken("an index is a number in brackets, as in `[0]`");
-                };
-                ahead.bump();
-                *cursor = ahead;
-                text.extend(["[", &digits, "]"]);
-                path.push(Segment::Index(index));
-            }
-            _ => return End::Reached,
+            '"' => json.push_str("\\\""),
+            _ if c.is_control() => return None,
+            _ => json.push(c),
         }
     }
+    json.push('"');
+    let field = serde_json::from_str(&json).ok()?;
+    Some((Segment::Field(field), written))
 }
 
 fn begins_name(c: char) -> bool {

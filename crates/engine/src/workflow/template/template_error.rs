@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+/// How many errors of one template are told; after them it is not read any further.
+pub(super) const MOST_ERRORS: usize = 1000;
+
 /// Why a template was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {

@@ -9,7 +9,7 @@ use super::dollar::Dollar;
 use super::names::Names;
 use super::reader::{Found, Language, Reader};
 use super::reference::Reference;
-use super::template_error::TemplateError;
+use super::template_error::{MOST_ERRORS, TemplateError};
 use super::value::{self, ValueError, Values};
 
 /// A text with references in it, checked.
@@ -29,14 +29,16 @@ impl TextTemplate {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it, in the order of the text.
+    /// All that is wrong with it, in the order of the text, or the first thousand of it.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Text);
         let mut cursor = Cursor::new(text);
         let mut pieces = vec![];
         let mut plain = String::new();
         let mut errors = vec![];
-        while let Some(token) = cursor.peek() {
+        while errors.len() < MOST_ERRORS
+            && let Some(token) = cursor.peek()
+        {
             let dollar = Dollar::at(&cursor);
             match (token, dollar) {
                 (Token::Char('$'), Dollar::Brace) => match reader.read(&mut cursor) {
@@ -68,6 +70,7 @@ impl TextTemplate {
             pieces.push(Piece::Text(plain));
         }
         if errors.is_empty() {
+            pieces.shrink_to_fit();
             Ok(Self { pieces })
         } else {
             Err(errors)

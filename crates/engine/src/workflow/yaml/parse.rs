@@ -155,8 +155,15 @@ impl<'s, 'p> Tree<'s, 'p> {
             return Ok(());
         };
         let value = match closed.content {
-            Content::List(nodes) => Value::List(nodes),
-            Content::Map { entries, .. } => Value::Map(entries),
+            // Room that was kept for more is given back: there may be a million of them.
+            Content::List(mut nodes) => {
+                nodes.shrink_to_fit();
+                Value::List(nodes)
+            }
+            Content::Map { mut entries, .. } => {
+                entries.shrink_to_fit();
+                Value::Map(entries)
+            }
         };
         let span = Span {
             start: closed.start.start,
@@ -173,19 +180,25 @@ impl<'s, 'p> Tree<'s, 'p> {
         };
         let (mut node, size) = (node.clone(), *size);
         node.span = span;
-        self.aliased = self.aliased.saturating_add(size);
-        if self.aliased > MOST_ALIASED {
-            let message = format!("aliases add more than {MOST_ALIASED} values to this file");
-            return Err(Diagnostic::new(Code::TooLarge, span, message));
-        }
+        self.add_aliased(size, span)?;
         self.put(node, size, 0)
+    }
+
+    fn add_aliased(&mut self, size: usize, span: Span) -> Result<(), Diagnostic> {
+        self.aliased = self.aliased.saturating_add(size);
+        if self.aliased <= MOST_ALIASED {
+            return Ok(());
+        }
+        let message =
+            format!("anchors and aliases add more than {MOST_ALIASED} values to this file");
+        Err(Diagnostic::new(Code::TooLarge, span, message))
     }
 
     /// Puts a finished value where it belongs: as the root, into a list, as a key or its value.
     fn put(&mut self, node: Node<'s>, size: usize, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             // Keeping a copy costs what the anchor holds, so it counts like an alias.
-            self.aliased = self.aliased.saturating_add(size);
+            self.add_aliased(size, node.span)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         let Some(open) = self.open.last_mut() else {

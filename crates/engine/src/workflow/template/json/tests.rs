@@ -119,3 +119,16 @@ fn references_come_in_the_order_of_the_value() {
     let texts: Vec<_> = template.references().map(Reference::text).collect();
     assert_eq!(texts, ["item.x", "item.y", "item.z", "item"]);
 }
+
+#[test]
+fn after_a_thousand_errors_it_reads_no_further() {
+    let wrong = vec![json!("${nothing.x} ${nothing.y} ${nothing.z}"); 5000];
+    assert_eq!(parse(&json!(wrong)).unwrap_err().len(), 1000);
+}
+
+#[test]
+fn a_field_in_quotes_is_the_value_itself() {
+    let template = parse(&json!({"n": "${item['a b'][0]}"})).unwrap();
+    let rendered = template.render(&Item(json!({"a b": [7]}))).unwrap();
+    assert_eq!(rendered, json!({"n": 7}));
+}

@@ -6,7 +6,11 @@
 
 use std::ops::Range;
 
+use super::arguments::Arguments;
+use super::literal::Literal;
+use super::obstacle::Obstacle;
 use super::word::Word;
+use crate::workflow::template::cursor::Cursor;
 
 /// What ends a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,21 +70,22 @@ enum Case {
 
 /// A list of commands being read.
 #[derive(Debug)]
-pub(super) struct Commands {
+pub(super) struct Commands<'t> {
     pub(super) closer: Closer,
     /// Here-documents before this one wait for a line break outside of this list.
     pub(super) waiting_from: usize,
-    pub(super) word: Option<Word>,
+    pub(super) word: Option<Word<'t>>,
     place: Place,
     cases: Vec<Case>,
     /// Whether the next word belongs to a redirection.
     redirected: bool,
     command: Command,
+    arguments: Arguments,
     /// The references of the word before, by number.
     previous: Range<usize>,
 }
 
-impl Commands {
+impl<'t> Commands<'t> {
     /// A list that begins.
     pub(super) fn new(closer: Closer, waiting_from: usize) -> Self {
         Self {
@@ -91,6 +96,7 @@ impl Commands {
             cases: vec![],
             redirected: false,
             command: Command::Other,
+            arguments: Arguments::any(),
             previous: 0..0,
         }
     }
@@ -115,16 +121,18 @@ impl Commands {
     }
 
     /// The word that continues here; `placed` counts the references so far.
-    pub(super) fn word(&mut self, placed: usize) -> &mut Word {
-        self.word.get_or_insert_with(|| Word::new(placed))
+    pub(super) fn word(&mut self, placed: usize, start: Cursor<'t>) -> &mut Word<'t> {
+        self.word.get_or_insert_with(|| Word::new(placed, start))
     }
 
-    /// Ends the word, if there is one. The answer is which references turn out to be compared as
-    /// numbers.
-    pub(super) fn end_word(&mut self, placed: usize) -> Range<usize> {
-        let Some(word) = self.word.take() else {
-            return 0..0;
-        };
+    /// A word has ended. The answer is from which reference on they turn out to stand where they
+    /// may not, and why.
+    pub(super) fn end_word(
+        &mut self,
+        word: &Word<'t>,
+        literal: &Literal,
+        placed: usize,
+    ) -> Option<(usize, Obstacle)> {
         if std::mem::take(&mut self.redirected) {
             if self.place == Place::Command {
                 self.place = Place::Prefix;
@@ -132,14 +140,21 @@ impl Commands {
         } else if self.closer == Closer::Words {
             self.place = Place::Argument;
         } else if self.in_condition() {
-            return self.end_operand(&word, placed);
-        } else if !self.end_case_word(&word) {
-            self.place = self.place_after(&word);
+            let compared = self.end_operand(word, placed);
+            return Some((compared.start, Obstacle::Arithmetic)).filter(|_| !compared.is_empty());
+        } else if !self.end_case_word(word) {
+            let argument = self.place == Place::Argument;
+            self.place = self.place_after(word, literal);
+            if argument {
+                let referenced = placed > word.first_reference;
+                let obstacle = self.arguments.next(literal, referenced)?;
+                return Some((word.first_reference, obstacle));
+            }
         }
-        0..0
+        None
     }
 
-    fn end_operand(&mut self, word: &Word, placed: usize) -> Range<usize> {
+    fn end_operand(&mut self, word: &Word<'t>, placed: usize) -> Range<usize> {
         self.command = Command::Condition;
         match word.keyword() {
             "]]" => {
@@ -157,7 +172,7 @@ impl Commands {
     }
 
     /// Whether the word belongs to the head of a `case`.
-    fn end_case_word(&mut self, word: &Word) -> bool {
+    fn end_case_word(&mut self, word: &Word<'t>) -> bool {
         let Some(case) = self.cases.last_mut() else {
             return false;
         };
@@ -175,7 +190,7 @@ impl Commands {
         true
     }
 
-    fn place_after(&mut self, word: &Word) -> Place {
+    fn place_after(&mut self, word: &Word<'t>, literal: &Literal) -> Place {
         match (self.place, word.keyword()) {
             (Place::ForName, _) => Place::ForIn,
             (Place::Command, "esac") => {
@@ -199,29 +214,34 @@ impl Commands {
                 self.command = Command::Condition;
                 Place::Argument
             }
-            (Place::Command | Place::Prefix, "let") => {
-                self.command = Command::Let;
-                Place::Argument
-            }
-            (
-                Place::Command | Place::Prefix,
-                "declare" | "typeset" | "local" | "readonly" | "export",
-            ) => {
-                self.command = Command::Declare;
-                Place::Argument
-            }
-            (Place::Argument, option)
+            (Place::Argument, _)
                 if self.command == Command::Declare
-                    && option.starts_with('-')
-                    && option.contains('i') =>
+                    && literal.text.starts_with('-')
+                    && literal.text.contains('i') =>
             {
                 self.command = Command::Let;
                 Place::Argument
             }
-            (Place::Command | Place::Prefix, "command" | "builtin") => Place::Prefix,
             (Place::Command | Place::Prefix, _) if word.is_assignment() => Place::Prefix,
-            (Place::Command | Place::Prefix | Place::ForIn | Place::Argument, _) => Place::Argument,
+            (Place::Command | Place::Prefix, _) => self.begin_command(literal),
+            (Place::ForIn | Place::Argument, _) => Place::Argument,
         }
+    }
+
+    /// The name of a command; its quotes do not matter.
+    fn begin_command(&mut self, name: &Literal) -> Place {
+        match name.whole().unwrap_or_default() {
+            "command" | "builtin" | "exec" => return Place::Prefix,
+            // An option of those, or of `time`.
+            option if option.starts_with('-') => return Place::Prefix,
+            "let" => self.command = Command::Let,
+            "declare" | "typeset" | "local" | "readonly" | "export" => {
+                self.command = Command::Declare;
+            }
+            _ => {}
+        }
+        self.arguments = Arguments::new(name);
+        Place::Argument
     }
 
     /// A line break, `;`, `&` or `|`: a command begins, unless a list of words goes on.
@@ -230,6 +250,7 @@ impl Commands {
             return;
         }
         self.command = Command::Other;
+        self.arguments = Arguments::any();
         self.redirected = false;
         let goes_on = self.closer == Closer::Words || !self.in_commands();
         self.place = if goes_on {

@@ -9,9 +9,9 @@ use super::spot::Spot;
 
 /// What the text is inside of.
 #[derive(Debug)]
-pub(super) enum Frame {
+pub(super) enum Frame<'t> {
     /// A list of commands.
-    Commands(Commands),
+    Commands(Commands<'t>),
     /// Double quotes; whether they stand in a `${…}` that is quoted already.
     Double { again: bool },
     /// `${…}` of the shell.
@@ -22,7 +22,7 @@ pub(super) enum Frame {
     Bodies(Bodies),
 }
 
-impl Frame {
+impl Frame<'_> {
     /// Why no reference may come next in it, or in anything that begins there.
     pub(super) fn obstacle(&self) -> Option<Obstacle> {
         match self {
@@ -36,13 +36,13 @@ impl Frame {
 
 /// What happens after a character.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum Next<'t> {
     /// The frame goes on.
     Stay,
     /// The frame ends.
     Close,
     /// A frame begins inside of it.
-    Open(Frame),
+    Open(Frame<'t>),
 }
 
 /// `${…}` of the shell.

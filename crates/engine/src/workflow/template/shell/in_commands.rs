@@ -11,8 +11,8 @@ use super::obstacle::Obstacle;
 use super::spot::Spot;
 use super::word::Word;
 
-impl Lexer<'_, '_> {
-    pub(super) fn in_commands(&mut self, commands: &mut Commands, c: char) -> Next {
+impl<'t> Lexer<'t, '_> {
+    pub(super) fn in_commands(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
         match c {
             '\n' => self.line_break(commands),
             ' ' | '\t' => {
@@ -29,19 +29,19 @@ impl Lexer<'_, '_> {
             }
             '\'' | '"' | '\\' | '`' | '$' => {
                 // A line break behind a backslash never comes here: the cursor joins the lines.
-                commands.word(self.placed()).push_quoted();
+                commands.word(self.placed(), self.cursor).push_quoted();
                 self.in_word(Spot::Bare, c)
             }
             _ => {
                 let in_array = commands.closer == Closer::Words;
-                commands.word(self.placed()).push(c, in_array);
+                commands.word(self.placed(), self.cursor).push(c, in_array);
                 self.take(1)
             }
         }
     }
 
     /// A character that quotes or expands.
-    pub(super) fn in_word(&mut self, spot: Spot, c: char) -> Next {
+    pub(super) fn in_word(&mut self, spot: Spot, c: char) -> Next<'t> {
         match c {
             '\'' => {
                 self.single_quotes();
@@ -58,7 +58,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    fn line_break(&mut self, commands: &mut Commands) -> Next {
+    fn line_break(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
         self.end_word(commands);
         commands.separate();
         self.cursor.bump();
@@ -69,10 +69,15 @@ impl Lexer<'_, '_> {
         }
     }
 
-    fn operator(&mut self, commands: &mut Commands, c: char) -> Next {
+    fn operator(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
         self.end_word(commands);
         self.cursor.bump();
         let follows = |lexer: &Self, c| lexer.cursor.peek_char() == Some(c);
+        if c == '&' && follows(self, '>') {
+            // Where this is not a redirection, a command of its own begins with one.
+            commands.redirect();
+            return self.take(1);
+        }
         if c == ';' {
             commands.end_condition();
             let double = follows(self, ';') || follows(self, '&');
@@ -84,14 +89,10 @@ impl Lexer<'_, '_> {
             }
         }
         commands.separate();
-        if c == '&' && follows(self, '>') {
-            self.cursor.bump();
-            commands.redirect();
-        }
         Next::Stay
     }
 
-    fn redirection(&mut self, commands: &mut Commands, c: char) -> Next {
+    fn redirection(&mut self, commands: &mut Commands<'t>, c: char) -> Next<'t> {
         if commands.word.take_if(|word| word.is_number()).is_none() {
             self.end_word(commands);
         }
@@ -100,7 +101,7 @@ impl Lexer<'_, '_> {
         }
         let second = self.cursor.second_char();
         if second == Some('(') {
-            commands.word(self.placed()).push_quoted();
+            commands.word(self.placed(), self.cursor).push_quoted();
             self.cursor.skip(2);
             return self.substitution();
         }
@@ -118,7 +119,7 @@ impl Lexer<'_, '_> {
         self.take(length)
     }
 
-    fn open_parenthesis(&mut self, commands: &mut Commands) -> Next {
+    fn open_parenthesis(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
         if commands.word.as_ref().is_some_and(Word::opens_words) {
             self.cursor.bump();
             return Next::Open(Frame::Commands(commands.inner(Closer::Words)));
@@ -138,7 +139,7 @@ impl Lexer<'_, '_> {
         Next::Open(Frame::Commands(commands.inner(Closer::Parenthesis)))
     }
 
-    fn close_parenthesis(&mut self, commands: &mut Commands) -> Next {
+    fn close_parenthesis(&mut self, commands: &mut Commands<'t>) -> Next<'t> {
         self.end_word(commands);
         self.cursor.bump();
         if commands.end_pattern() {
@@ -163,7 +164,7 @@ impl Lexer<'_, '_> {
     }
 
     /// Takes so many characters.
-    pub(super) fn take(&mut self, count: usize) -> Next {
+    pub(super) fn take(&mut self, count: usize) -> Next<'t> {
         self.cursor.skip(count);
         Next::Stay
     }

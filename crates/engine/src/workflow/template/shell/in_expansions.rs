@@ -9,9 +9,9 @@ use super::lexer::Lexer;
 use super::obstacle::Obstacle;
 use super::spot::Spot;
 
-impl Lexer<'_, '_> {
+impl<'t> Lexer<'t, '_> {
     /// A `$` that may expand something.
-    pub(super) fn dollar(&mut self, spot: Spot) -> Next {
+    pub(super) fn dollar(&mut self, spot: Spot) -> Next<'t> {
         let start = self.cursor.at();
         if self.cursor.is_at("$${") {
             self.cursor.skip(3);
@@ -43,17 +43,17 @@ impl Lexer<'_, '_> {
     }
 
     /// A command begins whose output is inserted.
-    pub(super) fn substitution(&mut self) -> Next {
+    pub(super) fn substitution(&mut self) -> Next<'t> {
         let commands = Commands::new(Closer::Substitution, self.waiting.len());
         Next::Open(Frame::Commands(commands))
     }
 
-    fn arithmetic(&mut self, length: usize, bracket: bool) -> Next {
+    fn arithmetic(&mut self, length: usize, bracket: bool) -> Next<'t> {
         self.cursor.skip(length);
         Next::Open(Frame::Arithmetic(Arithmetic { depth: 0, bracket }))
     }
 
-    pub(super) fn in_arithmetic(&mut self, arithmetic: &mut Arithmetic, c: char) -> Next {
+    pub(super) fn in_arithmetic(&mut self, arithmetic: &mut Arithmetic, c: char) -> Next<'t> {
         let (open, close) = if arithmetic.bracket {
             ('[', ']')
         } else {
@@ -80,7 +80,7 @@ impl Lexer<'_, '_> {
         Next::Stay
     }
 
-    fn end_arithmetic(&mut self, bracket: bool) -> Next {
+    fn end_arithmetic(&mut self, bracket: bool) -> Next<'t> {
         if !bracket {
             if self.cursor.peek_char() == Some(')') {
                 self.cursor.bump();
@@ -91,7 +91,7 @@ impl Lexer<'_, '_> {
         Next::Close
     }
 
-    pub(super) fn in_parameter(&mut self, parameter: &mut Parameter, c: char) -> Next {
+    pub(super) fn in_parameter(&mut self, parameter: &mut Parameter, c: char) -> Next<'t> {
         match parameter.stage {
             Stage::Name { begun } => self.in_name(parameter, begun, c),
             Stage::Colon => {
@@ -120,7 +120,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    fn in_name(&mut self, parameter: &mut Parameter, begun: bool, c: char) -> Next {
+    fn in_name(&mut self, parameter: &mut Parameter, begun: bool, c: char) -> Next<'t> {
         let special = !begun && "!#?*@$-".contains(c);
         parameter.stage = match c {
             '$' if self.cursor.starts_with("${") && !self.brace(Spot::Bare) => return Next::Stay,
@@ -145,7 +145,7 @@ impl Lexer<'_, '_> {
         self.take(1)
     }
 
-    fn in_operand(&mut self, parameter: &mut Parameter, c: char) -> Next {
+    fn in_operand(&mut self, parameter: &mut Parameter, c: char) -> Next<'t> {
         let spot = parameter.spot();
         match c {
             '}' => {

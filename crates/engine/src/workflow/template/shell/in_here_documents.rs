@@ -22,7 +22,7 @@ enum Ours {
     Reference(Reference),
 }
 
-impl Lexer<'_, '_> {
+impl<'t> Lexer<'t, '_> {
     /// Reads the word behind `<<`.
     pub(super) fn delimiter(&mut self) {
         let strips_tabs = self.cursor.peek_char() == Some('-');
@@ -56,6 +56,9 @@ impl Lexer<'_, '_> {
             }
         }
         let word = start..self.cursor.at();
+        if delimiter.contains('\n') {
+            self.doubt(Obstacle::HereDocument);
+        }
         if quoted || !delimiter.is_empty() {
             self.waiting.push(HereDocument {
                 delimiter,
@@ -113,7 +116,7 @@ impl Lexer<'_, '_> {
     }
 
     /// The place behind the delimiter, if the line that begins here is it.
-    pub(super) fn behind_delimiter<'t>(
+    pub(super) fn behind_delimiter(
         mut cursor: Cursor<'t>,
         document: &HereDocument,
     ) -> Option<Cursor<'t>> {
@@ -122,7 +125,8 @@ impl Lexer<'_, '_> {
             cursor.bump();
         }
         for expected in document.delimiter.chars() {
-            if cursor.bump() != Some(Token::Char(expected)) {
+            // A delimiter of several lines ends nothing, or comparing would go beyond this one.
+            if expected == '\n' || cursor.bump() != Some(Token::Char(expected)) {
                 return None;
             }
         }
@@ -137,7 +141,7 @@ impl Lexer<'_, '_> {
         Some(cursor)
     }
 
-    pub(super) fn in_bodies(&mut self, bodies: &mut Bodies, c: char) -> Next {
+    pub(super) fn in_bodies(&mut self, bodies: &mut Bodies, c: char) -> Next<'t> {
         if std::mem::take(&mut bodies.at_line) {
             if let Some(behind) = Self::behind_delimiter(self.cursor, &bodies.current) {
                 self.cursor = behind;

@@ -11,8 +11,8 @@ use super::spot::Spot;
 use crate::workflow::template::dollar::Dollar;
 use crate::workflow::template::reader::Found;
 
-impl Lexer<'_, '_> {
-    pub(super) fn in_double(&mut self, again: bool, c: char) -> Next {
+impl<'t> Lexer<'t, '_> {
+    pub(super) fn in_double(&mut self, again: bool, c: char) -> Next<'t> {
         match c {
             // Not all shells take the same backslashes off a command there.
             '`' if again => {
@@ -29,7 +29,7 @@ impl Lexer<'_, '_> {
     }
 
     /// A backslash and what it hides.
-    pub(super) fn escape(&mut self) -> Next {
+    pub(super) fn escape(&mut self) -> Next<'t> {
         if self.cursor.second_char() == Some('"') && self.cursor.in_body_backquotes() {
             self.doubt(Obstacle::Backquotes);
         }
@@ -44,7 +44,7 @@ impl Lexer<'_, '_> {
     }
 
     /// Backquotes begin.
-    pub(super) fn open_backquotes(&mut self, spot: Spot) -> Next {
+    pub(super) fn open_backquotes(&mut self, spot: Spot) -> Next<'t> {
         self.cursor.bump();
         let Some(layer) = self.cursor.open_layer(spot.layer()) else {
             self.doubt(Obstacle::Backquotes);

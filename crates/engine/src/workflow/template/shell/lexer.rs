@@ -11,12 +11,13 @@ use super::commands::{Closer, Commands};
 use super::edits::Edits;
 use super::frame::{Frame, Next};
 use super::here_document::HereDocument;
+use super::literal::Literal;
 use super::obstacle::Obstacle;
 use super::spot::Spot;
 use crate::workflow::template::cursor::{Cursor, Token};
 use crate::workflow::template::reader::{Found, Reader};
 use crate::workflow::template::reference::Reference;
-use crate::workflow::template::template_error::TemplateError;
+use crate::workflow::template::template_error::{MOST_ERRORS, TemplateError};
 
 /// A reader of one shell text.
 pub(super) struct Lexer<'t, 'n> {
@@ -26,7 +27,7 @@ pub(super) struct Lexer<'t, 'n> {
     pub(super) edits: Edits,
     /// Here-documents whose bodies begin after the next line break.
     pub(super) waiting: Vec<HereDocument>,
-    frames: Vec<Frame>,
+    frames: Vec<Frame<'t>>,
     /// Which of the frames are bodies of here-documents.
     bodies: Vec<usize>,
     /// Why the frames take no reference, innermost last.
@@ -56,10 +57,12 @@ impl<'t, 'n> Lexer<'t, 'n> {
             errors: vec![],
         };
         lexer.run();
+        lexer.finish();
         if lexer.errors.is_empty() {
             return Ok(lexer.edits);
         }
         lexer.errors.sort_by_key(|error| error.range.start);
+        lexer.errors.truncate(MOST_ERRORS);
         Err(lexer.errors)
     }
 
@@ -84,7 +87,16 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    fn step(&mut self, mut frame: Frame, c: char) {
+    /// The end of the text ends all words that are still open.
+    fn finish(&mut self) {
+        while let Some(frame) = self.frames.pop() {
+            if let Frame::Commands(mut commands) = frame {
+                self.end_word(&mut commands);
+            }
+        }
+    }
+
+    fn step(&mut self, mut frame: Frame<'t>, c: char) {
         if c == '\n' && !matches!(frame, Frame::Bodies(_)) {
             self.watch_delimiter();
         }
@@ -109,12 +121,12 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    fn push(&mut self, frame: Frame) {
+    fn push(&mut self, frame: Frame<'t>) {
         self.obstacles.extend(frame.obstacle());
         self.frames.push(frame);
     }
 
-    fn open(&mut self, frame: Frame) {
+    fn open(&mut self, frame: Frame<'t>) {
         if matches!(frame, Frame::Bodies(_)) {
             self.bodies.push(self.frames.len());
         }
@@ -122,7 +134,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
     }
 
     /// What the end of a frame means for the one around it. It is off the stack already.
-    fn close(&mut self, frame: Frame) {
+    fn close(&mut self, frame: Frame<'t>) {
         match frame {
             Frame::Bodies(_) => {
                 self.bodies.pop();
@@ -190,12 +202,22 @@ impl<'t, 'n> Lexer<'t, 'n> {
         self.placed.len()
     }
 
-    /// Ends the word of a list of commands, and refuses what it compares as numbers.
-    pub(super) fn end_word(&mut self, commands: &mut Commands) {
-        let compared = commands.end_word(self.placed.len());
-        let compared: Vec<_> = self.placed.get(compared).unwrap_or_default().to_vec();
-        for (range, name) in compared {
-            self.refuse(range, &name, Obstacle::Arithmetic);
+    /// Ends the word of a list of commands, if there is one, and refuses the references that turn
+    /// out to stand where they may not.
+    pub(super) fn end_word(&mut self, commands: &mut Commands<'t>) {
+        let Some(word) = commands.word.take() else {
+            return;
+        };
+        let reference = self.placed.get(word.first_reference);
+        let reference = reference.map(|(range, _)| range.start);
+        let literal = Literal::read(word.start, self.cursor.at(), reference);
+        if let Some((first, obstacle)) = commands.end_word(&word, &literal, self.placed.len()) {
+            // They are refused once, however many words they are part of.
+            let first = first.min(self.placed.len());
+            let refused = self.placed.split_off(first);
+            for (range, name) in refused.into_iter().take(MOST_ERRORS) {
+                self.refuse(range, &name, obstacle);
+            }
         }
     }
 
@@ -203,7 +225,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
     pub(super) fn brace(&mut self, spot: Spot) -> bool {
         match self.reader.read(&mut self.cursor) {
             Found::Foreign => return true,
-            Found::Refused(error) => self.errors.push(error),
+            Found::Refused(error) => self.report_error(error),
             Found::Ours(reference, range) => {
                 let raw = reference.is_raw();
                 if let Some(slot) = self.admit(reference, &range) {
@@ -254,10 +276,14 @@ impl<'t, 'n> Lexer<'t, 'n> {
     /// Takes over what the reader found wrong.
     pub(super) fn report_error(&mut self, error: TemplateError) {
         self.errors.push(error);
+        if self.errors.len() >= MOST_ERRORS {
+            self.cursor.end();
+            self.frames.clear();
+        }
     }
 
     fn report(&mut self, range: Range<usize>, message: String, help: String) {
-        self.errors.push(TemplateError {
+        self.report_error(TemplateError {
             range,
             message,
             help: Some(help),

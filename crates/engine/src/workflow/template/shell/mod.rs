@@ -6,6 +6,7 @@
 //! means, or where one of them would run what a value holds, a reference is refused
 //! (`obstacle.rs`) rather than guessed at.
 
+mod arguments;
 mod commands;
 mod edits;
 mod frame;
@@ -15,6 +16,7 @@ mod in_expansions;
 mod in_here_documents;
 mod in_quotes;
 mod lexer;
+mod literal;
 mod obstacle;
 mod script;
 mod spot;

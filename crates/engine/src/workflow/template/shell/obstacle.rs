@@ -9,6 +9,14 @@
 pub(super) enum Obstacle {
     /// Arithmetic: `$((…))`, `((…))`, a subscript, a substring, `let`, `[[ … -eq … ]]`.
     Arithmetic,
+    /// Where a builtin takes a name and some shells evaluate it: `read …`, `printf -v …`.
+    Name,
+    /// Where a builtin might take it for an option: `printf …`.
+    Option,
+    /// The list of an array in quotes: `declare -a x=…`.
+    List,
+    /// Code that a shell reads: `eval …`, `trap …`, `sh -c …`.
+    Code,
     /// The word behind `<<`.
     Delimiter,
     /// Where the name of a parameter is expected: `${x${item}}`.
@@ -42,6 +50,12 @@ impl Obstacle {
     pub(super) fn message(self, what: &str) -> String {
         let why = match self {
             Self::Arithmetic => "stands in arithmetic, where some shells run what a value holds",
+            Self::Name => "is taken for a name, and some shells run what a name holds",
+            Self::Option => {
+                "may be taken for an option, and with some options shells run what a value holds"
+            }
+            Self::List => "becomes the list of an array, where some shells run what a value holds",
+            Self::Code => "stands in code for a shell, which would run what a value holds",
             Self::Delimiter => "cannot be the word that ends a here-document",
             Self::ParameterName => "cannot be part of the name of a parameter",
             Self::BodyPattern => {
@@ -71,6 +85,19 @@ impl Obstacle {
             Self::Arithmetic => {
                 return format!(
                     "check the value first, and write `${{raw:{name}}}` if it is trusted"
+                );
+            }
+            Self::Name => {
+                return format!("write the name out, or `${{raw:{name}}}` if it is trusted");
+            }
+            Self::Option => {
+                return format!("write `--` before it, or a format: `printf '%s' ${{{name}}}`");
+            }
+            Self::List => return format!("write the list in parentheses: `(${{{name}}})`"),
+            Self::Code => {
+                return format!(
+                    "pass it as an argument, as in `sh -c '… \"$1\"' _ ${{{name}}}`, \
+                     or write `${{raw:{name}}}` if it is trusted"
                 );
             }
             Self::Delimiter | Self::OddDelimiter => "use a plain word such as `EOF`",

@@ -16,8 +16,9 @@ use crate::workflow::template::value::{self, ValueError, Values};
 
 /// A shell text with references in it, checked.
 ///
-/// To this shell a value is data. What the author builds from it for another interpreter (`eval`,
-/// `sh -c '…'`, `ssh host '…'`) is code for that one, as it is with any variable.
+/// To this shell a value is data, and where it would be code for the next one (`eval`, `sh -c '…'`)
+/// it is refused. What the author builds from it for other interpreters (`ssh host '…'`, `awk '…'`)
+/// is code for those, as it is with any variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellTemplate {
     pieces: Vec<Piece>,
@@ -29,10 +30,13 @@ impl ShellTemplate {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it, in the order of the text.
+    /// All that is wrong with it, in the order of the text, or the first thousand of it.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Shell);
-        let (pieces, slots) = Lexer::read(text, reader)?.finish(text);
+        let (mut pieces, mut slots) = Lexer::read(text, reader)?.finish(text);
+        // There may be a million of these: room that was kept for more is given back.
+        pieces.shrink_to_fit();
+        slots.shrink_to_fit();
         Ok(Self { pieces, slots })
     }
 

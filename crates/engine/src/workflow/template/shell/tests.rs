@@ -27,7 +27,7 @@ impl Values for Item {
 }
 
 fn parse(text: &str) -> Result<ShellTemplate, Vec<TemplateError>> {
-    let captured = BTreeSet::from(["version".to_owned(), "last-line".to_owned()]);
+    let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::from(["build".to_owned()]);
     let names = Names {
         item: true,

@@ -4,6 +4,8 @@
 //! that some shells evaluate. Only a word without quotes or expansions can be a keyword, and
 //! keywords are short, so that no more than a few characters are kept.
 
+use crate::workflow::template::cursor::Cursor;
+
 /// No keyword or operator that matters is longer.
 const MOST_KEPT: usize = 10;
 
@@ -24,24 +26,27 @@ enum Shape {
 
 /// The word being read.
 #[derive(Debug)]
-pub(super) struct Word {
+pub(super) struct Word<'t> {
     kept: String,
     whole: bool,
     last: Option<char>,
     shape: Shape,
     /// How many references were placed before it.
     pub(super) first_reference: usize,
+    /// Where it begins.
+    pub(super) start: Cursor<'t>,
 }
 
-impl Word {
+impl<'t> Word<'t> {
     /// A word that begins; in the list of an array it may be a subscript from its first character.
-    pub(super) fn new(first_reference: usize) -> Self {
+    pub(super) fn new(first_reference: usize, start: Cursor<'t>) -> Self {
         Self {
             kept: String::new(),
             whole: true,
             last: None,
             shape: Shape::Name,
             first_reference,
+            start,
         }
     }
 

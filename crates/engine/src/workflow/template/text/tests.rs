@@ -22,7 +22,7 @@ impl Values for Item {
 }
 
 fn parse(text: &str) -> Result<TextTemplate, Vec<TemplateError>> {
-    let captured = BTreeSet::from(["version".to_owned(), "last-line".to_owned()]);
+    let captured = BTreeSet::from(["version".to_owned()]);
     let steps = BTreeSet::new();
     let names = Names {
         item: true,
@@ -59,10 +59,7 @@ fn a_string_is_inserted_as_it_is_and_the_rest_as_compact_json() {
         render("${item}", json!({"b": 1, "a": []})),
         r#"{"a":[],"b":1}"#
     );
-    assert_eq!(
-        render("${version} ${last-line}", json!(0)),
-        "captured version captured last-line"
-    );
+    assert_eq!(render("${version}", json!(0)), "captured version");
     assert_eq!(render("${raw:item}", json!("raw")), "raw");
 }
 
@@ -179,17 +176,17 @@ fn what_is_not_ours_is_refused_with_the_way_to_write_it() {
         (
             "${item[x]}",
             "${item",
-            "an index is a number in brackets, as in `[0]`",
+            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
         ),
         (
             "${item[0}",
             "${item",
-            "an index is a number in brackets, as in `[0]`",
+            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
         ),
         (
             "${item[99999999999999999999]}",
             "${item",
-            "an index is a number in brackets, as in `[0]`",
+            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
         ),
         ("${item.x%.y}", "${item.x", "`%` cannot follow `item.x`"),
         ("${item x}", "${item", "` ` cannot follow `item`"),
@@ -249,4 +246,58 @@ fn piece() -> impl Strategy<Value = String> {
         3 => prop::sample::select(&KNOWN[..]).prop_map(str::to_owned),
         1 => any::<String>(),
     ]
+}
+
+#[test]
+fn a_field_that_is_no_plain_word_is_written_in_quotes() {
+    let item =
+        json!({"first name": "A", "a": {"b c": ["B"]}, "it's \"": "C", "é\n": "D", "0": "E"});
+    for (text, expected) in [
+        ("${item['first name']}", "A"),
+        (r#"${item["first name"]}"#, "A"),
+        ("${item.a['b c'][0]}", "B"),
+        ("${item['a']['b c'][0]:-x}", "B"),
+        (r#"${item['it\'s "']}"#, "C"),
+        (r#"${item["it's \""]}"#, "C"),
+        (r"${item['\u00e9\n']}", "D"),
+        ("${item['0']}", "E"),
+        ("${item['none']:-F}", "F"),
+    ] {
+        assert_eq!(render(text, item.clone()), expected, "{text}");
+    }
+    for text in [
+        "${item['a}",
+        "${item['a'}",
+        "${item['a\"]}",
+        "${item['a\n']}",
+        r"${item['\d']}",
+        "${item['",
+        "${item['\\",
+    ] {
+        let (marks, message, _) = refused(text);
+        assert_eq!(marks, ["${item"], "{text}");
+        assert!(message.starts_with("brackets hold a number"), "{message}");
+    }
+    let template = parse("${item.a['b c'][0]}").unwrap();
+    let reference = template.references().next().unwrap();
+    assert_eq!(reference.text(), "item.a['b c'][0]");
+}
+
+#[test]
+fn a_name_ends_before_a_dash() {
+    let captured = BTreeSet::from(["last-line".to_owned()]);
+    let names = Names {
+        item: false,
+        map: false,
+        captured: &captured,
+        steps: &BTreeSet::new(),
+    };
+    let errors = TextTemplate::parse("${last-line}", &names).unwrap_err();
+    assert_eq!(errors[0].message, "`-` cannot follow `last`");
+}
+
+#[test]
+fn after_a_thousand_errors_it_reads_no_further() {
+    let errors = parse(&"${nothing.x} ".repeat(5000)).unwrap_err();
+    assert_eq!(errors.len(), 1000);
 }

@@ -88,6 +88,127 @@ fn what_only_looks_like_arithmetic_takes_one() {
 }
 
 #[test]
+fn a_name_that_is_evaluated_takes_no_reference() {
+    all_refused(
+        "is taken for a name, and some shells run what a name holds",
+        &[
+            "read ${item.x}",
+            "IFS= read -r a \"${item.x}\" <f",
+            "while read -rp a ${item.x}; do :; done",
+            "read -a ${item.x}",
+            "echo a | read -r 'a${item.x}'",
+            "\\read ${item.x}",
+            "'read' -- ${item.x}",
+            "command read ${item.x}",
+            "builtin -- read ${item.x}",
+            "read &>f ${item.x}",
+            "echo `read ${item.x}`",
+            "echo $(read ${item.x})",
+            "printf -v ${item.x} y",
+            "printf -v${item.x} y",
+            "printf \"-v\" ${item.x} y",
+            "test -v ${item.x}",
+            "test a = b -o -v ${item.x}",
+            "[ -v ${item.x} ]",
+            "if [ ! -v \"${item.x}\" ]; then :; fi",
+            "[ -R ${item.x} ]",
+            "declare ${item.x}=1",
+            "declare a=1 b${item.x}=1",
+            "typeset -g ${item.x}",
+            "local ${item.x}=1",
+            "readonly '${item.x}'",
+            "export ${item.x}=1",
+            "declare -n r=${item.x}",
+            "local -rn r='${item.x}'",
+            "unset ${item.x}",
+            "unset -v a ${item.x}",
+            "mapfile ${item.x}",
+            "readarray -t -d a ${item.x}",
+            "getopts ab ${item.x}",
+            "wait -p ${item.x}",
+            "wait -fnp ${item.x} 1",
+        ],
+    );
+    let help = parse("read ${item.x}").unwrap_err()[0].help.clone();
+    assert_eq!(
+        help.as_deref(),
+        Some("write the name out, or `${raw:item.x}` if it is trusted")
+    );
+    let (marked, _) = refused("[ ${item.y} ${item.x} ]");
+    assert_eq!(marked, ["${item.x}"]);
+    all_refused(
+        "may be taken for an option, and with some options shells run what a value holds",
+        &[
+            "printf ${item.x} y",
+            "printf \"${item.x}\\n\"",
+            "printf -${item.x}",
+            "wait ${item.x}",
+            "declare -${item.x} a",
+        ],
+    );
+    all_refused(
+        "becomes the list of an array, where some shells run what a value holds",
+        &[
+            "declare -a a=${item.x}",
+            "local -rA a=\"${item.x}\"",
+            "readonly -a a+='${item.x}'",
+        ],
+    );
+}
+
+#[test]
+fn code_for_a_shell_takes_no_reference() {
+    all_refused(
+        "stands in code for a shell, which would run what a value holds",
+        &[
+            "eval ${item.x}",
+            "eval \"a ${item.x}\"",
+            "eval a 'b ${item.x}'",
+            "eval \"$(echo ${item.x})\"",
+            "eval \"$(eval ${item.x})\"",
+            "command eval ${item.x}",
+            "time -p eval ${item.x}",
+            "\\eval ${item.x}",
+            "trap 'rm ${item.x}' EXIT",
+            "trap -- \"rm ${item.x}\" EXIT",
+            "sh -c 'rm ${item.x}'",
+            "sh -c \"rm ${item.x}\" _ a",
+            "bash -euo pipefail -c 'rm ${item.x}'",
+            "bash --norc --rcfile f -lc -- 'rm ${item.x}'",
+            "dash $options -c 'rm ${item.x}'",
+            "/usr/bin/ksh -ec 'rm ${item.x}'",
+            "exec zsh -c 'rm ${item.x}'",
+            "exec -a me sh -c 'rm ${item.x}'",
+            "A=1 sh -c 'rm ${item.x}'",
+            "timeout 9 sh -c 'rm ${item.x}'",
+            "sudo -u me env A=b bash -c 'rm ${item.x}'",
+            "mapfile -C ${item.x} a",
+            "alias a=${item.x}",
+            "compgen -W ${item.x}",
+        ],
+    );
+    let help = parse("eval ${item.x}").unwrap_err()[0].help.clone();
+    assert_eq!(
+        help.as_deref(),
+        Some(
+            "pass it as an argument, as in `sh -c '… \"$1\"' _ ${item.x}`, \
+             or write `${raw:item.x}` if it is trusted"
+        )
+    );
+    for text in [
+        "eval \"a ${raw:item.x}\"",
+        "read ${raw:item.x}",
+        "sh -c '${raw:item.x}' ${item.x}",
+        "ssh host \"rm ${item.x}\"",
+        "ssh host sh -c 'rm ${item.x}'",
+        "echo eval ${item.x}",
+        "sh ${item.x} -c ${item.x}",
+    ] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn a_delimiter_takes_no_reference() {
     all_refused(
         "cannot be the word that ends a here-document",
@@ -104,6 +225,7 @@ fn a_delimiter_takes_no_reference() {
             "cat <<''\n${item.x}\n\n",
             "cat <<'-'\n${item.x}\n-\n",
             "cat <<'$x'\n${item.x}\n$x\n",
+            "cat <<'a\nb'\na\nb\n; echo ${item.x}",
         ],
     );
 }
@@ -189,6 +311,21 @@ fn after_a_text_that_shells_read_differently() {
 }
 
 #[test]
+fn after_a_thousand_errors_it_reads_no_further() {
+    for text in [
+        "${nothing.x} ".repeat(5000),
+        format!("'{}'", "${nothing.x} ".repeat(5000)),
+        format!("cat <<'E'\n{}\nE\n", "${nothing.x} ".repeat(5000)),
+        format!("eval \"{}\"", "${item.x} ".repeat(5000)),
+        "$(read ${item.x}".repeat(5000),
+    ] {
+        let errors = parse(&text).unwrap_err();
+        assert_eq!(errors.len(), 1000);
+        assert!(errors.is_sorted_by_key(|error| error.range.start));
+    }
+}
+
+#[test]
 fn names_are_checked_everywhere_but_in_comments() {
     let (marked, message) =
         refused("echo ${itm.x} '${map.total}' \"${step.biuld.output}\" # ${foo.x}");
@@ -213,7 +350,7 @@ fn names_are_checked_everywhere_but_in_comments() {
         ),
         (
             "echo ${item[@]}",
-            "an index is a number in brackets, as in `[0]`",
+            "brackets hold a number or a name in quotes, as in `[0]` or `['a b']`",
         ),
         ("echo ${item.x", "`${item.x` is not closed by a `}`"),
         (

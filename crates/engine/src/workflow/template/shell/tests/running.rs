@@ -304,6 +304,74 @@ fn references_in_dollar_quotes_are_data() {
     folder.must_be_empty("dollar quotes");
 }
 
+/// Commands that would evaluate some of their arguments, with values in the others.
+const BESIDE_EVALUATED: [&str; 39] = [
+    "read x <<EOF\n${item.x}\nEOF\n",
+    "read -r x <<< ${item.x}",
+    "read -p ${item.x} x",
+    "read -d ${item.x} -t 1 x",
+    "printf '%s' ${item.x}",
+    "printf -v x '%s' ${item.x}",
+    "printf -- ${item.x}",
+    "printf \"$HOME\" ${item.x}",
+    "printf 'a ${item.x}'",
+    "test ${item.x} = a",
+    "test ${item.x}",
+    "[ -f ${item.x} ]",
+    "[ ! -n ${item.x} ]",
+    "[ ${item.x} = ${item.y} ]",
+    "[ ${item.x} -eq 1 -o ${item.y} -eq 1 ]",
+    "[ -n ${item.x} -a -z ${item.y} ]",
+    "[ -v x -a ${item.x} = a ]",
+    "[[ ${item.x} == ${item.y} ]]",
+    "export NAME=${item.x}",
+    "export A=1 \"NAME=${item.x}\"",
+    "f() { local x=${item.x}; }; f",
+    "f() { local -r x='${item.x}' y; }; f",
+    "declare x=${item.x}; echo \"$x\"",
+    "declare -x x+=${item.x}",
+    "declare -a x=(${item.x}); echo \"${x[@]}\"",
+    "declare -A x=([k]=${item.x}); echo \"${x[@]}\"",
+    "x[0]=${item.x}; declare y[0]=${item.x}",
+    "readonly x=${item.x}",
+    "mapfile -t x < ${item.x}",
+    "mapfile x <<< ${item.x}",
+    "getopts ${item.x} x -a",
+    "getopts ab x ${item.x}",
+    "wait -- ${item.x}",
+    "trap - ${item.x}",
+    "trap : ${item.x}",
+    "sh -c 'printf %s \"$1\"' _ ${item.x}",
+    "bash -euo pipefail -c ': \"$@\"' ${item.x} ${item.y}",
+    "sh ./none ${item.x}",
+    "command -v ${item.x}",
+];
+
+#[test]
+fn what_is_evaluated_is_never_the_value_beside_it() {
+    let folder = Folder::new("evaluated");
+    for text in BESIDE_EVALUATED {
+        let template = parse(text).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
+        for value in [
+            "a[$(touch hacked)]",
+            "-va[$(touch hacked)]",
+            "-pa[$(touch hacked)]",
+            "-v",
+            "($(touch hacked))",
+            "([$(touch hacked)]=1)",
+            "$(touch hacked)",
+            "a;touch hacked",
+        ] {
+            let item = json!({"x": value, "y": "a[$(touch hacked)]"});
+            let script = template.render(&Item(item)).unwrap();
+            for shell in shells() {
+                run(shell, &script, &folder);
+            }
+            folder.must_be_empty(&format!("{text} with {value}"));
+        }
+    }
+}
+
 /// Chooses between shapes, by bytes that proptest makes up and cuts down.
 struct Choices<'b> {
     bytes: std::slice::Iter<'b, u8>,

@@ -202,12 +202,22 @@ fn a_long_text_is_read_at_once_however_it_nests() {
             "`\\`\\\\\\`",
             "${a[0]",
             "<<-E\n\t\t\t\t\t\t\tE ",
+            "${nothing.x} ",
+            "${item['",
+            "${a['\\'",
+            "${a[\"a.b\"]",
+            "eval ${item.x} ",
+            "eval \"${item.x} $(",
+            "sh -c '${item.x}",
+            "[ -v `",
         ];
         let long = |pattern: &str, bytes: usize| pattern.repeat(bytes / pattern.len());
         for pattern in ["$(", "${", "\"", "'"] {
             let _ = parse(&long(pattern, 1 << 20));
             sender.send(()).unwrap();
         }
+        let lines = long("\n", 1 << 17);
+        let _ = parse(&format!("cat <<'{lines}'\n{lines}"));
         for pattern in patterns {
             let text = long(pattern, 1 << 17);
             let _ = parse(&text);

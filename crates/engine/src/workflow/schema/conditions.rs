@@ -1,0 +1,136 @@
+//! Which keys of a mapping go together.
+
+use serde_json::{Map, Value, json};
+
+use crate::workflow::keys::Table;
+
+/// What else holds for a mapping. `known` are its keys where others may be the names of agents.
+pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
+    match table {
+        Table::Workflow => {
+            let mut conditions = modes();
+            conditions.extend(tolerance());
+            conditions
+        }
+        Table::ErrorPolicy => tolerance(),
+        Table::Command => vec![
+            one_action(known),
+            // Only an HTTP request has a target that can stand for a name.
+            when(
+                json!({"required": ["breaker"], "not": {"required": ["http"]}}),
+                json!({"properties": {"breaker": {"required": ["name"]}}}),
+            ),
+        ],
+        Table::Handler => {
+            let several = json!({
+                "propertyNames": {"enum": ["commands", "max_attempts", "fail_workflow"]},
+            });
+            let mut condition = when(json!({"required": ["commands"]}), several);
+            super::add(&mut condition, json!({"else": one_action(known)}));
+            vec![condition]
+        }
+        Table::Input => vec![either("file", "shell")],
+        Table::Secret => vec![either("env", "file")],
+        Table::Backoff => vec![json!({"minProperties": 1, "maxProperties": 1})],
+        Table::Rule => vec![when(
+            json!({"required": ["retry_config"]}),
+            json!({"properties": {"then": {"const": "retry"}}}),
+        )],
+        Table::FlowStep => {
+            let done_by =
+                |key: &str, other: &str| json!({"required": [key], "properties": {other: false}});
+            vec![
+                when(is("type", "flow"), done_by("flow", "http")),
+                when(is("type", "sync"), done_by("http", "flow")),
+                when(is("type", "async"), done_by("http", "flow")),
+            ]
+        }
+        Table::Attribute => vec![
+            when(is("role", "const"), json!({"required": ["default"]})),
+            when(
+                is("role", "output"),
+                json!({"properties": {"for_each": {"const": false}}}),
+            ),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn when(condition: Value, then: Value) -> Value {
+    let mut schema = Map::new();
+    schema.insert("if".to_owned(), condition);
+    schema.insert("then".to_owned(), then);
+    Value::Object(schema)
+}
+
+/// That this key is there and has this value.
+fn is(key: &str, value: impl Into<Value>) -> Value {
+    json!({"required": [key], "properties": {key: {"const": value.into()}}})
+}
+
+fn either(first: &str, second: &str) -> Value {
+    json!({"oneOf": [{"required": [first]}, {"required": [second]}]})
+}
+
+/// A command does one thing. A key that is not known is an agent, and then the action.
+fn one_action(known: Option<&[&str]>) -> Value {
+    let actions = ["shell", "claude", "http", "write_file"];
+    let mut alternatives: Vec<_> = actions
+        .iter()
+        .map(|action| json!({"required": [action]}))
+        .collect();
+    if let Some(known) = known {
+        alternatives.push(json!({"not": {"propertyNames": {"enum": known}}}));
+    }
+    json!({"oneOf": alternatives})
+}
+
+/// What belongs to each mode, and what does not.
+fn modes() -> Vec<Value> {
+    let tolerance = [
+        "continue_on_failure",
+        "max_failures",
+        "failure_threshold",
+        "on_item_failure",
+    ];
+    let none = |keys: &[&str]| -> Map<_, _> {
+        let none = |key: &&str| ((*key).to_owned(), json!(false));
+        keys.iter().map(none).collect()
+    };
+    let mut of_flow = none(&["commands", "setup", "map", "reduce"]);
+    of_flow.extend(none(&["retry_config", "error_policy"]));
+    of_flow.extend(none(&tolerance));
+    vec![
+        // A workflow that does not say its mode is a list of commands.
+        when(
+            json!({"properties": {"mode": {"const": "sequence"}}}),
+            json!({
+                "required": ["commands"],
+                "properties": none(&["setup", "map", "reduce", "steps", "goals", "init"]),
+            }),
+        ),
+        when(
+            is("mode", "mapreduce"),
+            json!({
+                "required": ["map"],
+                "properties": none(&["commands", "steps", "goals", "init"]),
+            }),
+        ),
+        when(
+            is("mode", "flow"),
+            json!({"required": ["steps", "goals"], "properties": of_flow}),
+        ),
+    ]
+}
+
+/// Three keys can say "stop at the first failure"; they must not say different things.
+fn tolerance() -> Vec<Value> {
+    let first = json!({"anyOf": [is("on_item_failure", "stop"), is("continue_on_failure", false)]});
+    vec![
+        when(first, json!({"properties": {"max_failures": {"const": 1}}})),
+        when(
+            is("on_item_failure", "stop"),
+            json!({"properties": {"continue_on_failure": {"const": false}}}),
+        ),
+    ]
+}

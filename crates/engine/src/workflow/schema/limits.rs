@@ -1,0 +1,159 @@
+//! What the value behind a key may be, beyond its kind.
+//!
+//! Each limit is a few keywords that are laid over the schema of the value. A keyword of JSON Schema
+//! speaks of one kind of value only (`minimum` of numbers, `pattern` of texts), so that a limit holds
+//! whatever else the key accepts.
+
+use serde_json::{Value, json};
+
+use crate::workflow::keys::{Key, Shape, Table};
+
+/// One or several numbers, each right before its unit. Half a nanosecond is nothing anybody can wait.
+pub(super) const DURATION: &str = "^\\s*(([0-9]+ns|[0-9]+(\\.[0-9]+)?\
+     (us|µs|ms|s|sec|m|min|h|hr|d|w))\\s*)+$";
+
+/// One status, a range, or all that begin with a digit.
+pub(super) const STATUSES: &str = "^([1-5]xx|[1-5][0-9]{2}(-[1-5][0-9]{2})?)$";
+
+/// Names of environment variables and of captured outputs.
+const NAME: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+const HEADER: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
+/// No spaces, no `/`, nothing that cannot be seen.
+const IDENTIFIER: &str = "^[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+$";
+/// A template may become anything; what stands there in plain text has no spaces.
+const ADDRESS: &str = "^(\\$\\{|https?://(\\S+$|.*\\$\\{))";
+const PLAIN_ADDRESS: &str = "^https?://\\S+$";
+const VARIABLE: &str = "^\\$([A-Za-z0-9_]+|\\{[A-Za-z0-9_]+\\})$";
+const PERMISSIONS: &str = "^(0o)?0*[0-7]{1,4}$";
+const SIGNAL: &str =
+    "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
+
+/// The keywords to lay over the value of this key; none for most.
+pub(super) fn of(table: Table, key: &Key) -> Value {
+    match (table, key.name()) {
+        (Table::Http, "headers") => json!({"propertyNames": {"pattern": HEADER}}),
+        (_, "env" | "secrets") if matches!(key.shape, Shape::MapOf(_)) => {
+            json!({"propertyNames": {"pattern": NAME}})
+        }
+        (_, "timeout" | "deadline") if matches!(key.shape, Shape::Duration) => {
+            json!({"allOf": [{"pattern": "[1-9]"}]})
+        }
+        (Table::Workflow, name) => workflow(name),
+        (Table::Command | Table::Handler, name) => command(name),
+        (Table::Map | Table::TimeoutConfig, name) => map(name),
+        (Table::RetryConfig | Table::Exponential | Table::Rule, name) => retry(name),
+        (Table::FlowStep | Table::FlowHttp | Table::Predicate | Table::WorkConfig, name) => {
+            flow(name)
+        }
+        (Table::ErrorPolicy, name) => tolerance(name),
+        (Table::Breaker, "name") => json!({"pattern": IDENTIFIER}),
+        (Table::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
+        (Table::Http, "expect") => json!({"minItems": 1}),
+        (Table::Http, "url") => json!({"pattern": ADDRESS}),
+        // A number is taken as it is written, so that 7777 stands for its digits.
+        (Table::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
+        _ => json!({}),
+    }
+}
+
+/// A count that has to fit into 32 bits.
+fn count_from(least: i64) -> Value {
+    json!({"minimum": least, "maximum": u32::MAX})
+}
+
+fn workflow(name: &str) -> Value {
+    match name {
+        "shell" => json!({"pattern": "^/"}),
+        "retry_budget" | "retry_budget_per_workflow" => count_from(0),
+        "goals" | "steps" => json!({"minItems": 1}),
+        "agents" => json!({
+            "propertyNames": {"not": {"enum": taken_by_commands()}},
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": "string"},
+                "contains": {"type": "string", "pattern": "\\{prompt\\}"},
+            },
+        }),
+        name => tolerance(name),
+    }
+}
+
+/// Keys of commands, which cannot be agents; `claude` is one already.
+fn taken_by_commands() -> Vec<&'static str> {
+    let tables = [Table::Command, Table::Handler].into_iter();
+    let mut names: Vec<_> = tables.flat_map(Table::keys).map(Key::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| *name != "claude");
+    names
+}
+
+fn tolerance(name: &str) -> Value {
+    match name {
+        "max_failures" => json!({"minimum": 1}),
+        "failure_threshold" => json!({"minimum": 0, "maximum": 1}),
+        _ => json!({}),
+    }
+}
+
+fn command(name: &str) -> Value {
+    let taken = ["item", "item_file", "map", "step", "env", "workflow", "raw"];
+    match name {
+        "shell" => json!({"pattern": "\\S"}),
+        "id" => json!({"pattern": IDENTIFIER}),
+        "capture_output" => json!({"pattern": NAME, "not": {"enum": taken}}),
+        "output_limit" => json!({"minimum": 1}),
+        "max_attempts" => count_from(0),
+        _ => json!({}),
+    }
+}
+
+fn map(name: &str) -> Value {
+    match name {
+        "max_parallel" => {
+            json!({"minimum": 1, "maximum": u32::MAX, "pattern": VARIABLE})
+        }
+        "agent_timeout_secs" => json!({"exclusiveMinimum": 0}),
+        "best_effort_deadline_seconds" => json!({"minimum": 0}),
+        _ => json!({}),
+    }
+}
+
+fn retry(name: &str) -> Value {
+    let each = |keywords: Value| {
+        let mut each = keywords.clone();
+        super::add(&mut each, json!({"minItems": 1, "items": keywords}));
+        each
+    };
+    match name {
+        "attempts" | "max_attempts" | "max_retries" => json!({"maximum": u32::MAX}),
+        "jitter_factor" => json!({"minimum": 0, "maximum": 1}),
+        "base" | "multiplier" => json!({"minimum": 1}),
+        // A condition that lists nothing would be met by everything.
+        "exit_code" => each(json!({"maximum": 255})),
+        "signal" => each(json!({"minimum": 1, "maximum": 64, "pattern": SIGNAL})),
+        "status" | "class" => json!({"minItems": 1}),
+        // How a failure is retried may differ; which failures are was decided already.
+        "retry_config" => json!({
+            "properties": {"rules": false, "retry_on": false, "retry_statuses": false},
+        }),
+        _ => json!({}),
+    }
+}
+
+fn flow(name: &str) -> Value {
+    match name {
+        "id" => json!({"pattern": IDENTIFIER}),
+        "endpoint" | "health_check" => {
+            json!({"pattern": PLAIN_ADDRESS, "not": {"pattern": "\\$\\{"}})
+        }
+        // Parts of another system's language that are not part of this one.
+        "type" => json!({"not": {"const": "script"}}),
+        "memoizable" => json!({"const": false}),
+        "language" => json!({"pattern": "^[cC][eE][lL]$"}),
+        "max_retries" => json!({"type": "integer", "minimum": -1, "maximum": u32::MAX}),
+        "parallelism" => count_from(0),
+        "best_effort_deadline_seconds" => json!({"minimum": 0}),
+        _ => json!({}),
+    }
+}
