@@ -18,7 +18,7 @@ use super::promise::Promise;
 mod tests;
 
 /// A sentence, and whether it holds.
-type Law = (&'static str, bool);
+pub(super) type Law = (&'static str, bool);
 
 /// Panics, which is how a fuzzer is told, unless the law holds.
 pub(super) fn uphold(law: &str, holds: bool, facts: &dyn Debug) {

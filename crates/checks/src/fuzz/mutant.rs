@@ -1,8 +1,9 @@
 //! Inputs made out of other inputs.
 //!
-//! Knows just enough about JSON to leave most mutants readable: a number becomes an extreme one, a
-//! text becomes another that stands somewhere in the corpus, a part is left out, repeated or taken
-//! from a neighbour. Draws come from the policy's own seed, so the same seed makes the same mutants.
+//! Knows just enough about JSON and YAML to leave most mutants readable: a number becomes an extreme
+//! one, a text becomes another that stands somewhere in the corpus, a part, a line or what stands
+//! behind a colon is left out, repeated or taken from a neighbour. Draws come from the policy's own
+//! seed, so the same seed makes the same mutants.
 
 use undaunted_policy::Draws;
 
@@ -25,6 +26,41 @@ const NUMBERS: [&str; 16] = [
     "null",
 ];
 const BYTES: &[u8] = b"{}[]\",:0-.eE\\u \n\0\x7f\xff\xc3";
+/// What means something to somebody: YAML, the shell, a filter, our own references.
+const WORDS: [&str; 32] = [
+    "${item}",
+    "${item.a:-b}",
+    "${raw:item}",
+    "${step.a.output}",
+    "$${",
+    "$(",
+    "`",
+    "'",
+    "\\\"",
+    "((",
+    "<<'E'\n",
+    "\nE\n",
+    "#",
+    "*a",
+    "&a ",
+    "!!str ",
+    "|\n  ",
+    "\n- ",
+    "\n  ",
+    "\r\n",
+    "\t",
+    "---\n",
+    "~",
+    "unlimited",
+    "0s",
+    " && ",
+    "!(",
+    " in ",
+    " contains ",
+    "..*",
+    "[?@.a]",
+    "\u{feff}",
+];
 
 /// A die that falls as its draws say.
 pub(super) struct Die {
@@ -75,7 +111,7 @@ pub(super) fn mutant(die: &mut Die, corpus: &[Vec<u8>]) -> Vec<u8> {
 
 fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
     let other = die.one_of(corpus).cloned().unwrap_or_default();
-    match die.below(20) {
+    match die.below(30) {
         0..=8 => {
             let number = die.one_of(&NUMBERS).copied().unwrap_or_default();
             replace(input, die, numbers, number.as_bytes());
@@ -106,7 +142,15 @@ fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
             let (at, until) = die.part(input.len(), 1);
             input.splice(at..until, byte);
         }
-        _ => *input = [b"[", input.as_slice(), b",", &other, b"]"].concat(),
+        19 => *input = [b"[", input.as_slice(), b",", &other, b"]"].concat(),
+        20..=22 => {
+            let word = die.one_of(&WORDS).copied().unwrap_or_default();
+            let (at, until) = die.part(input.len(), 2);
+            input.splice(at..until, word.bytes());
+        }
+        23..=25 => take_part(input, die, &other, settings),
+        26..=28 => take_part(input, die, &other, lines),
+        _ => replace(input, die, lines, b""),
     }
 }
 
@@ -120,6 +164,44 @@ fn replace(
     if let Some(&(start, end)) = die.one_of(&find(input)) {
         input.splice(start..end, with.iter().copied());
     }
+}
+
+/// Puts a part of the other in the place of one of the same sort, or once in three times before it.
+fn take_part(
+    input: &mut Vec<u8>,
+    die: &mut Die,
+    other: &[u8],
+    find: fn(&[u8]) -> Vec<(usize, usize)>,
+) {
+    let taken = die.one_of(&find(other)).copied();
+    let taken = taken.and_then(|(start, end)| other.get(start..end));
+    let place = die.one_of(&find(input)).copied();
+    if let (Some(taken), Some((start, end))) = (taken, place) {
+        let end = if die.below(3) == 0 { start } else { end };
+        input.splice(start..end, taken.iter().copied());
+    }
+}
+
+/// Where lines stand, each with its end.
+fn lines(input: &[u8]) -> Vec<(usize, usize)> {
+    let mut start = 0;
+    let mut found = vec![];
+    for line in input.split_inclusive(|byte| *byte == b'\n') {
+        found.push((start, start + line.len()));
+        start += line.len();
+    }
+    found
+}
+
+/// Where something stands behind a colon, up to the end of its line.
+fn settings(input: &[u8]) -> Vec<(usize, usize)> {
+    let behind_colon = |(start, end): (usize, usize)| {
+        let line = input.get(start..end)?;
+        let colon = line.windows(2).position(|pair| pair == b": ")?;
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        Some((start + colon + 2, start + text.len()))
+    };
+    lines(input).into_iter().filter_map(behind_colon).collect()
 }
 
 /// Where digits stand together.
@@ -164,6 +246,17 @@ mod tests {
         };
         assert_eq!(parts(numbers(json)), ["12", "7"]);
         assert_eq!(parts(texts(json)), ["\"7s\""]);
+    }
+
+    #[test]
+    fn lines_and_settings_are_found_where_they_stand() {
+        let yaml = b"a: 1\n- b\nc: d: e";
+        let parts = |found: Vec<(usize, usize)>| -> Vec<&str> {
+            let part = |(start, end)| str::from_utf8(&yaml[start..end]).unwrap();
+            found.into_iter().map(part).collect()
+        };
+        assert_eq!(parts(lines(yaml)), ["a: 1\n", "- b\n", "c: d: e"]);
+        assert_eq!(parts(settings(yaml)), ["1", "d: e"]);
     }
 
     #[test]

@@ -1,0 +1,138 @@
+//! Bytes that may be a workflow, or a `retry_config` on its own.
+//!
+//! Whatever they are, the answer keeps the laws of `diagnosis`; a workflow also keeps those of
+//! `workflow`. How a file begins and how its lines end says nothing about what it means, so every
+//! text is asked about again with a byte order mark and with other line ends.
+
+use std::collections::BTreeSet;
+
+use undaunted_engine::workflow::{
+    Checked, Code, Operator, Source, check_bytes, check_retry_config,
+};
+
+use super::diagnosis;
+use super::law::uphold;
+use super::workflow;
+
+/// Checks the bytes and gives what came up: the words of the codes, and of a workflow its mode, what
+/// its commands do, and `warned` if there is more to say about it.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn workflow_check(data: &[u8]) -> BTreeSet<&'static str> {
+    let (source, checked) = asked(data.to_vec());
+    hold(data, diagnosis::broken(&source, &checked), &checked);
+    let (_, again) = asked(data.to_vec());
+    let same = told(&checked) == told(&again);
+    uphold(
+        "the same text gives the same answer",
+        same,
+        &checked.diagnostics,
+    );
+    let Ok(text) = str::from_utf8(data) else {
+        let codes = checked.diagnostics.iter().map(|found| found.code);
+        let refused = codes.eq([Code::Syntax]);
+        uphold("what is not text is refused as such", refused, &checked);
+        return BTreeSet::from(["not text"]);
+    };
+    beginning(text, &checked);
+    line_ends(text, &source, &checked);
+    let mut seen = retry_config(&source);
+    let codes = checked.diagnostics.iter().map(|found| found.code.word());
+    seen.extend(codes);
+    if let Some(found) = &checked.workflow {
+        hold(data, workflow::broken(&source, found), &checked);
+        seen.extend(workflow::words(found));
+    }
+    seen
+}
+
+fn asked(bytes: Vec<u8>) -> (Source, Checked) {
+    check_bytes("any.yaml", bytes, &Operator::default())
+}
+
+/// Everything there is to see of an answer.
+fn told(checked: &Checked) -> String {
+    format!("{checked:?}")
+}
+
+fn hold(data: &[u8], broken: Option<&'static str>, checked: &Checked) {
+    if let Some(law) = broken {
+        let text = String::from_utf8_lossy(data);
+        uphold(law, false, &(text, &checked.diagnostics));
+    }
+}
+
+fn beginning(text: &str, checked: &Checked) {
+    const MARK: &str = "\u{feff}";
+    if text.starts_with(MARK) {
+        return;
+    }
+    let (_, marked) = asked([MARK, text].concat().into_bytes());
+    let same = told(checked) == told(&marked);
+    let facts = (text, &checked.diagnostics, &marked.diagnostics);
+    uphold("a byte order mark means nothing", same, &facts);
+}
+
+fn line_ends(text: &str, source: &Source, checked: &Checked) {
+    if text.contains('\r') {
+        return;
+    }
+    let (other_source, other) = asked(text.replace('\n', "\r\n").into_bytes());
+    let facts = (text, &checked.diagnostics, &other.diagnostics);
+    let same = problems(source, checked) == problems(&other_source, &other);
+    uphold("line ends change no problem", same, &facts);
+    let meant = |checked: &Checked| without_places(&format!("{:?}", checked.workflow));
+    let same = meant(checked) == meant(&other);
+    uphold("line ends change no workflow", same, &facts);
+}
+
+/// What is wrong, and in which lines.
+fn problems(source: &Source, checked: &Checked) -> Vec<(Code, usize)> {
+    let line = |place| source.position(place).line;
+    let found = checked.diagnostics.iter();
+    let mut problems: Vec<_> = found.map(|found| (found.code, line(found.span))).collect();
+    // Two problems of one line may change places when one of them ends with it.
+    problems.sort_by_key(|(code, line)| (*line, *code));
+    problems
+}
+
+/// A text without the numbers that say where something stands.
+fn without_places(told: &str) -> String {
+    let mut parts = told.split("Span { start: ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.split_once('}').map_or(part, |(_, after)| after));
+    }
+    kept
+}
+
+fn retry_config(source: &Source) -> BTreeSet<&'static str> {
+    match check_retry_config(source) {
+        Ok(resolved) => {
+            workflow::plan(&resolved.policy);
+            BTreeSet::from(["retry_config"])
+        }
+        Err(problems) => {
+            let law = "a retry_config is refused for a reason";
+            uphold(law, !problems.is_empty(), &source.text());
+            if let Some(law) = diagnosis::misplaced(source, &problems) {
+                uphold(law, false, &(source.text(), &problems));
+            }
+            BTreeSet::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_places_are_taken_out_of_what_is_told() {
+        let told =
+            "A { at: Span { start: 1, end: 2 }, name: \"b\", to: Span { start: 3, end: 4 } }";
+        assert_eq!(without_places(told), "A { at: , name: \"b\", to:  }");
+    }
+}

@@ -1,0 +1,242 @@
+//! The threads that do what is to be done about a command: make it, signal it, record its end.
+//!
+//! One thread at a time attends to a command, and asks for the next step until there is none.
+
+use std::sync::PoisonError;
+use std::time::{Instant, SystemTime};
+
+use rustix::process::Signal;
+
+use super::adoption::{Family, family, is_group_gone, signal_family};
+use super::command;
+use super::failpoint;
+use super::message::Refusal;
+use super::run::{Phase, Run, Step};
+use super::shared::{Shared, locked};
+use super::spec::Spec;
+use crate::spool::{End, Exited, Kept, Slot, Why};
+
+/// Attends to whatever needs it, for ever. These threads must not end: a command's parent is the
+/// thread that made it.
+pub(crate) fn work(shared: &Shared) {
+    loop {
+        let id = {
+            let mut state = shared
+                .work
+                .wait_while(locked(&shared.state), |state| state.queue.is_empty())
+                .unwrap_or_else(PoisonError::into_inner);
+            state.queue.pop_front()
+        };
+        if let Some(id) = id {
+            attend(shared, id);
+        }
+    }
+}
+
+/// Takes every step there is to take for a command that has been marked as attended to.
+pub(crate) fn attend(shared: &Shared, id: u64) {
+    while let Some(step) = shared.next_step(id) {
+        match step {
+            Step::Spawn(spec) => spawn(shared, &spec),
+            Step::Signal(signal) => send(shared, id, signal),
+            Step::Settle => settle(shared, id),
+        }
+    }
+}
+
+fn spawn(shared: &Shared, spec: &Spec) {
+    let id = spec.id;
+    let began = SystemTime::now();
+    let slot = match shared.slots.take() {
+        Ok(slot) => slot,
+        Err(error) => return withdraw(shared, id, &error),
+    };
+    let announced = locked(&shared.ledger).spawning(id, began, slot.number, spec.grace);
+    if let Err(error) = announced {
+        shared.slots.give_back(slot);
+        return withdraw(shared, id, &error);
+    }
+    failpoint::reach("spawning", id);
+    let entering = shared
+        .spawning
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
+    let spawned = command::spawn(spec, &slot, &shared.mark(id));
+    let mut state = locked(&shared.state);
+    let Some(run) = state.runs.get_mut(&id) else {
+        return;
+    };
+    run.slot = Some(slot);
+    run.began = began;
+    match spawned {
+        Ok(pid) => {
+            let now = Instant::now();
+            run.pid = Some(pid);
+            run.limits.deadline = run.limits.timeout.and_then(|wait| now.checked_add(wait));
+            if matches!(run.phase, Phase::Running) {
+                run.alarm = run.next_look(now);
+            }
+            state.by_pid.insert(pid, id);
+            state.made = state.made.wrapping_add(1);
+            shared.set_alarm(&mut state, id);
+            shared.children.notify_one();
+            drop((state, entering));
+            failpoint::reach("spawned", id);
+            locked(&shared.ledger).spawned(id, pid);
+        }
+        Err(refused) => {
+            run.end = Some(End::NotStarted(refused));
+            drop((state, entering));
+            conclude(shared, id, 0);
+        }
+    }
+}
+
+/// Takes back a command of which nothing is on record; it never began.
+fn withdraw(shared: &Shared, id: u64, error: &std::io::Error) {
+    locked(&shared.state).remove(id);
+    let errno = error.raw_os_error().unwrap_or_default();
+    shared.refuse(Some(id), Refusal::Spool(errno));
+    let state = locked(&shared.state);
+    shared.leave_if_idle(&state);
+}
+
+fn send(shared: &Shared, id: u64, signal: Signal) {
+    let Some((leader, _)) = standing(shared, id) else {
+        return;
+    };
+    // Without a view of the processes the group still gets its signal.
+    let family = family(shared, id, leader).unwrap_or_default();
+    let mut state = locked(&shared.state);
+    // Not noted as ended, or only this moment: its number has not come round to another.
+    let is_there = state.by_pid.contains_key(&leader);
+    signal_family(&family, leader, is_there, signal);
+    if let Some(run) = state.runs.get_mut(&id) {
+        run.known.extend(&family.members);
+    }
+}
+
+/// The command's own process has ended: if nothing else of it runs, that is its end. What a success
+/// leaves may stay; what anything else leaves is ended first.
+fn settle(shared: &Shared, id: u64) {
+    let Some((leader, Some(end))) = standing(shared, id) else {
+        return;
+    };
+    let (adopted, ending) = {
+        let state = locked(&shared.state);
+        let Some(run) = state.runs.get(&id) else {
+            return;
+        };
+        let ending = match run.phase {
+            Phase::Ending(ending) => Some(ending),
+            _ => None,
+        };
+        (run.adopted, ending)
+    };
+    let family = if adopted || ending.is_some() || !is_group_gone(leader) {
+        let Ok(family) = family(shared, id, leader) else {
+            return try_later(shared, id);
+        };
+        family
+    } else {
+        Family::default()
+    };
+    if family.members.is_empty() {
+        return conclude_with(shared, id, &family);
+    }
+    let mut state = locked(&shared.state);
+    let Some(run) = state.runs.get_mut(&id) else {
+        return;
+    };
+    match ending {
+        None if end.is_success() && run.why() == Why::Itself => {
+            drop(state);
+            conclude_with(shared, id, &family);
+        }
+        None => {
+            run.end(run.why(), Instant::now());
+            shared.set_alarm(&mut state, id);
+        }
+        Some(ending) if ending.killed => signal_family(&family, leader, false, Signal::KILL),
+        Some(_) => {}
+    }
+}
+
+/// The processes cannot be read just now (too many open files, perhaps); what is not known to be
+/// gone is not called gone.
+fn try_later(shared: &Shared, id: u64) {
+    let mut state = locked(&shared.state);
+    if let Some(run) = state.runs.get_mut(&id) {
+        run.look_again(Instant::now());
+    }
+    shared.set_alarm(&mut state, id);
+}
+
+/// Its process, and how that ended, if it has.
+fn standing(shared: &Shared, id: u64) -> Option<(i32, Option<End>)> {
+    let state = locked(&shared.state);
+    let run = state.runs.get(&id)?;
+    Some((run.pid?, run.end))
+}
+
+fn conclude_with(shared: &Shared, id: u64, family: &Family) {
+    let left = family.members.iter().chain(&family.unclaimed);
+    // Only its own children is the keeper told about when they end.
+    let children = left.filter(|each| each.parent == shared.pid);
+    let mut state = locked(&shared.state);
+    state.strays.extend(children.map(|each| each.pid));
+    state.had_strays |= !(family.members.is_empty() && family.unclaimed.is_empty());
+    drop(state);
+    let left = u32::try_from(family.members.len()).unwrap_or(u32::MAX);
+    conclude(shared, id, left);
+}
+
+/// Records the end of a command, tells the engine, and lets go of it.
+fn conclude(shared: &Shared, id: u64, left: u32) {
+    let Some((end, why, began, capture, slot)) = ({
+        let mut state = locked(&shared.state);
+        state.runs.get_mut(&id).and_then(facts)
+    }) else {
+        return;
+    };
+    // What cannot be kept is shown as lost, length and all; the end itself is worth more.
+    let keep = |file, head| {
+        shared
+            .segments
+            .keep(file, head)
+            .unwrap_or_else(|_| lost(file))
+    };
+    let (stdout, stderr) = (keep(&slot.out, capture), keep(&slot.err, 0));
+    if left == 0 {
+        shared.slots.give_back(slot);
+    } else {
+        shared.slots.give_up(slot);
+    }
+    failpoint::reach("exited", id);
+    locked(&shared.ledger).exited(Exited {
+        id,
+        end,
+        why,
+        began,
+        ended: SystemTime::now(),
+        stdout,
+        stderr,
+        left,
+    });
+    let mut state = locked(&shared.state);
+    state.remove(id);
+    shared.leave_if_idle(&state);
+}
+
+fn facts(run: &mut Run) -> Option<(End, Why, SystemTime, u64, Slot)> {
+    let why = run.why();
+    let slot = run.slot.take()?;
+    Some((run.end?, why, run.began, run.limits.capture, slot))
+}
+
+fn lost(file: &std::fs::File) -> Kept {
+    Kept {
+        length: file.metadata().map_or(0, |found| found.len()),
+        ..Kept::default()
+    }
+}

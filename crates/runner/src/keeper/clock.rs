@@ -1,0 +1,47 @@
+//! The thread that watches the time: timeouts, the end of a grace, output limits.
+
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use super::shared::{Shared, State, locked};
+
+/// Watches for ever.
+pub(crate) fn watch(shared: &Shared) {
+    let mut state = locked(&shared.state);
+    loop {
+        let now = Instant::now();
+        while let Some(&(at, id)) = state.alarms.first()
+            && at <= now
+        {
+            state.alarms.pop_first();
+            ring(shared, &mut state, id, now);
+        }
+        if state.patience.is_some_and(|until| until <= now) {
+            state.patience = None;
+            shared.leave_if_idle(&state);
+        }
+        let next = [state.alarms.first().map(|(at, _)| *at), state.patience];
+        state = match next.into_iter().flatten().min() {
+            Some(at) => {
+                let rest = at.saturating_duration_since(Instant::now());
+                let waited = shared.alarm.wait_timeout(state, rest);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => shared
+                .alarm
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}
+
+fn ring(shared: &Shared, state: &mut State, id: u64, now: Instant) {
+    let Some(run) = state.runs.get_mut(&id) else {
+        return;
+    };
+    let due = run.wake(now);
+    shared.set_alarm(state, id);
+    if due {
+        shared.schedule(state, id);
+    }
+}

@@ -1,0 +1,114 @@
+//! The keeper's side of a connection: one engine at a time, heard until it goes.
+//!
+//! All an engine has said before it died is heard before the next one is let in; otherwise a start
+//! that lay in the socket could follow the news that it never began.
+
+use std::io::{BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use super::frame::{Frame, framed, next_frame};
+use super::message::{Refusal, Reply, Request, VERSION};
+use super::shared::{Shared, locked};
+use crate::bytes;
+
+/// How long a stranger may take to say who it is.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long an engine waits for the last one to be noticed as gone.
+const HANDOVER: Duration = Duration::from_secs(2);
+/// How long the news that a command runs may wait for more to say; often that is its end.
+const NO_HURRY: Duration = Duration::from_millis(10);
+/// How much is gathered into one write.
+const GATHERED: usize = 64 << 10;
+
+/// Serves one connection to its end.
+pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
+    if let Err(why) = greet(shared, &stream) {
+        let reply = Reply::Refused { id: None, why };
+        if let Some(framed) = framed(&reply) {
+            // It may have gone; then nobody needs to know.
+            drop(stream.write_all(&framed));
+        }
+        return;
+    }
+    // Without a second handle nothing could be answered: the engine sees the connection end.
+    if let Ok(writing) = stream.try_clone() {
+        let (sender, replies) = channel();
+        let writer = std::thread::Builder::new().name("answers".to_owned());
+        if writer.spawn(move || answer(writing, &replies)).is_ok() {
+            let mut ledger = locked(&shared.ledger);
+            let queued = locked(&shared.state).runs.keys().copied().collect();
+            ledger.connect(sender, shared.pid, queued);
+            drop(ledger);
+            hear(shared, stream);
+        }
+    }
+    shared.let_out();
+}
+
+fn greet(shared: &Shared, stream: &UnixStream) -> Result<(), Refusal> {
+    let limited = stream.set_read_timeout(Some(GREETING));
+    let mut reading = stream;
+    let frame = next_frame(&mut reading);
+    let (Ok(()), Ok(Frame::Message(payload))) = (limited, frame) else {
+        return Err(Refusal::Malformed);
+    };
+    match bytes::decode(&payload) {
+        Ok(Request::Hello { version: VERSION }) => {}
+        Ok(_) => return Err(Refusal::Version),
+        Err(_) => return Err(Refusal::Malformed),
+    }
+    if stream.set_read_timeout(None).is_err() || !shared.let_in(HANDOVER) {
+        return Err(Refusal::Busy);
+    }
+    Ok(())
+}
+
+/// Does what the engine says until it goes.
+fn hear(shared: &Shared, stream: UnixStream) {
+    let mut stream = BufReader::new(stream);
+    while let Ok(frame) = next_frame(&mut stream) {
+        let payload = match frame {
+            Frame::Message(payload) => payload,
+            Frame::TooLong => return shared.refuse(None, Refusal::Malformed),
+            Frame::Closed => return,
+        };
+        match bytes::decode(&payload) {
+            Ok(Request::Start(spec)) => shared.start(spec),
+            Ok(Request::Cancel { id }) => shared.cancel(id),
+            Ok(Request::CancelAll) => shared.cancel_all(),
+            Ok(Request::Forget { id }) => shared.forget(id),
+            Ok(Request::Trust) => locked(&shared.ledger).trust(),
+            Ok(Request::Goodbye) => return,
+            Ok(Request::Hello { .. }) | Err(_) => shared.refuse(None, Refusal::Malformed),
+        }
+    }
+}
+
+/// Writes replies until there are none or nobody reads. A thread of its own, so that an engine that
+/// does not read holds up nothing.
+fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
+    while let Ok(first) = replies.recv() {
+        let until = Instant::now().checked_add(NO_HURRY);
+        let mut is_urgent = !matches!(first, Reply::Running(_));
+        let mut gathered = framed(&first).unwrap_or_default();
+        while gathered.len() < GATHERED {
+            let rest = match until {
+                Some(until) if !is_urgent => until.saturating_duration_since(Instant::now()),
+                _ => Duration::ZERO,
+            };
+            let Ok(next) = replies.recv_timeout(rest) else {
+                break;
+            };
+            is_urgent |= !matches!(next, Reply::Running(_));
+            gathered.extend(framed(&next).unwrap_or_default());
+        }
+        if stream.write_all(&gathered).is_err() {
+            break;
+        }
+    }
+    // The engine is to see the end at once, whoever else still holds the connection.
+    drop(stream.shutdown(std::net::Shutdown::Both));
+}

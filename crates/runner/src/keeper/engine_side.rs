@@ -1,0 +1,160 @@
+//! The engine's side of the keeper: what it may ask for, and what it hears.
+//!
+//! Used from one thread. It waits for nothing but the socket, and keeps no state: what happened is
+//! in the events, and what happened before is in the spool.
+
+use std::io::{BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+
+use super::frame::framed;
+use super::message::{Refusal, Reply, Request};
+use super::start::next_reply;
+use super::{KeeperError, Spec};
+use crate::spool::{Exited, Running, Spool};
+
+/// A connection to the keeper of a spool.
+#[derive(Debug)]
+pub struct Keeper {
+    stream: UnixStream,
+    events: Receiver<Event>,
+    spool: Spool,
+    pid: i32,
+}
+
+/// What a keeper tells its engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A process was made.
+    Began(Running),
+    /// A command has ended; that is on record in the spool until it is forgotten.
+    Exited(Exited),
+    /// Something was not done. For a start: it never began.
+    Refused {
+        /// The attempt, if it is about one.
+        id: Option<u64>,
+        /// Why not.
+        why: Refusal,
+    },
+    /// The keeper has gone, and nothing more comes. Starting it again tells what became of its
+    /// commands.
+    Gone,
+}
+
+impl Keeper {
+    pub(crate) fn over(stream: UnixStream, spool: Spool, pid: i32) -> std::io::Result<Self> {
+        let mut reading = BufReader::new(stream.try_clone()?);
+        let (sender, events) = channel();
+        let reader = std::thread::Builder::new().name("keeper".to_owned());
+        reader.spawn(move || {
+            loop {
+                let event = match next_reply(&mut reading) {
+                    Ok(Reply::Running(running)) => Event::Began(running),
+                    Ok(Reply::Exited(exited)) => Event::Exited(exited),
+                    Ok(Reply::Refused { id, why }) => Event::Refused { id, why },
+                    Ok(Reply::Welcome { .. } | Reply::Vanished(_) | Reply::Ready) => continue,
+                    Err(_) => Event::Gone,
+                };
+                let is_last = event == Event::Gone;
+                if sender.send(event).is_err() || is_last {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self {
+            stream,
+            events,
+            spool,
+            pid,
+        })
+    }
+
+    /// Has a command run. Its start must be on record first; if it is refused, an event says so.
+    ///
+    /// # Errors
+    ///
+    /// When the keeper has gone, or the command is too large to be told.
+    pub fn run(&self, spec: Spec) -> Result<(), KeeperError> {
+        let id = spec.id;
+        let framed = framed(&Request::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
+        (&self.stream).write_all(&framed).map_err(KeeperError::Gone)
+    }
+
+    /// Ends a command with all it started: TERM, its grace, KILL. Its end comes as an event; one
+    /// that had not begun is refused as cancelled.
+    ///
+    /// # Errors
+    ///
+    /// When the keeper has gone.
+    pub fn cancel(&self, id: u64) -> Result<(), KeeperError> {
+        self.send(&Request::Cancel { id })
+    }
+
+    /// Ends every command.
+    ///
+    /// # Errors
+    ///
+    /// When the keeper has gone.
+    pub fn cancel_all(&self) -> Result<(), KeeperError> {
+        self.send(&Request::CancelAll)
+    }
+
+    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output goes too.
+    ///
+    /// # Errors
+    ///
+    /// When the keeper has gone.
+    pub fn forget(&self, id: u64) -> Result<(), KeeperError> {
+        self.send(&Request::Forget { id })
+    }
+
+    /// Says that all fates of the recovery are on record elsewhere: from now on, an attempt the
+    /// spool does not know never began. Without it nobody vouches for a spool that is new, was
+    /// damaged or is from another boot.
+    ///
+    /// # Errors
+    ///
+    /// When the keeper has gone.
+    pub fn trust(&self) -> Result<(), KeeperError> {
+        self.send(&Request::Trust)
+    }
+
+    /// What the keeper tells, as it comes.
+    #[must_use]
+    pub const fn events(&self) -> &Receiver<Event> {
+        &self.events
+    }
+
+    /// Its process, for people to look at.
+    #[must_use]
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Where output is read.
+    #[must_use]
+    pub const fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// Leaves. The keeper goes too, once its last command has ended; what is not forgotten is in
+    /// the spool for the next engine. Returns when the keeper has heard everything.
+    pub fn goodbye(self) {
+        // If it has gone there is nobody to take leave of.
+        drop(self.send(&Request::Goodbye));
+        while self.events.recv().is_ok_and(|event| event != Event::Gone) {}
+    }
+
+    fn send(&self, request: &Request) -> Result<(), KeeperError> {
+        let framed = framed(request).unwrap_or_default();
+        (&self.stream).write_all(&framed).map_err(KeeperError::Gone)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Ends the reader's wait; an error means that it has ended.
+        drop(self.stream.shutdown(Shutdown::Both));
+    }
+}

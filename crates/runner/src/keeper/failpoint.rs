@@ -1,0 +1,21 @@
+//! Places where a test makes the keeper die.
+//!
+//! Compiled only with the feature `failpoints`; otherwise there is nothing here.
+
+/// Dies at once, as by `kill -9`, if the environment says `UNDAUNTED_TEST_DIE=<place>:<id>`.
+#[cfg(feature = "failpoints")]
+pub(crate) fn reach(place: &str, id: u64) {
+    let here = format!("{place}:{id}");
+    if std::env::var("UNDAUNTED_TEST_DIE").is_ok_and(|wanted| wanted == here) {
+        let own = rustix::process::getpid();
+        // If even this fails the test sees a keeper that lives, and is red.
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Nothing: tests alone make a keeper die on cue.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn reach(_place: &str, _id: u64) {}

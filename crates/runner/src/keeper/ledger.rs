@@ -1,0 +1,131 @@
+//! What the keeper has on record, and the engine it tells.
+//!
+//! The two go together: nothing is told before it is noted, and an engine that connects gets
+//! everything once, as known or as news. Whoever holds the ledger may take the state's lock, never
+//! the other way round.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, SystemTime};
+
+use super::message::{Reply, VERSION};
+use crate::spool::{Damage, Entry, Exited, Kept, Log, Record, Running};
+
+/// The log, and who listens.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    log: Log,
+    damage: Option<Damage>,
+    engine: Option<Sender<Reply>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(log: Log, damage: Option<Damage>) -> Self {
+        Self {
+            log,
+            damage,
+            engine: None,
+        }
+    }
+
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.log.entries().get(id).is_some()
+    }
+
+    /// Notes that a process is about to be made; only then may it be.
+    pub(crate) fn spawning(
+        &mut self,
+        id: u64,
+        at: SystemTime,
+        slot: u32,
+        grace: Duration,
+    ) -> io::Result<()> {
+        self.log.announce(&Record::Spawning {
+            id,
+            at,
+            slot,
+            grace,
+        })
+    }
+
+    pub(crate) fn spawned(&mut self, id: u64, pid: i32) {
+        self.log.note(&Record::Spawned { id, pid });
+        if let Some(Entry::Begun(begun)) = self.log.entries().get(id) {
+            let (slot, began) = (Some(begun.slot), Some(begun.at));
+            self.tell(Reply::Running(Running {
+                id,
+                pid: Some(pid),
+                slot,
+                began,
+            }));
+        }
+    }
+
+    pub(crate) fn exited(&mut self, exited: Exited) {
+        self.log.note(&Record::Exited(exited.clone()));
+        self.tell(Reply::Exited(exited));
+    }
+
+    /// Forgets an attempt that has ended, and says where its output was.
+    pub(crate) fn forget(&mut self, id: u64) -> Option<[Kept; 2]> {
+        let kept = self.log.entries().get(id)?.kept()?;
+        self.log.note(&Record::Forgotten { id });
+        Some(kept)
+    }
+
+    /// From now on, what is not on record never began.
+    pub(crate) fn trust(&mut self) {
+        self.damage = None;
+        // If it cannot be written the next engine is told of more doubt than there is.
+        drop(self.log.trust());
+    }
+
+    /// Tells an engine all there is to know, and from now on all news. `queued` are the attempts
+    /// that are about to begin.
+    pub(crate) fn connect(&mut self, engine: Sender<Reply>, pid: i32, queued: Vec<u64>) {
+        self.engine = Some(engine);
+        self.tell(Reply::Welcome {
+            version: VERSION,
+            pid,
+            uncertain: self.log.is_uncertain(),
+            damage: self.damage.map(|damage| (damage.offset, damage.unread)),
+        });
+        let known: Vec<Reply> = self.log.entries().iter().map(known).collect();
+        for reply in known {
+            self.tell(reply);
+        }
+        for id in queued.into_iter().filter(|id| !self.knows(*id)) {
+            self.tell(Reply::Running(Running {
+                id,
+                pid: None,
+                slot: None,
+                began: None,
+            }));
+        }
+        self.tell(Reply::Ready);
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.engine = None;
+    }
+
+    pub(crate) fn tell(&self, reply: Reply) {
+        if let Some(engine) = &self.engine {
+            // An engine that has just gone asks the next time; all of it is on record.
+            drop(engine.send(reply));
+        }
+    }
+}
+
+fn known((id, entry): (u64, &Entry)) -> Reply {
+    match entry {
+        Entry::Begun(begun) => Reply::Running(Running {
+            id,
+            pid: begun.pid,
+            slot: Some(begun.slot),
+            began: Some(begun.at),
+        }),
+        Entry::Exited(exited) => Reply::Exited(exited.clone()),
+        Entry::Vanished(vanished) => Reply::Vanished(vanished.clone()),
+    }
+}

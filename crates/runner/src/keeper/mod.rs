@@ -1,0 +1,31 @@
+//! The keeper: a small process that starts the engine's commands and stays when the engine dies.
+//!
+//! It is the parent of every command, notes in the spool what it starts and how it ends, and
+//! enforces timeouts whether or not an engine is there. It knows nothing of jobs, retries or
+//! policies. [`Keeper`] is the engine's side of it, [`main`] the process itself.
+
+mod adoption;
+mod attend;
+mod clock;
+mod command;
+mod connection;
+mod engine_side;
+mod error;
+mod failpoint;
+mod frame;
+mod ledger;
+mod message;
+mod reaper;
+mod recover;
+mod run;
+mod serve;
+mod shared;
+mod spec;
+mod start;
+
+pub use engine_side::{Event, Keeper};
+pub use error::KeeperError;
+pub use message::{Refusal, decode_reply, decode_request};
+pub use recover::recover;
+pub use serve::main;
+pub use spec::Spec;

@@ -1,0 +1,66 @@
+//! The thread that notices every end.
+//!
+//! It is the keeper's first thread, and makes no process: orphans the keeper adopts become children
+//! of the first thread, so one question to the system tells whether there are any.
+
+use std::sync::PoisonError;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+
+use super::attend::attend;
+use super::shared::{Shared, locked};
+use crate::spool::End;
+
+/// `__WNOTHREAD`: children of this thread only.
+const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
+
+/// Waits for children for ever.
+pub(crate) fn reap(shared: &Shared) -> ! {
+    loop {
+        let seen = locked(&shared.state).made;
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => ended(shared, pid, status),
+            Err(Errno::CHILD) => {
+                // No child at all; what is adopted comes from commands, so wait for one of those.
+                let state = locked(&shared.state);
+                drop(
+                    shared
+                        .children
+                        .wait_while(state, |state| state.made == seen)
+                        .unwrap_or_else(PoisonError::into_inner),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ended(shared: &Shared, pid: Pid, status: WaitStatus) {
+    let Some(end) = end(status) else { return };
+    let pid = pid.as_raw_pid();
+    if !locked(&shared.state).by_pid.contains_key(&pid) {
+        // Either adopted, or so short-lived that it is not entered yet.
+        drop(
+            shared
+                .spawning
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+    let (adopted, also) = match wait(WaitOptions::NOHANG | OWN) {
+        Ok(also) => (true, also),
+        Err(_) => (false, None),
+    };
+    if let Some(id) = shared.child_ended(pid, end, adopted) {
+        attend(shared, id);
+    }
+    if let Some((pid, status)) = also {
+        ended(shared, pid, status);
+    }
+}
+
+fn end(status: WaitStatus) -> Option<End> {
+    let code = status.exit_status().map(End::Code);
+    code.or_else(|| status.terminating_signal().map(End::Signal))
+}

@@ -1,0 +1,285 @@
+//! After a keeper: what its commands left is ended, and what became of them is put on record.
+//!
+//! Whoever holds the spool's lock does this, before anything else: the next keeper when it starts, or
+//! a program that only wants to know. Doing it twice changes nothing.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::KeeperError;
+use crate::process::{self, Ended, Mark, Process, boot, descendants, end_all, pid_space};
+use crate::spool::{
+    Begun, Damage, Entries, Entry, Fate, Found, Header, Kept, Lock, Log, Record, Recovered,
+    Segments, Slot, Spool, SpoolError, Story, Vanished,
+};
+
+/// How often leftovers are looked for; some may be made while others are ended.
+const ROUNDS: u32 = 5;
+/// How long a process may take to die.
+const DYING: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What is on record about the keepers before.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) log: Log,
+    pub(crate) segments: Segments,
+    pub(crate) damage: Option<Damage>,
+}
+
+/// Finds out what became of the commands of a keeper that has died, and ends what they left.
+///
+/// # Errors
+///
+/// When the spool cannot be used, or a keeper lives; then that one knows.
+pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
+    let spool = Spool::open(folder)?;
+    let lock = lock(&spool)?;
+    let name = process::random_name().map_err(KeeperError::Processes)?;
+    let past = take_over(&spool, &lock, name)?;
+    let fates = past.log.entries().iter().map(|(id, entry)| {
+        let fate = match entry {
+            Entry::Exited(exited) => Fate::Exited(exited.clone()),
+            Entry::Vanished(vanished) => Fate::Vanished(Some(vanished.clone())),
+            // None is left: whatever was begun has vanished.
+            Entry::Begun(_) => Fate::Vanished(None),
+        };
+        (id, fate)
+    });
+    Ok(Recovered {
+        fates: fates.collect(),
+        uncertain: past.log.is_uncertain(),
+        damage: past.damage,
+    })
+}
+
+/// Takes the lock; from a keeper that is dying, which may still have it for a moment.
+fn lock(spool: &Spool) -> Result<Lock, SpoolError> {
+    let until = Instant::now().checked_add(DYING);
+    loop {
+        match spool.lock() {
+            Err(SpoolError::Locked { .. }) if until.is_some_and(|until| Instant::now() < until) => {
+                std::thread::sleep(PAUSE);
+            }
+            locked => return locked,
+        }
+    }
+}
+
+/// Ends what the last keeper left, and begins a log that says so, for a keeper called `name`.
+pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, KeeperError> {
+    let header = Header {
+        boot: boot().map_err(KeeperError::Processes)?,
+        pid_space: pid_space().map_err(KeeperError::Processes)?,
+        keeper: name,
+        pid: rustix::process::getpid().as_raw_pid(),
+        uncertain: false,
+    };
+    let unusable = |source| {
+        KeeperError::Spool(SpoolError::Unusable {
+            folder: spool.folder().to_owned(),
+            source,
+        })
+    };
+    let story = match Found::at(&spool.log()).map_err(unusable)? {
+        Found::Log(story) => story,
+        // Without a log nothing is vouched for; on the very first start nobody asks.
+        found => {
+            let damage = match found {
+                Found::Garbage(damage) => Some(damage),
+                _ => None,
+            };
+            let header = Header {
+                uncertain: true,
+                ..header
+            };
+            return begin(spool, header, Entries::default(), damage).map_err(unusable);
+        }
+    };
+    let damage = story.damage;
+    let is_rebooted = story.header.boot != header.boot;
+    let uncertain = story.header.uncertain || is_rebooted || damage.is_some();
+    let entries = if is_rebooted {
+        forget_everything(&story.entries)
+    } else {
+        let ended = end_leftovers(&story, header.pid_space).map_err(KeeperError::Processes)?;
+        conclude(spool, &story, &ended).map_err(unusable)?
+    };
+    begin(
+        spool,
+        Header {
+            uncertain,
+            ..header
+        },
+        entries,
+        damage,
+    )
+    .map_err(unusable)
+}
+
+fn begin(
+    spool: &Spool,
+    header: Header,
+    entries: Entries,
+    damage: Option<Damage>,
+) -> io::Result<Past> {
+    let log = Log::create(spool, header, entries)?;
+    // Only now: what a crash before this would have needed is removed here.
+    let segments = Segments::open(spool, log.entries())?;
+    Ok(Past {
+        log,
+        segments,
+        damage,
+    })
+}
+
+/// After another boot nothing in the spool is believed: it was never synced.
+fn forget_everything(entries: &Entries) -> Entries {
+    let mut vanished = Entries::default();
+    for (id, entry) in entries.iter() {
+        let began = match entry {
+            Entry::Begun(begun) => begun.at,
+            Entry::Exited(exited) => exited.began,
+            Entry::Vanished(vanished) => vanished.began,
+        };
+        vanished.apply(&Record::Vanished(Vanished {
+            id,
+            began,
+            stdout: Kept::default(),
+            stderr: Kept::default(),
+            ended: 0,
+            survived: 0,
+        }));
+    }
+    vanished
+}
+
+/// Puts on record that whatever had begun has vanished, and keeps what it wrote.
+fn conclude(spool: &Spool, story: &Story, ended: &BTreeMap<u64, Ended>) -> io::Result<Entries> {
+    let segments = Segments::open(spool, &story.entries)?;
+    let mut entries = story.entries.clone();
+    for (id, begun) in begun(&story.entries) {
+        let [stdout, stderr] = Slot::reopen(spool, begun.slot).map_or_else(
+            |_| [Kept::default(); 2],
+            |slot| [&slot.out, &slot.err].map(|file| segments.keep(file, 0).unwrap_or_default()),
+        );
+        let Ended { ended, survived } = ended.get(&id).copied().unwrap_or_default();
+        entries.apply(&Record::Vanished(Vanished {
+            id,
+            began: begun.at,
+            stdout,
+            stderr,
+            ended,
+            survived,
+        }));
+    }
+    Ok(entries)
+}
+
+fn begun(entries: &Entries) -> impl Iterator<Item = (u64, &Begun)> {
+    entries.iter().filter_map(|(id, entry)| match entry {
+        Entry::Begun(begun) => Some((id, begun)),
+        _ => None,
+    })
+}
+
+/// Ends every process of attempts that were begun and have not ended; per attempt, how many.
+fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ended>> {
+    let mut outcome = BTreeMap::<u64, Ended>::new();
+    for _ in 0..ROUNDS {
+        let families = leftovers(story, pid_space)?;
+        if families.is_empty() {
+            break;
+        }
+        // All at once: the graces of a hundred commands pass together.
+        let threads = families.iter().map(|(owner, members)| {
+            let grace = match owner.attempt().and_then(|id| story.entries.get(id)) {
+                Some(Entry::Begun(begun)) => begun.grace,
+                _ => Duration::ZERO,
+            };
+            (owner.attempt(), members, grace)
+        });
+        std::thread::scope(|scope| {
+            let ending: Vec<_> = threads
+                .map(|(id, members, grace)| (id, scope.spawn(move || end_all(members, grace))))
+                .collect();
+            for (id, ending) in ending {
+                if let (Some(id), Ok(round)) = (id, ending.join()) {
+                    let sum = outcome.entry(id).or_default();
+                    sum.ended = sum.ended.saturating_add(round.ended);
+                    // The last round counts: who survives one is found again in the next.
+                    sum.survived = round.survived;
+                }
+            }
+        });
+    }
+    Ok(outcome)
+}
+
+/// Whose a leftover process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// The dead keeper was about to turn it into a command; nobody knows which.
+    Keeper,
+    Attempt(u64),
+}
+
+impl Owner {
+    const fn attempt(self) -> Option<u64> {
+        match self {
+            Self::Keeper => None,
+            Self::Attempt(id) => Some(id),
+        }
+    }
+}
+
+/// The living processes of attempts without an end, each under its owner.
+fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Process>>> {
+    let all = Process::all()?;
+    let header = &story.header;
+    // Numbers mean something only where the log was written, and a session only while it is the
+    // keeper's: if its leader lives, the number was given to somebody else.
+    let has_numbers = header.pid_space == pid_space
+        && !all.iter().any(|each| each.pid == header.pid && !each.ended);
+    let own = rustix::process::getpid().as_raw_pid();
+    let mut roots = BTreeMap::<i32, Owner>::new();
+    for each in all.iter().filter(|each| !each.ended && each.pid != own) {
+        let by_group = begun(&story.entries)
+            .find(|(_, begun)| begun.pid == Some(each.group) && each.session == header.pid)
+            .filter(|_| has_numbers)
+            .map(|(id, _)| Owner::Attempt(id));
+        if let Some(found) = by_group.or_else(|| marked(story, each)) {
+            roots.insert(each.pid, found);
+        }
+    }
+    let mut families = BTreeMap::<Owner, Vec<Process>>::new();
+    for (root, owner) in &roots {
+        let members = descendants(&all, |each| each.pid == *root);
+        let family = families.entry(*owner).or_default();
+        for member in members.into_iter().filter(|member| !member.ended) {
+            if member.pid != own && !family.contains(&member) {
+                family.push(member);
+            }
+        }
+    }
+    Ok(families)
+}
+
+/// The attempt whose mark a process carries, if that attempt has no end on record.
+fn marked(story: &Story, process: &Process) -> Option<Owner> {
+    let marks = Mark::of(process.pid);
+    let mark = marks
+        .iter()
+        .find(|mark| mark.keeper == story.header.keeper)?;
+    let Some(id) = mark.id else {
+        return Some(Owner::Keeper);
+    };
+    match story.entries.get(id) {
+        Some(Entry::Begun(_)) => Some(Owner::Attempt(id)),
+        Some(_) => None,
+        // Forgotten, so what it left may stay; unless the log is damaged and nobody can say.
+        None => story.damage.map(|_| Owner::Attempt(id)),
+    }
+}

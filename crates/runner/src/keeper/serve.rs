@@ -1,0 +1,163 @@
+//! The keeper's process, from its first breath to its last.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use super::connection;
+use super::ledger::Ledger;
+use super::recover::{Past, take_over};
+use super::shared::{Shared, State};
+use super::{KeeperError, attend, clock, reaper};
+use crate::process::{Mark, random_name};
+use crate::spool::{Slots, Spool, SpoolError};
+
+/// How long the first engine may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a keeper says on its output when engines may come.
+pub(crate) const READY: &str = "ready";
+/// What it says when another keeper has the spool.
+pub(crate) const LOCKED: &str = "locked";
+
+/// Is the keeper of the spool in this folder, for as long as there is something to keep.
+///
+/// To be called by a process that [`Keeper::start`](super::Keeper::start) has started, and from its
+/// first thread, before there is any other. Its output is a line for who started it. It returns only if it
+/// cannot begin; a keeper that has nothing more to do ends its process.
+///
+/// # Errors
+///
+/// When the spool cannot be used, or has a keeper.
+pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
+    let (shared, listener) = match begin(folder) {
+        Ok(begun) => begun,
+        Err(error) => {
+            let complaint = match &error {
+                KeeperError::Spool(SpoolError::Locked { .. }) => LOCKED.to_owned(),
+                error => with_causes(error),
+            };
+            // Who started us may have gone; the error is returned as well.
+            drop(say(&complaint));
+            return Err(error);
+        }
+    };
+    let begun = run_threads(&shared, listener)
+        .and_then(|()| say(READY))
+        .and_then(|()| silence());
+    if let Err(source) = begun {
+        return Err(KeeperError::Silent(source));
+    }
+    reaper::reap(&shared)
+}
+
+fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
+    die_whole();
+    let system = KeeperError::Processes;
+    // Fails only for the leader of a group. Who is one was not started by an engine.
+    rustix::process::setsid().map_err(|error| system(error.into()))?;
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).map_err(|error| system(error.into()))?;
+    let spool = Spool::open(folder)?;
+    let lock = spool.lock()?;
+    let name = match Mark::own() {
+        // Given in the environment, so that a process we have made is known before it is a command.
+        Some(Mark {
+            keeper: name,
+            id: None,
+        }) => name,
+        _ => random_name().map_err(system)?,
+    };
+    let past = take_over(&spool, &lock, name.clone())?;
+    let unusable = |source| SpoolError::Unusable {
+        folder: spool.folder().to_owned(),
+        source,
+    };
+    let slots = Slots::clear(&spool).map_err(unusable)?;
+    let listener = spool.listen().map_err(unusable)?;
+    let Past {
+        log,
+        segments,
+        damage,
+    } = past;
+    let shared = Shared {
+        name,
+        pid: own.as_raw_pid(),
+        ledger: Mutex::new(Ledger::new(log, damage)),
+        slots,
+        segments,
+        spawning: RwLock::default(),
+        state: Mutex::new(State {
+            patience: Instant::now().checked_add(PATIENCE),
+            ..State::default()
+        }),
+        work: Condvar::new(),
+        alarm: Condvar::new(),
+        children: Condvar::new(),
+        engine_left: Condvar::new(),
+        spool,
+        _lock: lock,
+    };
+    Ok((Arc::new(shared), listener))
+}
+
+fn run_threads(shared: &Arc<Shared>, listener: UnixListener) -> io::Result<()> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    for _ in 0..cores.saturating_mul(2).clamp(4, 16) {
+        let shared = Arc::clone(shared);
+        thread("commands", move || attend::work(&shared))?;
+    }
+    let watching = Arc::clone(shared);
+    thread("clock", move || clock::watch(&watching))?;
+    let listening = Arc::clone(shared);
+    thread("engines", move || {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&listening);
+            // If there is no thread for it the engine sees its connection end, and tries again.
+            drop(thread("engine", move || {
+                connection::serve(&shared, stream);
+            }));
+        }
+    })
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder.stack_size(256 << 10).spawn(run).map(drop)
+}
+
+/// A keeper that has lost a thread would forget commands; a dead one is recovered from.
+fn die_whole() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", line.replace('\n', " "))?;
+    out.flush()
+}
+
+/// Lets go of the output: who reads it waits for its end.
+fn silence() -> io::Result<()> {
+    let nothing = File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nothing)?)
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,236 @@
+//! What the threads of a keeper share.
+//!
+//! One lock for the commands that run, one for what is on record; both are held for moments only,
+//! never while a process is made or a file is copied.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use super::ledger::Ledger;
+use super::message::{Refusal, Reply};
+use super::run::{Phase, Run, Step};
+use super::spec::Spec;
+use crate::process::Mark;
+use crate::spool::{End, Lock, Segments, Slots, Spool, Why};
+
+/// An output so short that keeping it holds nobody up.
+const LITTLE: u64 = 64 << 10;
+
+/// The keeper, as all its threads see it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) spool: Spool,
+    /// The name in the marks of its commands.
+    pub(crate) name: String,
+    /// Its process and session.
+    pub(crate) pid: i32,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) slots: Slots,
+    pub(crate) segments: Segments,
+    /// Read while a process is made and entered; who then writes has seen every process entered.
+    pub(crate) spawning: RwLock<()>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) work: Condvar,
+    pub(crate) alarm: Condvar,
+    pub(crate) children: Condvar,
+    pub(crate) engine_left: Condvar,
+    /// Held as long as the keeper lives.
+    pub(crate) _lock: Lock,
+}
+
+/// The commands that run, and who is there.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) runs: HashMap<u64, Run>,
+    pub(crate) by_pid: HashMap<i32, u64>,
+    /// Children that belong to no command that runs: what a success left, and what nobody can
+    /// attribute.
+    pub(crate) strays: HashSet<i32>,
+    /// Whether there ever were any; then an orphan without a mark may be one of theirs.
+    pub(crate) had_strays: bool,
+    pub(crate) queue: VecDeque<u64>,
+    pub(crate) alarms: BTreeSet<(Instant, u64)>,
+    /// How many processes were made.
+    pub(crate) made: u64,
+    pub(crate) engine: bool,
+    /// Until when the first engine has time to come.
+    pub(crate) patience: Option<Instant>,
+}
+
+impl State {
+    pub(crate) fn remove(&mut self, id: u64) {
+        if let Some(entered) = self.runs.remove(&id).and_then(|run| run.entered) {
+            self.alarms.remove(&(entered, id));
+        }
+    }
+}
+
+/// Takes a lock. A thread that panics takes the whole keeper with it, so none is ever poisoned.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn mark(&self, id: u64) -> Mark {
+        Mark {
+            keeper: self.name.clone(),
+            id: Some(id),
+        }
+    }
+
+    /// Takes a command in, to be started at once.
+    pub(crate) fn start(&self, spec: Spec) {
+        let id = spec.id;
+        // One after the other, in this order: what leaves the first is in the second.
+        let is_running = locked(&self.state).runs.contains_key(&id);
+        let is_known = locked(&self.ledger).knows(id);
+        if is_running || is_known {
+            return self.refuse(Some(id), Refusal::Known);
+        }
+        let mut state = locked(&self.state);
+        state.runs.insert(id, Run::queued(spec));
+        self.schedule(&mut state, id);
+    }
+
+    /// Ends a command with all it started; one that has not begun never does.
+    pub(crate) fn cancel(&self, id: u64) {
+        let mut state = locked(&self.state);
+        let Some(run) = state.runs.get_mut(&id) else {
+            return;
+        };
+        if matches!(run.phase, Phase::Queued(_)) {
+            state.remove(id);
+            drop(state);
+            return self.refuse(Some(id), Refusal::Cancelled);
+        }
+        if run.end.is_none() && run.end(Why::Cancelled, Instant::now()) {
+            self.set_alarm(&mut state, id);
+            self.schedule(&mut state, id);
+        }
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        let ids: Vec<u64> = locked(&self.state).runs.keys().copied().collect();
+        for id in ids {
+            self.cancel(id);
+        }
+    }
+
+    pub(crate) fn forget(&self, id: u64) {
+        let kept = locked(&self.ledger).forget(id);
+        for kept in kept.iter().flatten() {
+            self.segments.forget(kept);
+        }
+    }
+
+    pub(crate) fn refuse(&self, id: Option<u64>, why: Refusal) {
+        locked(&self.ledger).tell(Reply::Refused { id, why });
+    }
+
+    /// Has somebody attend to a command.
+    pub(crate) fn schedule(&self, state: &mut State, id: u64) {
+        let Some(run) = state.runs.get_mut(&id) else {
+            return;
+        };
+        // Who attends to it already asks for the next step before turning away.
+        if !run.busy {
+            run.busy = true;
+            state.queue.push_back(id);
+            self.work.notify_one();
+        }
+    }
+
+    /// The next step of a command somebody attends to; none when there is nothing to do, and then
+    /// nobody attends to it any more.
+    pub(crate) fn next_step(&self, id: u64) -> Option<Step> {
+        let mut state = locked(&self.state);
+        let run = state.runs.get_mut(&id)?;
+        let step = run.next_step();
+        run.busy = step.is_some();
+        step
+    }
+
+    /// Enters the alarm a command has set, in the place of the one before.
+    pub(crate) fn set_alarm(&self, state: &mut State, id: u64) {
+        let Some(run) = state.runs.get_mut(&id) else {
+            return;
+        };
+        let (old, at) = (run.entered, run.alarm);
+        run.entered = at;
+        if let Some(old) = old {
+            state.alarms.remove(&(old, id));
+        }
+        if let Some(at) = at {
+            state.alarms.insert((at, id));
+            if state.alarms.first() == Some(&(at, id)) {
+                self.alarm.notify_one();
+            }
+        }
+    }
+
+    /// A process of the keeper has ended. Returns a command that its own process alone made up, as
+    /// far as can be told, and wrote little: whoever noticed may attend to it on the spot.
+    pub(crate) fn child_ended(&self, pid: i32, end: End, adopted: bool) -> Option<u64> {
+        let mut state = locked(&self.state);
+        if let Some(id) = state.by_pid.remove(&pid) {
+            let run = state.runs.get_mut(&id)?;
+            (run.end, run.adopted, run.settle) = (Some(end), adopted, true);
+            let slot = run.slot.as_ref();
+            let is_small = slot.is_some_and(|slot| slot.written().is_ok_and(|much| much <= LITTLE));
+            if is_small && !adopted && !run.busy {
+                run.busy = true;
+                return Some(id);
+            }
+            self.schedule(&mut state, id);
+            return None;
+        }
+        state.strays.remove(&pid);
+        // Somebody's last process, perhaps: whoever waits for a tree to be gone looks again.
+        let waiting: Vec<u64> = state
+            .runs
+            .iter()
+            .filter(|(_, run)| run.end.is_some())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in waiting {
+            if let Some(run) = state.runs.get_mut(&id) {
+                run.settle = true;
+            }
+            self.schedule(&mut state, id);
+        }
+        None
+    }
+
+    /// Lets an engine in, once the last one has left.
+    pub(crate) fn let_in(&self, wait: Duration) -> bool {
+        let (mut state, _) = self
+            .engine_left
+            .wait_timeout_while(locked(&self.state), wait, |state| state.engine)
+            .unwrap_or_else(PoisonError::into_inner);
+        let free = !state.engine;
+        if free {
+            state.engine = true;
+            state.patience = None;
+        }
+        free
+    }
+
+    pub(crate) fn let_out(&self) {
+        locked(&self.ledger).disconnect();
+        let mut state = locked(&self.state);
+        state.engine = false;
+        self.engine_left.notify_all();
+        self.leave_if_idle(&state);
+    }
+
+    /// A keeper without engine and commands has nothing to do: the log alone says what there is to
+    /// know. Who connects at this moment finds the door closed, and starts the next keeper.
+    pub(crate) fn leave_if_idle(&self, state: &State) {
+        if !state.engine && state.runs.is_empty() && state.patience.is_none() {
+            // A socket nobody listens to is removed by the next keeper.
+            drop(self.spool.remove_socket());
+            std::process::exit(0);
+        }
+    }
+}

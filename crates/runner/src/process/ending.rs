@@ -1,0 +1,99 @@
+//! Ending processes, and knowing that they have ended.
+//!
+//! A signal goes through a process descriptor that was compared with what was seen, so it never
+//! reaches a stranger that was given the number of a dead process.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::Process;
+
+/// How long the system may take to end a process that got a KILL.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// What came of ending processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) ended: u32,
+    pub(crate) survived: u32,
+}
+
+/// Sends a signal to exactly this process; not to one that was given its number since.
+pub(crate) fn signal(process: &Process, signal: Signal) -> io::Result<()> {
+    match hold(process)? {
+        Some(held) => Ok(pidfd_send_signal(held, signal)?),
+        None => Ok(()),
+    }
+}
+
+/// Ends these processes, by TERM and, after the grace, by KILL, and waits until they are gone.
+pub(crate) fn end_all(processes: &[Process], grace: Duration) -> Ended {
+    let mut left: Vec<OwnedFd> = vec![];
+    let mut outcome = Ended::default();
+    for process in processes {
+        match hold(process) {
+            Ok(Some(held)) => left.push(held),
+            Ok(None) => outcome.ended = outcome.ended.saturating_add(1),
+            Err(_) => outcome.survived = outcome.survived.saturating_add(1),
+        }
+    }
+    for (step, patience) in [(Signal::TERM, grace), (Signal::KILL, AFTER_KILL)] {
+        for held in &left {
+            // Who may not be signalled is counted below, as a survivor.
+            let _ = pidfd_send_signal(held, step);
+        }
+        let before = left.len();
+        left = wait_for_all(left, patience);
+        let gone = u32::try_from(before.saturating_sub(left.len())).unwrap_or(u32::MAX);
+        outcome.ended = outcome.ended.saturating_add(gone);
+        if left.is_empty() {
+            return outcome;
+        }
+    }
+    let survived = u32::try_from(left.len()).unwrap_or(u32::MAX);
+    outcome.survived = outcome.survived.saturating_add(survived);
+    outcome
+}
+
+/// A descriptor of this process, or none if it has gone.
+fn hold(process: &Process) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = Pid::from_raw(process.pid) else {
+        return Ok(None);
+    };
+    let held = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(held) => held,
+        Err(rustix::io::Errno::SRCH) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    // The number is ours only if the same process is still there now that it is held.
+    let same = Process::find(process.pid).is_some_and(|now| now.started == process.started);
+    Ok(same.then_some(held))
+}
+
+/// Waits until all have ended or the time is over; returns those that have not.
+fn wait_for_all(mut left: Vec<OwnedFd>, patience: Duration) -> Vec<OwnedFd> {
+    let until = Instant::now().checked_add(patience);
+    while !left.is_empty() {
+        let rest = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = rest.and_then(|rest| Timespec::try_from(rest).ok());
+        let mut polled: Vec<PollFd<'_>> = left
+            .iter()
+            .map(|held| PollFd::new(held, PollFlags::IN))
+            .collect();
+        let answered = poll(&mut polled, timeout.as_ref());
+        let ended: Vec<bool> = polled
+            .iter()
+            .map(|each| !each.revents().is_empty())
+            .collect();
+        let mut ended = ended.into_iter();
+        left.retain(|_| !ended.next().unwrap_or_default());
+        if matches!(answered, Ok(0)) {
+            break;
+        }
+    }
+    left
+}

@@ -1,0 +1,14 @@
+//! Processes as `/proc` shows them.
+//!
+//! Reads and signals, and decides nothing: what belongs to which attempt is the keeper's affair. A
+//! number is never trusted alone; a process is its number and the instant it was started.
+
+mod ending;
+mod mark;
+mod place;
+mod table;
+
+pub(crate) use ending::{Ended, end_all, signal};
+pub(crate) use mark::{Mark, VARIABLE};
+pub(crate) use place::{boot, pid_space, random_name};
+pub(crate) use table::{Process, descendants};

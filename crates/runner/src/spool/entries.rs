@@ -1,0 +1,111 @@
+//! What a log says about every attempt it knows.
+//!
+//! A fold of its records and nothing else; a keeper that lives and one that reads the log of a dead
+//! one share it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use super::{Exited, Kept, Record, Vanished};
+
+/// The attempts of a log that are not forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entries(BTreeMap<u64, Entry>);
+
+/// How far an attempt has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Begun(Begun),
+    Exited(Exited),
+    Vanished(Vanished),
+}
+
+/// An attempt that was begun and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) at: SystemTime,
+    pub(crate) slot: u32,
+    pub(crate) grace: Duration,
+    /// Its process, which is also its group; none while it is being made.
+    pub(crate) pid: Option<i32>,
+}
+
+impl Entries {
+    pub(crate) fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Header(_) => {}
+            Record::Spawning {
+                id,
+                at,
+                slot,
+                grace,
+            } => {
+                let begun = Begun {
+                    at: *at,
+                    slot: *slot,
+                    grace: *grace,
+                    pid: None,
+                };
+                self.0.insert(*id, Entry::Begun(begun));
+            }
+            Record::Spawned { id, pid } => {
+                // A command may end before its start is noted; its end is the later fact.
+                if let Some(Entry::Begun(begun)) = self.0.get_mut(id) {
+                    begun.pid = Some(*pid);
+                }
+            }
+            Record::Exited(exited) => {
+                self.0.insert(exited.id, Entry::Exited(exited.clone()));
+            }
+            Record::Vanished(vanished) => {
+                self.0
+                    .insert(vanished.id, Entry::Vanished(vanished.clone()));
+            }
+            Record::Forgotten { id } => {
+                self.0.remove(id);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<&Entry> {
+        self.0.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        self.0.iter().map(|(id, entry)| (*id, entry))
+    }
+
+    /// The fewest records from which the same entries come.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+        self.0.iter().flat_map(|(id, entry)| {
+            let id = *id;
+            match entry {
+                Entry::Begun(begun) => {
+                    let spawning = Record::Spawning {
+                        id,
+                        at: begun.at,
+                        slot: begun.slot,
+                        grace: begun.grace,
+                    };
+                    let spawned = begun.pid.map(|pid| Record::Spawned { id, pid });
+                    [Some(spawning), spawned]
+                }
+                Entry::Exited(exited) => [Some(Record::Exited(exited.clone())), None],
+                Entry::Vanished(vanished) => [Some(Record::Vanished(vanished.clone())), None],
+            }
+            .into_iter()
+            .flatten()
+        })
+    }
+}
+
+impl Entry {
+    /// Where its output is kept, if it has ended.
+    pub(crate) fn kept(&self) -> Option<[Kept; 2]> {
+        match self {
+            Self::Begun(_) => None,
+            Self::Exited(exited) => Some([exited.stdout, exited.stderr]),
+            Self::Vanished(vanished) => Some([vanished.stdout, vanished.stderr]),
+        }
+    }
+}

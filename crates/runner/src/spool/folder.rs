@@ -1,0 +1,187 @@
+//! The folder of a spool: its paths, its privacy, and who may write.
+//!
+//! Private to one user: commands write secrets. One keeper at a time writes, by a lock that ends
+//! with its process.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest path of a socket, its final zero left out.
+const SOCKET_PATH: usize = 107;
+
+/// A private folder for what commands leave.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    folder: PathBuf,
+    /// Open, because a path through it is short however long its own path is.
+    handle: Arc<File>,
+}
+
+/// Why a folder cannot be a spool.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpoolError {
+    /// It cannot be made.
+    #[error("the spool `{}` cannot be made", folder.display())]
+    Create {
+        /// Where it should be.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It cannot be opened or changed.
+    #[error("the spool `{}` cannot be used", folder.display())]
+    Unusable {
+        /// Where it is.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is somebody else's.
+    #[error("the spool `{}` belongs to user {owner}", folder.display())]
+    Foreign {
+        /// Where it is.
+        folder: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// Another process writes it.
+    #[error("the spool `{}` is used by another process", folder.display())]
+    Locked {
+        /// Where it is.
+        folder: PathBuf,
+    },
+}
+
+/// The right to write a spool; it ends with the process at the latest.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Spool {
+    /// Opens the spool in this folder. It is made if need be, and made private.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be made, belongs to somebody else or cannot be written.
+    pub fn open(folder: &Path) -> Result<Self, SpoolError> {
+        let mut builder = DirBuilder::new();
+        let builder = builder.recursive(true).mode(0o700);
+        let create = |source| SpoolError::Create {
+            folder: folder.to_owned(),
+            source,
+        };
+        builder.create(folder).map_err(create)?;
+        let unusable = |source| SpoolError::Unusable {
+            folder: folder.to_owned(),
+            source,
+        };
+        // The keeper goes elsewhere, so a relative path would lead it astray.
+        let folder = std::path::absolute(folder).map_err(unusable)?;
+        let handle = File::open(&folder).map_err(unusable)?;
+        let found = handle.metadata().map_err(unusable)?;
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            let owner = found.uid();
+            return Err(SpoolError::Foreign { folder, owner });
+        }
+        if found.mode() & 0o077 != 0 {
+            let private = Permissions::from_mode(0o700);
+            handle.set_permissions(private).map_err(unusable)?;
+        }
+        let spool = Self {
+            folder: folder.clone(),
+            handle: Arc::new(handle),
+        };
+        for inner in ["slots", "segments"] {
+            builder.create(folder.join(inner)).map_err(unusable)?;
+        }
+        Ok(spool)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The files a running command writes to: output and error output.
+    #[must_use]
+    pub fn slot(&self, number: u32) -> [PathBuf; 2] {
+        ["out", "err"].map(|end| self.slots().join(format!("{number}.{end}")))
+    }
+
+    pub(crate) fn slots(&self) -> PathBuf {
+        self.folder.join("slots")
+    }
+
+    pub(crate) fn segments(&self) -> PathBuf {
+        self.folder.join("segments")
+    }
+
+    pub(crate) fn segment(&self, number: u32) -> PathBuf {
+        self.segments().join(number.to_string())
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    pub(crate) fn complaints(&self) -> PathBuf {
+        self.folder.join("keeper.err")
+    }
+
+    /// A path of the socket that fits into an address. It leads through the open folder if the
+    /// plain one is too long; an abstract name would fit too, but any user could connect to it.
+    fn socket(&self) -> PathBuf {
+        let plain = self.folder.join("socket");
+        if plain.as_os_str().as_bytes().len() <= SOCKET_PATH {
+            return plain;
+        }
+        PathBuf::from(format!("/proc/self/fd/{}/socket", self.handle.as_raw_fd()))
+    }
+
+    pub(crate) fn listen(&self) -> io::Result<UnixListener> {
+        self.remove_socket()?;
+        UnixListener::bind(self.socket())
+    }
+
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        UnixStream::connect(self.socket())
+    }
+
+    pub(crate) fn remove_socket(&self) -> io::Result<()> {
+        match std::fs::remove_file(self.folder.join("socket")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the right to write, unless somebody has it.
+    pub(crate) fn lock(&self) -> Result<Lock, SpoolError> {
+        let unusable = |source| SpoolError::Unusable {
+            folder: self.folder.clone(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.folder.join("lock"))
+            .map_err(unusable)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(SpoolError::Locked {
+                folder: self.folder.clone(),
+            }),
+            Err(TryLockError::Error(source)) => Err(unusable(source)),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What is kept of an attempt's output: the beginning and the end.
+//!
+//! A place in a segment, and how much the command wrote in all. The bytes themselves are read by
+//! whoever needs them; a place is small enough to stand in the log and in a message.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::Spool;
+use crate::bytes::{Bytes, Malformed};
+
+/// How much of the beginning and of the end of an output is kept: a mebibyte each.
+pub(crate) const KEPT: u64 = 1 << 20;
+
+/// The most bytes that [`Spool::last_lines`] looks at.
+const LINES: u64 = 64 << 10;
+
+/// Where the beginning and the end of an output lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// How many bytes were written.
+    pub length: u64,
+    /// How many bytes of the beginning are kept.
+    pub head: u64,
+    /// How many bytes of the end are kept, right behind the head. The whole is head and tail unless
+    /// something between them was dropped.
+    pub tail: u64,
+    pub(crate) segment: u32,
+    pub(crate) offset: u64,
+}
+
+impl Kept {
+    /// How many bytes between head and tail were dropped.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.length.saturating_sub(self.stored())
+    }
+
+    /// How many bytes are kept.
+    #[must_use]
+    pub const fn stored(&self) -> u64 {
+        self.head.saturating_add(self.tail)
+    }
+}
+
+/// What is kept of an output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The beginning; the whole if nothing was dropped.
+    pub head: Vec<u8>,
+    /// How many bytes are missing after it.
+    pub dropped: u64,
+    /// The end, if something was dropped.
+    pub tail: Vec<u8>,
+}
+
+/// Why an output cannot be had as a whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// It is longer than asked for.
+    #[error("the output has {length} bytes, {limit} is the most")]
+    TooLong {
+        /// Its length.
+        length: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// It was not kept as a whole.
+    #[error("the output has {length} bytes, and {dropped} of them were not kept")]
+    Dropped {
+        /// Its length.
+        length: u64,
+        /// The bytes between head and tail.
+        dropped: u64,
+    },
+    /// The spool cannot be read.
+    #[error("the kept output cannot be read")]
+    Unreadable(#[source] io::Error),
+}
+
+impl Spool {
+    /// What is kept of an output.
+    ///
+    /// # Errors
+    ///
+    /// When its segment cannot be read; it is gone once the attempt is forgotten.
+    pub fn output(&self, kept: &Kept) -> io::Result<Output> {
+        let dropped = kept.dropped();
+        if dropped == 0 {
+            let head = self.piece(kept, 0, kept.stored())?;
+            return Ok(Output {
+                head,
+                ..Output::default()
+            });
+        }
+        Ok(Output {
+            head: self.piece(kept, 0, kept.head)?,
+            dropped,
+            tail: self.piece(kept, kept.head, kept.tail)?,
+        })
+    }
+
+    /// The whole of an output, for a value that depends on every byte.
+    ///
+    /// # Errors
+    ///
+    /// When it is longer than `limit`, was not kept as a whole, or cannot be read.
+    pub fn capture(&self, kept: &Kept, limit: u64) -> Result<Vec<u8>, CaptureError> {
+        let length = kept.length;
+        if length > limit {
+            return Err(CaptureError::TooLong { length, limit });
+        }
+        match kept.dropped() {
+            0 => self
+                .piece(kept, 0, kept.stored())
+                .map_err(CaptureError::Unreadable),
+            dropped => Err(CaptureError::Dropped { length, dropped }),
+        }
+    }
+
+    /// The last lines of an output, for the text of an error: at most so many lines and 64 KiB,
+    /// without the line break at the end. What is not UTF-8 is replaced.
+    ///
+    /// # Errors
+    ///
+    /// When its segment cannot be read.
+    pub fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String> {
+        let wanted = kept.stored().min(LINES);
+        // If something was dropped, what is before the tail does not belong to these lines.
+        let wanted = match kept.dropped() {
+            0 => wanted,
+            _ => wanted.min(kept.tail),
+        };
+        let bytes = self.piece(kept, kept.stored().saturating_sub(wanted), wanted)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let mut last: Vec<&str> = text.rsplit('\n').take(lines).collect();
+        last.reverse();
+        Ok(last.join("\n"))
+    }
+
+    fn piece(&self, kept: &Kept, skip: u64, length: u64) -> io::Result<Vec<u8>> {
+        if length == 0 {
+            return Ok(vec![]);
+        }
+        let file = File::open(self.segment(kept.segment))?;
+        // A length from a damaged place must not take memory the file does not fill.
+        let end = kept.offset.saturating_add(skip).saturating_add(length);
+        if end > file.metadata()?.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, kept.offset.saturating_add(skip))?;
+        Ok(bytes)
+    }
+}
+
+impl Bytes for Kept {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.length.put(to);
+        self.head.put(to);
+        self.tail.put(to);
+        self.segment.put(to);
+        self.offset.put(to);
+    }
+
+    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
+        Ok(Self {
+            length: Bytes::take(from)?,
+            head: Bytes::take(from)?,
+            tail: Bytes::take(from)?,
+            segment: Bytes::take(from)?,
+            offset: Bytes::take(from)?,
+        })
+    }
+}

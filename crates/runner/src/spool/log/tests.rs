@@ -1,0 +1,146 @@
+//! The log on disk: what is written is read again, whatever was cut off.
+
+use std::time::{Duration, SystemTime};
+
+use super::{Found, Log};
+use crate::spool::{End, Entries, Exited, Header, Kept, Record, Spool, Why};
+
+fn header() -> Header {
+    Header {
+        boot: "boot".to_owned(),
+        pid_space: 1,
+        keeper: "name".to_owned(),
+        pid: 7,
+        uncertain: false,
+    }
+}
+
+fn spawning(id: u64) -> Record {
+    Record::Spawning {
+        id,
+        at: SystemTime::UNIX_EPOCH + Duration::from_nanos(id),
+        slot: 3,
+        grace: Duration::from_secs(10),
+    }
+}
+
+fn exited(id: u64) -> Record {
+    Record::Exited(Exited {
+        id,
+        end: End::Signal(9),
+        why: Why::Timeout,
+        began: SystemTime::UNIX_EPOCH,
+        ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
+        stdout: Kept::default(),
+        stderr: Kept::default(),
+        left: 0,
+    })
+}
+
+fn spool() -> (tempfile::TempDir, Spool) {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path()).unwrap();
+    (folder, spool)
+}
+
+fn read(spool: &Spool) -> super::Story {
+    match Found::at(&spool.log()).unwrap() {
+        Found::Log(story) => story,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let (_folder, spool) = spool();
+    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    for id in 0..4 {
+        log.announce(&spawning(id)).unwrap();
+    }
+    log.note(&Record::Spawned { id: 1, pid: 11 });
+    log.note(&exited(2));
+    log.note(&Record::Forgotten { id: 3 });
+    let story = read(&spool);
+    assert_eq!((&story.header, story.damage), (&header(), None));
+    assert_eq!(&story.entries, log.entries());
+    assert_eq!(story.entries.iter().count(), 3);
+}
+
+#[test]
+fn a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record() {
+    let (_folder, spool) = spool();
+    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    let mut ends = vec![std::fs::metadata(spool.log()).unwrap().len()];
+    for id in 0..3 {
+        log.announce(&spawning(id)).unwrap();
+        ends.push(std::fs::metadata(spool.log()).unwrap().len());
+    }
+    let whole = std::fs::read(spool.log()).unwrap();
+    for cut in 0..=whole.len() {
+        std::fs::write(spool.log(), &whole[..cut]).unwrap();
+        let cut = u64::try_from(cut).unwrap();
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        match Found::at(&spool.log()).unwrap() {
+            Found::Log(story) => {
+                assert_eq!(story.entries.iter().count(), complete - 1);
+                assert_eq!(story.damage.is_none(), ends.contains(&cut));
+            }
+            Found::Garbage(_) => assert_eq!(complete, 0),
+            Found::Nothing => panic!("the file is there"),
+        }
+    }
+}
+
+#[test]
+fn an_altered_byte_is_noticed_wherever_it_is() {
+    let (_folder, spool) = spool();
+    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    log.announce(&spawning(1)).unwrap();
+    let whole = std::fs::read(spool.log()).unwrap();
+    for at in 0..whole.len() {
+        let mut altered = whole.clone();
+        altered[at] ^= 0x40;
+        std::fs::write(spool.log(), &altered).unwrap();
+        match Found::at(&spool.log()).unwrap() {
+            Found::Log(story) => assert!(story.damage.is_some(), "byte {at}"),
+            Found::Garbage(_) => {}
+            Found::Nothing => panic!("the file is there"),
+        }
+    }
+}
+
+#[test]
+fn a_log_of_which_most_is_forgotten_starts_anew() {
+    let (_folder, spool) = spool();
+    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    log.announce(&spawning(0)).unwrap();
+    log.note(&Record::Spawned { id: 0, pid: 11 });
+    for id in 1..10_000 {
+        log.announce(&spawning(id)).unwrap();
+        log.note(&exited(id));
+        log.note(&Record::Forgotten { id });
+    }
+    let length = std::fs::metadata(spool.log()).unwrap().len();
+    assert!(length < 300_000, "{length} bytes");
+    let story = read(&spool);
+    assert_eq!(story.entries.iter().count(), 1);
+    assert_eq!(&story.entries, log.entries());
+}
+
+#[test]
+fn a_fact_that_could_not_be_written_is_written_with_the_next() {
+    let (_folder, spool) = spool();
+    let mut log = Log::create(&spool, header(), Entries::default()).unwrap();
+    log.announce(&spawning(1)).unwrap();
+    // A file that cannot be written, as on a full disk.
+    log.file = std::fs::File::open(spool.log()).unwrap();
+    assert!(log.announce(&spawning(2)).is_err());
+    log.file = std::fs::File::open(spool.log()).unwrap();
+    log.is_behind = false;
+    log.note(&exited(1));
+    assert_eq!(read(&spool).entries.iter().count(), 1);
+    log.announce(&spawning(3)).unwrap();
+    let story = read(&spool);
+    assert_eq!(&story.entries, log.entries());
+    assert!(story.entries.get(2).is_none() && story.entries.get(3).is_some());
+}

@@ -1,0 +1,29 @@
+//! The spool: where the output of commands, and what is known of their end, is kept until it is
+//! collected.
+//!
+//! A private folder: a log of what was started and how it ended, one pair of output files for each
+//! command that runs, and segments with the beginning and the end of what commands wrote. Written by
+//! the keeper alone; read by anybody who may open it.
+
+mod entries;
+mod exit;
+mod folder;
+mod kept;
+mod log;
+mod record;
+mod recovered;
+mod segments;
+mod slots;
+
+pub use exit::{End, Exited, NotStarted, Refusing, Vanished, Why};
+pub use folder::{Spool, SpoolError};
+pub use kept::{CaptureError, Kept, Output};
+pub use record::decode_record;
+pub use recovered::{Damage, Fate, Recovered, Running};
+
+pub(crate) use entries::{Begun, Entries, Entry};
+pub(crate) use folder::Lock;
+pub(crate) use log::{Found, Log, Story};
+pub(crate) use record::{Header, Record};
+pub(crate) use segments::Segments;
+pub(crate) use slots::{Slot, Slots};

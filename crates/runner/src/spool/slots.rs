@@ -1,0 +1,118 @@
+//! Pairs of files that running commands write to, used again and again.
+//!
+//! A command writes straight into its pair, so no process of ours stands between it and the disk.
+//! A pair that something left behind may still write to is given up, not given to the next.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Mutex, PoisonError};
+
+use super::Spool;
+
+/// The pairs that are free.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    spool: Spool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    free: Vec<Slot>,
+    made: u32,
+}
+
+/// One pair of files.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) number: u32,
+    pub(crate) out: File,
+    pub(crate) err: File,
+}
+
+impl Slots {
+    /// Starts with none; what is there from before is removed.
+    pub(crate) fn clear(spool: &Spool) -> io::Result<Self> {
+        for entry in std::fs::read_dir(spool.slots())? {
+            std::fs::remove_file(entry?.path())?;
+        }
+        Ok(Self {
+            spool: spool.clone(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// An empty pair.
+    pub(crate) fn take(&self) -> io::Result<Slot> {
+        let number = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(slot) = state.free.pop() {
+                return Ok(slot);
+            }
+            state.made = state.made.saturating_add(1);
+            state.made
+        };
+        let [out, err] = self.spool.slot(number);
+        let open = |path| {
+            OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+        };
+        Ok(Slot {
+            number,
+            out: open(out)?,
+            err: open(err)?,
+        })
+    }
+
+    /// Gives a pair back for the next command, emptied.
+    pub(crate) fn give_back(&self, slot: Slot) {
+        let emptied = slot.empty();
+        if emptied.is_err() {
+            return self.give_up(slot);
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.free.push(slot);
+    }
+
+    /// Removes a pair that something may still write to. The space is free when the last writer ends.
+    pub(crate) fn give_up(&self, slot: Slot) {
+        for path in self.spool.slot(slot.number) {
+            // A file that stays is in nobody's way: its number is never used again, and the next
+            // keeper clears the folder.
+            drop(std::fs::remove_file(path));
+        }
+        drop(slot);
+    }
+}
+
+impl Slot {
+    /// The files of a command that has vanished.
+    pub(crate) fn reopen(spool: &Spool, number: u32) -> io::Result<Self> {
+        let [out, err] = spool.slot(number);
+        Ok(Self {
+            number,
+            out: File::open(out)?,
+            err: File::open(err)?,
+        })
+    }
+
+    /// How much was written to both.
+    pub(crate) fn written(&self) -> io::Result<u64> {
+        let [out, err] = [self.out.metadata()?, self.err.metadata()?];
+        Ok(out.len().saturating_add(err.len()))
+    }
+
+    fn empty(&self) -> io::Result<()> {
+        for file in [&self.out, &self.err] {
+            if file.metadata()?.len() > 0 {
+                file.set_len(0)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! Plays the engine, and is the keeper, for the tests of this crate. Not part of any product.
+//!
+//! `test-engine keeper FOLDER` is the keeper. `test-engine engine FOLDER SCRIPT...` starts one command for
+//! each script, numbered from 1, says on its output what it hears, and stays until it is killed.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use undaunted_runner::keeper::{self, Event, Keeper, Spec};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [word, folder] if word == "keeper" => match keeper::main(Path::new(folder)) {
+            Ok(never) => match never {},
+            Err(error) => Err(error.into()),
+        },
+        [word, folder, scripts @ ..] if word == "engine" => play(Path::new(folder), scripts),
+        _ => Err("unknown arguments".into()),
+    }
+}
+
+fn play(folder: &Path, scripts: &[OsString]) -> Result<(), Box<dyn Error>> {
+    let own = std::env::current_exe()?;
+    let (keeper, _) = Keeper::start(&own, &[OsString::from("keeper")], folder)?;
+    keeper.trust()?;
+    for (id, script) in (1..).zip(scripts) {
+        let argv = [OsString::from("/bin/sh"), "-c".into(), script.clone()];
+        keeper.run(Spec {
+            env: std::env::vars_os().collect(),
+            working_dir: PathBuf::from("/"),
+            ..Spec::new(id, argv)
+        })?;
+    }
+    loop {
+        let line = match keeper.events().recv()? {
+            Event::Began(running) => format!("began {}", running.id),
+            Event::Exited(exited) => format!("exited {} {:?}", exited.id, exited.end),
+            other => format!("{other:?}"),
+        };
+        println!("{line}");
+        std::io::stdout().flush()?;
+    }
+}

@@ -1,0 +1,174 @@
+//! Commands that are ended: by timeout, by cancelling, by their failure. Always the whole tree.
+
+use std::time::Duration;
+
+use undaunted_runner::keeper::{Event, Refusal, Spec};
+use undaunted_runner::spool::{End, Why};
+
+use crate::world::{World, exited, is_alive, next_event};
+
+const TREE: &str = "sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
+    setsid sh -c 'trap \"\" TERM; echo $$ > apart; while :; do sleep 1; done' & \
+    echo $$ > up; wait";
+
+fn tree(world: &World) -> [i32; 3] {
+    ["stubborn", "apart", "up"].map(|name| world.pid(name))
+}
+
+#[test]
+fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let spec = Spec {
+        timeout: Some(Duration::from_secs(1)),
+        ..world.shell(1, TREE)
+    };
+    keeper.run(spec).unwrap();
+    let pids = tree(&world);
+    let ended = exited(&keeper, 1);
+    assert_eq!((ended.why, ended.end), (Why::Timeout, End::Signal(15)));
+    assert!(!pids.into_iter().any(is_alive), "something is left");
+    assert_eq!(ended.left, 0);
+}
+
+#[test]
+fn a_command_that_cleans_up_on_term_has_its_grace() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let script =
+        "trap 'sleep 0.1; echo clean; exit 9' TERM; echo up > up; while :; do sleep 0.01; done";
+    let spec = Spec {
+        grace: Duration::from_secs(50),
+        ..world.shell(1, script)
+    };
+    keeper.run(spec).unwrap();
+    world.line("up");
+    keeper.cancel(1).unwrap();
+    let ended = exited(&keeper, 1);
+    assert_eq!((ended.why, ended.end), (Why::Cancelled, End::Code(9)));
+    assert_eq!(
+        keeper.spool().capture(&ended.stdout, 99).unwrap(),
+        b"clean\n"
+    );
+}
+
+#[test]
+fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    // Beside it runs another, so it is not known by being the only one.
+    keeper.run(world.shell(2, "sleep 1000")).unwrap();
+    let orphan = "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & while [ ! -e orphan ]; do sleep 0.01; done";
+    let script = format!(
+        "sh -c '{}'; echo up > up; sleep 1000",
+        orphan.replace('\'', "'\\''")
+    );
+    keeper.run(world.shell(1, &script)).unwrap();
+    world.line("up");
+    let orphan = world.pid("orphan");
+    keeper.cancel(1).unwrap();
+    assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
+    assert!(!is_alive(orphan));
+    keeper.cancel_all().unwrap();
+    assert_eq!(exited(&keeper, 2).why, Why::Cancelled);
+}
+
+#[test]
+fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
+    let script = "sh -c 'setsid env -i sh -c \"echo \\$\\$ > orphan; exec sleep 1000\" & \
+        while [ ! -e orphan ]; do sleep 0.01; done'; echo up > up; sleep 1000";
+    for beside in [false, true] {
+        let world = World::new();
+        let (keeper, _) = world.keeper();
+        if beside {
+            keeper
+                .run(world.shell(2, "echo up > other; sleep 1000"))
+                .unwrap();
+            world.line("other");
+        }
+        keeper.run(world.shell(1, script)).unwrap();
+        world.line("up");
+        let orphan = world.pid("orphan");
+        keeper.cancel(1).unwrap();
+        assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
+        // With another command beside it nobody can say whose it is, and it is left alone.
+        assert_eq!(is_alive(orphan), beside);
+        crate::world::kill(orphan);
+    }
+}
+
+#[test]
+fn what_a_failure_leaves_is_gone_before_it_is_told() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
+        sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
+        while [ ! -e apart ] || [ ! -e stubborn ]; do sleep 0.01; done; exit 1";
+    keeper.run(world.shell(1, script)).unwrap();
+    let ended = exited(&keeper, 1);
+    assert_eq!(
+        (ended.why, ended.end, ended.left),
+        (Why::Itself, End::Code(1), 0)
+    );
+    assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("stubborn")));
+}
+
+#[test]
+fn a_cancelled_start_either_never_began_or_has_an_end() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    for id in 0..100 {
+        keeper.run(world.shell(id, "sleep 1000")).unwrap();
+        keeper.cancel(id).unwrap();
+    }
+    let mut over = 0;
+    while over < 100 {
+        match next_event(&keeper) {
+            Event::Exited(exited) => {
+                assert_eq!(exited.why, Why::Cancelled);
+                over += 1;
+            }
+            Event::Refused { id: Some(_), why } => {
+                assert_eq!(why, Refusal::Cancelled);
+                over += 1;
+            }
+            Event::Began(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn cancelling_all_ends_all() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    for id in 0..20 {
+        keeper
+            .run(world.shell(id, "echo up >> ups; sleep 1000"))
+            .unwrap();
+    }
+    World::eventually("all commands", || (world.lines("ups") == 20).then_some(()));
+    keeper.cancel_all().unwrap();
+    let mut ended = 0;
+    while ended < 20 {
+        if let Event::Exited(exited) = next_event(&keeper) {
+            assert_eq!((exited.why, exited.end), (Why::Cancelled, End::Signal(15)));
+            ended += 1;
+        }
+    }
+}
+
+#[test]
+fn a_stranger_that_keeps_forking_is_ended_too() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let script =
+        "trap '' TERM; echo up > up; while :; do (sleep 0.02 & sleep 0.02) & sleep 0.01; done";
+    let spec = Spec {
+        timeout: Some(Duration::from_millis(300)),
+        ..world.shell(1, script)
+    };
+    keeper.run(spec).unwrap();
+    world.line("up");
+    assert_eq!(exited(&keeper, 1).why, Why::Timeout);
+}

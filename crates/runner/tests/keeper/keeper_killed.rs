@@ -1,0 +1,236 @@
+//! The keeper dies too: what its commands left is found and ended, and the attempts have vanished.
+
+use std::io::Write;
+
+use undaunted_runner::keeper::{Event, Refusal};
+use undaunted_runner::spool::Fate;
+
+use crate::world::{
+    World, exited, is_alive, kill, kill_and_wait, next_event, refused, wait_until_gone,
+};
+
+#[test]
+fn what_its_commands_left_is_found_and_ended() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    keeper.trust().unwrap();
+    let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
+        sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
+        echo words; echo $$ > up; wait";
+    keeper.run(world.shell(1, script)).unwrap();
+    // In its group but without its environment and, later, its parent: known by the group alone.
+    let bare = "echo $$ > leader; env -i sh -c 'echo $$ > bare; exec sleep 1000' & wait";
+    keeper.run(world.shell(2, bare)).unwrap();
+    let pids = ["up", "apart", "stubborn", "bare"].map(|name| world.pid(name));
+    // Its process, and so its group, is on record.
+    while !matches!(next_event(&keeper), Event::Began(running) if running.id == 2) {}
+    kill_and_wait(keeper.pid());
+    wait_until_gone(&keeper);
+    kill_and_wait(world.pid("leader"));
+    assert!(pids.into_iter().all(is_alive));
+    drop(keeper);
+
+    let (keeper, recovered) = world.keeper();
+    assert!(!pids.into_iter().any(is_alive), "something is left");
+    let Fate::Vanished(Some(vanished)) = recovered.fate(1) else {
+        panic!("{recovered:?}");
+    };
+    assert!(
+        vanished.ended >= 3 && vanished.survived == 0,
+        "{vanished:?}"
+    );
+    assert_eq!(
+        keeper.spool().capture(&vanished.stdout, 99).unwrap(),
+        b"words\n"
+    );
+    assert!(matches!(recovered.fate(2), Fate::Vanished(Some(_))));
+    assert_eq!(recovered.fate(3), Fate::NeverBegan);
+    // A vanished attempt is on record until it is forgotten, and is never run under its id.
+    keeper.run(world.shell(1, "echo again > again")).unwrap();
+    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert!(!world.path("again").exists());
+}
+
+#[test]
+fn leftovers_are_ended_without_a_next_keeper_as_well() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    keeper
+        .run(world.shell(1, "echo $$ > up; exec sleep 1000"))
+        .unwrap();
+    let command = world.pid("up");
+    let told = undaunted_runner::keeper::recover(&world.spool());
+    assert!(told.is_err(), "a keeper lives: {told:?}");
+    kill_and_wait(keeper.pid());
+    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    assert!(!is_alive(command));
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+}
+
+#[test]
+fn one_that_left_its_group_and_cleared_its_environment_is_out_of_reach() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let script = "setsid env -i sh -c 'echo $$ > lost; exec sleep 1000' & echo up > up; wait";
+    keeper.run(world.shell(1, script)).unwrap();
+    let lost = world.pid("lost");
+    world.line("up");
+    // Its parent dies with the keeper, so nothing ties it to the attempt any more.
+    kill_and_wait(keeper.pid());
+    let parent = parent(lost);
+    kill_and_wait(parent);
+    let recovered = undaunted_runner::keeper::recover(&world.spool()).unwrap();
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(is_alive(lost), "better than the documents say: change them");
+    kill(lost);
+}
+
+fn parent(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, after) = stat.rsplit_once(") ").unwrap();
+    after.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn killed_before_the_process_is_made_it_never_runs() {
+    let world = World::new();
+    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=spawning:2"]);
+    keeper.trust().unwrap();
+    keeper.run(world.shell(1, "echo 1 >> ran")).unwrap();
+    exited(&keeper, 1);
+    keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
+    wait_until_gone(&keeper);
+    let (keeper, recovered) = world.keeper();
+    assert!(matches!(recovered.fate(1), Fate::Exited(_)));
+    assert!(matches!(recovered.fate(2), Fate::Vanished(Some(_))));
+    keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
+    assert_eq!(refused(&keeper), (Some(2), Refusal::Known));
+    assert_eq!(world.lines("ran"), 1);
+}
+
+#[test]
+fn killed_after_the_process_is_made_it_is_found() {
+    let world = World::new();
+    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=spawned:1"]);
+    let script = "setsid sh -c 'echo $$ > up; exec sleep 1000'";
+    keeper.run(world.shell(1, script)).unwrap();
+    wait_until_gone(&keeper);
+    // Its process is not on record; the mark in its environment finds it.
+    let up = world.pid("up");
+    let (_keeper, recovered) = world.keeper();
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert!(!is_alive(up));
+}
+
+#[test]
+fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
+    let world = World::new();
+    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=exited:1"]);
+    keeper
+        .run(world.shell(1, "echo 1 >> ran; echo said"))
+        .unwrap();
+    wait_until_gone(&keeper);
+    let (_keeper, recovered) = world.keeper();
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    assert_eq!(world.lines("ran"), 1);
+}
+
+#[test]
+fn after_another_boot_nothing_is_believed() {
+    let world = World::new();
+    let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_BOOT_ID=before"]);
+    keeper.trust().unwrap();
+    keeper.run(world.shell(1, "exit 0")).unwrap();
+    exited(&keeper, 1);
+    kill_and_wait(keeper.pid());
+
+    let (keeper, recovered) = world.keeper();
+    assert!(recovered.uncertain);
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+    // Its start may have been on record and lost.
+    assert_eq!(recovered.fate(2), Fate::Vanished(None));
+    kill_and_wait(keeper.pid());
+    // The doubt is not lost with the keeper, only with the engine's word.
+    let (keeper, recovered) = world.keeper();
+    assert!(recovered.uncertain);
+    keeper.trust().unwrap();
+    keeper.goodbye();
+    let (_keeper, recovered) = world.keeper();
+    assert_eq!(recovered.fate(2), Fate::NeverBegan);
+    assert!(matches!(recovered.fate(1), Fate::Vanished(Some(_))));
+}
+
+#[test]
+fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    keeper.trust().unwrap();
+    keeper.run(world.shell(1, "exit 4")).unwrap();
+    exited(&keeper, 1);
+    kill_and_wait(keeper.pid());
+    let log = world.spool().join("log");
+    let length = std::fs::metadata(&log).unwrap().len();
+    let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+    file.write_all(&[40, 0, 0, 0, 1, 2, 3, 4, 1]).unwrap();
+
+    let (_keeper, recovered) = world.keeper();
+    let damage = recovered.damage.unwrap();
+    assert_eq!((damage.offset, damage.unread), (length, 9));
+    assert!(matches!(recovered.fate(1), Fate::Exited(_)));
+    assert_eq!(recovered.fate(2), Fate::Vanished(None));
+}
+
+#[test]
+fn a_keeper_that_dies_is_noticed_at_once() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    kill(keeper.pid());
+    assert_eq!(next_event(&keeper), Event::Gone);
+}
+
+#[test]
+fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
+    const COMMANDS: u64 = 40;
+    for after in 0..20 {
+        let world = World::new();
+        let (keeper, _) = world.keeper();
+        keeper.trust().unwrap();
+        // Heard, and with it the word before it.
+        keeper.run(world.shell(COMMANDS, "exit 0")).unwrap();
+        exited(&keeper, COMMANDS);
+        for id in 0..COMMANDS {
+            keeper
+                .run(world.shell(id, &format!("echo {id} >> ran; exit 1")))
+                .unwrap();
+        }
+        let mut told = std::collections::BTreeSet::new();
+        while told.len() < after {
+            if let Event::Exited(exited) = next_event(&keeper) {
+                told.insert(exited.id);
+            }
+        }
+        kill(keeper.pid());
+        wait_until_gone(&keeper);
+        drop(keeper);
+
+        let (_keeper, recovered) = world.keeper();
+        let ran = std::fs::read_to_string(world.path("ran")).unwrap_or_default();
+        for id in 0..COMMANDS {
+            let times = ran.lines().filter(|line| **line == *id.to_string()).count();
+            let fate = recovered.fate(id);
+            match fate {
+                Fate::NeverBegan => assert_eq!(times, 0, "{id}"),
+                Fate::Exited(_) => assert_eq!(times, 1, "{id}"),
+                Fate::Vanished(Some(_)) => assert!(times <= 1, "{id}"),
+                _ => panic!("{id}: {fate:?}"),
+            }
+            let is_known = matches!(fate, Fate::Exited(_));
+            assert!(is_known || !told.contains(&id), "{id} was told and is lost");
+        }
+        // Nothing is left that could run later.
+        assert_eq!(
+            std::fs::read_to_string(world.path("ran")).unwrap_or_default(),
+            ran
+        );
+    }
+}

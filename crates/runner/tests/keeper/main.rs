@@ -1,0 +1,18 @@
+//! The keeper with real processes and real signals.
+//!
+//! Nothing here waits for a fixed time: a test waits for what it expects, through
+//! `World::eventually`, which fails loudly.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic in a test is a red test"
+)]
+
+mod ending;
+mod engine_killed;
+mod keeper_killed;
+mod output;
+mod refusing;
+mod running;
+mod world;

@@ -1,0 +1,137 @@
+//! What the keeper does not do: nonsense, a second engine, a second start, a bad folder.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use undaunted_runner::keeper::{KeeperError, Refusal};
+use undaunted_runner::spool::{End, SpoolError};
+
+use crate::world::{World, exited, refused};
+
+#[test]
+fn a_second_start_of_an_attempt_is_refused() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    for _ in 0..2 {
+        keeper
+            .run(world.shell(1, "echo ran >> ran; sleep 0.1"))
+            .unwrap();
+    }
+    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    exited(&keeper, 1);
+    keeper.run(world.shell(1, "echo ran >> ran")).unwrap();
+    assert_eq!(refused(&keeper), (Some(1), Refusal::Known));
+    assert_eq!(world.lines("ran"), 1);
+}
+
+#[test]
+fn a_second_engine_is_told_that_there_is_one() {
+    let world = World::new();
+    let (_first, _) = world.keeper();
+    let second = world.keeper_in(&world.spool(), &[]);
+    assert!(
+        matches!(second, Err(KeeperError::Refused(Refusal::Busy))),
+        "{second:?}"
+    );
+}
+
+#[test]
+fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let hello = [5, 0, 0, 0, 0, 1, 0, 0, 0];
+    let messages: [&[u8]; 6] = [
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[255; 64],
+        &[1, 0, 0, 0, 99],
+        // A greeting of another version, and one with something behind it.
+        &[5, 0, 0, 0, 0, 9, 0, 0, 0],
+        &[6, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+    ];
+    for message in messages {
+        let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+        stream.write_all(message).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = vec![];
+        // What was read before the keeper hung up counts; how it hung up does not.
+        drop(stream.read_to_end(&mut answer));
+        assert_eq!(
+            answer.get(4),
+            Some(&5),
+            "{message:?} is answered by {answer:?}"
+        );
+    }
+    keeper.run(world.shell(1, "exit 2")).unwrap();
+    assert_eq!(exited(&keeper, 1).end, End::Code(2));
+    // Something to stay for when this engine goes.
+    keeper.run(world.shell(3, "sleep 1000")).unwrap();
+    drop(keeper);
+
+    // The same from an engine that was let in.
+    let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+    stream.write_all(&hello).unwrap();
+    stream.write_all(&[3, 0, 0, 0, 1, 7, 7]).unwrap();
+    stream.write_all(&[255, 255, 255, 255]).unwrap();
+    let mut answer = vec![];
+    drop(stream.read_to_end(&mut answer));
+    drop(stream);
+    // Welcomed, told all there is to know, and then refused twice.
+    let refusal = [7, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0];
+    assert!(answer.ends_with(&refusal.repeat(2)), "{answer:?}");
+    let (keeper, _) = world.keeper();
+    keeper.run(world.shell(2, "exit 3")).unwrap();
+    assert_eq!(exited(&keeper, 2).end, End::Code(3));
+}
+
+#[test]
+fn a_folder_too_deep_for_a_socket_is_no_obstacle() {
+    let world = World::new();
+    let deep = world.path(&["long-name-of-a-folder"; 12].join("/"));
+    assert!(deep.as_os_str().len() > 200);
+    let (keeper, _) = world.keeper_in(&deep, &[]).unwrap();
+    keeper.run(world.shell(1, "exit 4")).unwrap();
+    assert_eq!(exited(&keeper, 1).end, End::Code(4));
+    drop(keeper);
+    let (_keeper, recovered) = world.keeper_in(&deep, &[]).unwrap();
+    assert_eq!(recovered.known().count(), 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_named() {
+    let world = World::new();
+    std::fs::write(world.path("file"), "").unwrap();
+    let inside = world.keeper_in(&world.path("file/spool"), &[]);
+    assert!(
+        matches!(inside, Err(KeeperError::Spool(SpoolError::Create { .. }))),
+        "{inside:?}"
+    );
+    let nowhere = world.keeper_in(std::path::Path::new("/proc/no/spool"), &[]);
+    assert!(
+        matches!(nowhere, Err(KeeperError::Spool(SpoolError::Create { .. }))),
+        "{nowhere:?}"
+    );
+}
+
+#[test]
+fn a_keeper_that_gives_up_says_why() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    drop(keeper);
+    // A folder where the log should be: it can neither be read nor replaced.
+    let spool = world.path("odd");
+    std::fs::create_dir_all(spool.join("log")).unwrap();
+    let odd = world.keeper_in(&spool, &[]);
+    let Err(KeeperError::GaveUp { complaint }) = &odd else {
+        panic!("{odd:?}");
+    };
+    assert!(complaint.contains("cannot be used"), "{complaint}");
+}
+
+#[test]
+fn a_program_that_is_no_keeper_is_no_keeper() {
+    let world = World::new();
+    let program = std::path::Path::new("/bin/echo");
+    let odd = undaunted_runner::keeper::Keeper::start(program, &["hello".into()], &world.spool());
+    assert!(matches!(odd, Err(KeeperError::GaveUp { .. })), "{odd:?}");
+}

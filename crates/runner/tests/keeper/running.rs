@@ -1,0 +1,202 @@
+//! Commands that run undisturbed.
+
+use std::os::unix::fs::PermissionsExt;
+
+use undaunted_runner::keeper::{Event, Spec};
+use undaunted_runner::spool::{End, NotStarted, Refusing, Why};
+
+use crate::world::{World, exited, is_alive, kill_and_wait, next_event};
+
+#[test]
+fn a_command_runs_with_exactly_what_it_was_given() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    std::fs::write(world.path("input"), "from the input").unwrap();
+    let script = r#"printf '%s|%s|%s|%s' "$1" "$NAME" "$PWD" "$(cat)"; echo "$HOME" >&2; exit 7"#;
+    let mut spec = world.shell(1, script);
+    spec.argv.extend(["sh".into(), "a b'c\n".into()]);
+    spec.env.push(("NAME".into(), "välue".into()));
+    spec.stdin = Some("input".into());
+    let expected = format!(
+        "a b'c\n|välue|{}|from the input",
+        spec.working_dir.display()
+    );
+    keeper.run(spec).unwrap();
+    let ended = exited(&keeper, 1);
+    assert_eq!(
+        (ended.end, ended.why, ended.left),
+        (End::Code(7), Why::Itself, 0)
+    );
+    let output = keeper.spool().capture(&ended.stdout, 1000).unwrap();
+    assert_eq!(String::from_utf8(output).unwrap(), expected);
+    assert_eq!(keeper.spool().last_lines(&ended.stderr, 5).unwrap(), "");
+    assert!(ended.began <= ended.ended);
+}
+
+#[test]
+fn a_program_is_found_in_the_path_of_its_own_environment() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    std::fs::create_dir(world.path("bin")).unwrap();
+    // Without a first line that names its interpreter: the shell's, as everywhere.
+    std::fs::write(world.path("bin/odd"), "echo \"odd $1\"\n").unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(world.path("bin/odd"), executable).unwrap();
+    let spec = Spec {
+        env: vec![("PATH".into(), "nowhere:bin".into())],
+        working_dir: world.path(""),
+        ..Spec::new(1, ["odd", "one"])
+    };
+    keeper.run(spec).unwrap();
+    let ended = exited(&keeper, 1);
+    assert_eq!(ended.end, End::Code(0));
+    assert_eq!(
+        keeper.spool().capture(&ended.stdout, 99).unwrap(),
+        b"odd one\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_started_says_what_stood_in_the_way() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    std::fs::write(world.path("plain"), "").unwrap();
+    let no_program = Spec {
+        argv: vec!["surely-not-there".into()],
+        ..world.shell(1, "")
+    };
+    let not_executable = Spec {
+        argv: vec!["./plain".into()],
+        ..world.shell(2, "")
+    };
+    let no_folder = Spec {
+        working_dir: world.path("nowhere"),
+        ..world.shell(3, "")
+    };
+    let no_input = Spec {
+        stdin: Some("nowhere".into()),
+        ..world.shell(4, "")
+    };
+    let nothing = Spec {
+        argv: vec![],
+        ..world.shell(5, "")
+    };
+    let made = std::process::Command::new("mkfifo")
+        .arg(world.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let pipe = Spec {
+        stdin: Some("pipe".into()),
+        ..world.shell(6, "")
+    };
+    let expected = [
+        (pipe, 22, Refusing::Stdin, 126),
+        (no_program, 2, Refusing::Program, 127),
+        (not_executable, 13, Refusing::Program, 126),
+        (no_folder, 2, Refusing::WorkingDirectory, 127),
+        (no_input, 2, Refusing::Stdin, 127),
+        (nothing, 22, Refusing::Program, 126),
+    ];
+    for (spec, errno, refusing, status) in expected {
+        let id = spec.id;
+        keeper.run(spec).unwrap();
+        let end = exited(&keeper, id).end;
+        assert_eq!(end, End::NotStarted(NotStarted { errno, refusing }), "{id}");
+        assert_eq!(end.shell_status(), status);
+    }
+}
+
+#[test]
+fn two_hundred_commands_at_width_eight_all_end_once() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let mut next = 8;
+    for id in 0..next {
+        keeper.run(world.shell(id, &script(id))).unwrap();
+    }
+    let mut ended = std::collections::BTreeMap::new();
+    while ended.len() < 200 {
+        match next_event(&keeper) {
+            Event::Exited(exited) => {
+                let wrote = keeper.spool().capture(&exited.stdout, 100).unwrap();
+                assert_eq!(
+                    String::from_utf8(wrote).unwrap(),
+                    format!("{}\n", exited.id)
+                );
+                assert!(ended.insert(exited.id, exited.end).is_none());
+                if next < 200 {
+                    keeper.run(world.shell(next, &script(next))).unwrap();
+                    next += 1;
+                }
+            }
+            Event::Began(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    for (id, end) in &ended {
+        assert_eq!(*end, End::Code(i32::try_from(id % 3).unwrap()));
+    }
+    assert_eq!(world.lines("ran"), 200);
+    // Eight at a time never need more than eight pairs of files.
+    let pairs = std::fs::read_dir(world.spool().join("slots"))
+        .unwrap()
+        .count();
+    assert!(pairs <= 16 + 4, "{pairs} files");
+}
+
+fn script(id: u64) -> String {
+    format!("echo {id}; echo {id} >> ran; exit {}", id % 3)
+}
+
+#[test]
+fn a_success_may_leave_a_process_running() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let script = "sleep 1000 & echo $! > left; echo done";
+    keeper.run(world.shell(1, script)).unwrap();
+    let ended = exited(&keeper, 1);
+    let left = world.pid("left");
+    assert_eq!((ended.end, ended.left), (End::Code(0), 1));
+    assert!(is_alive(left));
+    // Others fail beside it, and it is not taken for theirs.
+    keeper.run(world.shell(2, "exit 1")).unwrap();
+    assert_eq!(exited(&keeper, 2).end, End::Code(1));
+    assert!(is_alive(left));
+    // Its files are not given to anybody else.
+    let wrote = exited_output(&world, &keeper);
+    assert_eq!(wrote, b"mine\n");
+    kill_and_wait(left);
+}
+
+fn exited_output(world: &World, keeper: &undaunted_runner::keeper::Keeper) -> Vec<u8> {
+    keeper.run(world.shell(3, "echo mine")).unwrap();
+    let ended = exited(keeper, 3);
+    keeper.spool().capture(&ended.stdout, 100).unwrap()
+}
+
+#[test]
+fn the_keeper_goes_when_nothing_is_left_to_do() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let pid = keeper.pid();
+    keeper.run(world.shell(1, "exit 3")).unwrap();
+    exited(&keeper, 1);
+    keeper.goodbye();
+    World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+    assert!(!world.spool().join("socket").exists());
+}
+
+#[test]
+fn the_keeper_stays_for_its_commands_after_a_goodbye() {
+    let world = World::new();
+    let (keeper, _) = world.keeper();
+    let pid = keeper.pid();
+    keeper
+        .run(world.shell(1, "echo up > up; while [ ! -e go ]; do sleep 0.01; done"))
+        .unwrap();
+    world.line("up");
+    keeper.goodbye();
+    assert!(is_alive(pid));
+    std::fs::write(world.path("go"), "").unwrap();
+    World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+}

@@ -1,0 +1,142 @@
+//! What is appended, and why it is refused.
+//!
+//! [`check`] is the one place that decides whether an append may stand; every store asks it.
+
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::request::RequestId;
+use crate::store::Head;
+use crate::version::{Epoch, Version};
+
+/// The most bytes of one record. A record is a fact; what is larger belongs in a file.
+pub const LARGEST_RECORD: usize = 64 << 20;
+
+/// Records for one aggregate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Append {
+    /// Whose journal.
+    pub aggregate: AggregateId,
+    /// How many records it must have before.
+    pub expected: Version,
+    /// The claim under which this is written.
+    pub epoch: Epoch,
+    /// What is added, in order. May be empty: then the append only checks and takes requests.
+    pub records: Vec<Vec<u8>>,
+    /// Requests that these records act upon. They go as the records come, or neither happens.
+    pub taken: Vec<RequestId>,
+}
+
+impl Append {
+    /// Records to add after `expected`.
+    #[must_use]
+    pub fn new(
+        aggregate: AggregateId,
+        expected: Version,
+        epoch: Epoch,
+        records: Vec<Vec<u8>>,
+    ) -> Self {
+        Self {
+            aggregate,
+            expected,
+            epoch,
+            records,
+            taken: vec![],
+        }
+    }
+
+    /// The same, taking these requests.
+    #[must_use]
+    pub fn taking(mut self, requests: impl IntoIterator<Item = RequestId>) -> Self {
+        self.taken.extend(requests);
+        self
+    }
+
+    /// How many records the journal has afterwards.
+    #[must_use]
+    pub fn reaches(&self) -> Version {
+        self.expected.after(self.records.len())
+    }
+}
+
+/// Why an append was refused; then nothing of it was stored.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The journal is not where the caller believed it to be.
+    #[error("the journal of {aggregate} is at version {found}, not {expected}")]
+    Conflict {
+        /// Whose journal.
+        aggregate: AggregateId,
+        /// Where the caller believed it to be.
+        expected: Version,
+        /// Where it is.
+        found: Version,
+    },
+    /// Somebody else has claimed the aggregate since.
+    #[error("{aggregate} was claimed in epoch {current}, so that epoch {held} may not write")]
+    Fenced {
+        /// Whose journal.
+        aggregate: AggregateId,
+        /// The caller's epoch.
+        held: Epoch,
+        /// The one that counts.
+        current: Epoch,
+    },
+    /// A request was taken before.
+    #[error("request {request} of {aggregate} is not there to be taken")]
+    AlreadyTaken {
+        /// Whose request.
+        aggregate: AggregateId,
+        /// Which one.
+        request: RequestId,
+    },
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AppendError {
+    /// A word for this error that does not change.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Conflict { .. } => "conflict",
+            Self::Fenced { .. } => "fenced",
+            Self::AlreadyTaken { .. } => "already-taken",
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+/// Whether an append may stand, given where its journal is now. A stale owner is told so first: a
+/// conflict is for those who may try again.
+pub(crate) fn check(append: &Append, found: Head) -> Result<(), AppendError> {
+    fenced(&append.aggregate, append.epoch, found)?;
+    if append.expected != found.version {
+        return Err(AppendError::Conflict {
+            aggregate: append.aggregate.clone(),
+            expected: append.expected,
+            found: found.version,
+        });
+    }
+    match append.records.iter().find(|r| r.len() > LARGEST_RECORD) {
+        None => Ok(()),
+        Some(record) => Err(AppendError::Store(StoreError::TooLarge {
+            aggregate: append.aggregate.clone(),
+            bytes: record.len(),
+            most: LARGEST_RECORD,
+        })),
+    }
+}
+
+/// Whether this epoch may write to an aggregate.
+pub(crate) fn fenced(aggregate: &AggregateId, held: Epoch, found: Head) -> Result<(), AppendError> {
+    if held == found.epoch {
+        return Ok(());
+    }
+    Err(AppendError::Fenced {
+        aggregate: aggregate.clone(),
+        held,
+        current: found.epoch,
+    })
+}

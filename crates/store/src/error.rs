@@ -1,0 +1,233 @@
+//! What is wrong with a store or its surroundings.
+//!
+//! Facts, in fields. What could be done about it is [`StoreError::help`], never part of a message.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::aggregate::AggregateId;
+use crate::request::RequestId;
+use crate::version::Version;
+
+/// A cause, shared by all whose appends it stopped.
+pub type SharedError = Arc<dyn Error + Send + Sync>;
+
+/// Why a store cannot be used, or not for this.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A store is a folder.
+    #[error("the store `{path}` is not a folder")]
+    NotAFolder {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A file of the store is none.
+    #[error("`{path}` is a folder, where the store has a file")]
+    NotAFile {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It cannot be written to.
+    #[error("the store `{path}` is read-only")]
+    ReadOnly {
+        /// Where.
+        path: PathBuf,
+    },
+    /// We may not.
+    #[error("access to `{path}` is denied")]
+    Denied {
+        /// Where.
+        path: PathBuf,
+    },
+    /// There is no room.
+    #[error("the disk of `{path}` is full")]
+    DiskFull {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Another process holds it.
+    #[error("the store `{path}` is busy, after a wait of {waited:?}")]
+    Busy {
+        /// Where.
+        path: PathBuf,
+        /// How long we waited.
+        waited: Duration,
+    },
+    /// Something else is there.
+    #[error("`{path}` is not a store: {what}")]
+    NotAStore {
+        /// Where.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
+    /// It was written by a later release.
+    #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
+    NewerFormat {
+        /// Where.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The latest we know.
+        known: i64,
+    },
+    /// Locks and memory maps do not work there.
+    #[error("the store `{path}` is on a network file system ({name})")]
+    NetworkFileSystem {
+        /// Where.
+        path: PathBuf,
+        /// Which.
+        name: String,
+    },
+    /// The database as a whole is broken.
+    #[error("the database of the store `{path}` is damaged")]
+    Corrupt {
+        /// Where.
+        path: PathBuf,
+        /// What the database said.
+        #[source]
+        source: SharedError,
+    },
+    /// A record is not what was written.
+    #[error("record {version} of {aggregate} is damaged: {what}")]
+    Damaged {
+        /// Whose record.
+        aggregate: AggregateId,
+        /// Which one.
+        version: Version,
+        /// How it was noticed.
+        what: &'static str,
+    },
+    /// A request is not what was written.
+    #[error("request {request} of {aggregate} is damaged: {what}")]
+    DamagedRequest {
+        /// Whose request.
+        aggregate: AggregateId,
+        /// Which one. It can be taken like any other.
+        request: RequestId,
+        /// How it was noticed.
+        what: &'static str,
+    },
+    /// A commit may or may not have reached the disk. Nothing is acknowledged any more.
+    #[error("the store has to be opened again: it is not known what reached the disk")]
+    MustReopen {
+        /// What failed.
+        #[source]
+        source: SharedError,
+    },
+    /// A record past all bounds.
+    #[error("a record of {bytes} bytes for {aggregate} is too large; {most} is the most")]
+    TooLarge {
+        /// For whom.
+        aggregate: AggregateId,
+        /// Its length.
+        bytes: usize,
+        /// The most that is allowed.
+        most: usize,
+    },
+    /// A snapshot of something that was not recorded.
+    #[error("a snapshot of {aggregate} at version {at} is ahead of its journal, at {head}")]
+    AheadOfJournal {
+        /// Whose snapshot.
+        aggregate: AggregateId,
+        /// What it claims to include.
+        at: Version,
+        /// Where the journal is.
+        head: Version,
+    },
+    /// No such aggregate.
+    #[error("{aggregate} is not in the store")]
+    NotFound {
+        /// Which one.
+        aggregate: AggregateId,
+    },
+    /// Anything else the file system says.
+    #[error("`{path}` cannot be used")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// Anything else the database says.
+    #[error("the database of the store `{path}` failed")]
+    Database {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        #[source]
+        source: SharedError,
+    },
+}
+
+impl StoreError {
+    /// A word for this error that does not change.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotAFolder { .. } => "store-not-a-folder",
+            Self::NotAFile { .. } => "store-not-a-file",
+            Self::ReadOnly { .. } => "store-read-only",
+            Self::Denied { .. } => "store-denied",
+            Self::DiskFull { .. } => "store-disk-full",
+            Self::Busy { .. } => "store-busy",
+            Self::NotAStore { .. } => "not-a-store",
+            Self::NewerFormat { .. } => "store-newer-format",
+            Self::NetworkFileSystem { .. } => "store-network-file-system",
+            Self::Corrupt { .. } => "store-corrupt",
+            Self::Damaged { .. } => "record-damaged",
+            Self::DamagedRequest { .. } => "request-damaged",
+            Self::MustReopen { .. } => "store-must-reopen",
+            Self::TooLarge { .. } => "record-too-large",
+            Self::AheadOfJournal { .. } => "snapshot-ahead-of-journal",
+            Self::NotFound { .. } => "not-found",
+            Self::Io { .. } => "store-io",
+            Self::Database { .. } => "store-database",
+        }
+    }
+
+    /// What could be done about it.
+    #[must_use]
+    pub const fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotAFolder { .. } | Self::NotAFile { .. } | Self::NotAStore { .. } => {
+                "name another folder with --store; one that is missing is made"
+            }
+            Self::ReadOnly { .. } | Self::Denied { .. } => {
+                "a store is written to even when it is only read; make the folder and its files yours to write, or name another with --store"
+            }
+            Self::DiskFull { .. } => "nothing that was acknowledged is lost; make room and resume",
+            Self::Busy { .. } => "another process is writing for long; try again",
+            Self::NewerFormat { .. } => "use the release that wrote it, or a later one",
+            Self::NetworkFileSystem { .. } => {
+                "locks between processes cannot be relied on there; name a folder on a local disk with --store"
+            }
+            Self::Corrupt { .. } => {
+                "copy the folder before anything else; the command `sqlite3 undaunted.db .recover` saves what can be read"
+            }
+            Self::Damaged { .. } => {
+                "everything before that record can be read; copy the folder before anything else"
+            }
+            Self::DamagedRequest { .. } => "it is not known what was asked; ask again",
+            Self::MustReopen { .. } => "look at the disk, then resume: what reached it is found",
+            Self::TooLarge { .. } => "keep what is large in a file and record its name",
+            Self::AheadOfJournal { .. }
+            | Self::NotFound { .. }
+            | Self::Io { .. }
+            | Self::Database { .. } => return None,
+        })
+    }
+
+    /// Of a handle that no longer works.
+    pub(crate) fn closed() -> Self {
+        Self::MustReopen {
+            source: Arc::from(Box::<dyn Error + Send + Sync>::from(
+                "the store's writing thread has ended",
+            )),
+        }
+    }
+}

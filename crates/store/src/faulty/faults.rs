@@ -1,0 +1,104 @@
+//! What goes wrong, and when: a script, so that a test fails the same way every time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::version::Version;
+
+/// What goes wrong with an append.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It is refused with this error and not stored; the next one is an ordinary one.
+    Refuse(StoreError),
+    /// The sync fails: the store has to be opened again, and then the append is there or not.
+    SyncFails {
+        /// Whether it will turn out to be there.
+        stored: bool,
+    },
+    /// It is acknowledged and not stored: a disk that lies.
+    Lose,
+    /// Of its first aggregate so many records are stored and the next is damaged; the sync fails.
+    Tear {
+        /// How many are whole.
+        whole: usize,
+    },
+    /// It and all after it wait until [`FaultyStore::resume`](super::FaultyStore::resume).
+    Stall,
+}
+
+/// The script, and what the faults so far have left behind. It is the disk, so to speak: handles
+/// that are opened one after the other share it.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<Mutex<Script>>);
+
+#[derive(Debug, Default)]
+struct Script {
+    appends: BTreeMap<u64, Fault>,
+    reads: BTreeMap<u64, StoreError>,
+    seen_appends: u64,
+    seen_reads: u64,
+    torn: BTreeMap<AggregateId, Version>,
+}
+
+impl Faults {
+    /// A disk without faults.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The same, with a fault at the n-th append, counted from 1 over all handles.
+    #[must_use]
+    pub fn at_append(self, n: u64, fault: Fault) -> Self {
+        self.script().appends.insert(n, fault);
+        self
+    }
+
+    /// The same, with the n-th `read` refused, counted from 1 over all handles.
+    #[must_use]
+    pub fn at_read(self, n: u64, error: StoreError) -> Self {
+        self.script().reads.insert(n, error);
+        self
+    }
+
+    /// How many appends there were.
+    #[must_use]
+    pub fn appends(&self) -> u64 {
+        self.script().seen_appends
+    }
+
+    /// Counts an append; what goes wrong with it.
+    pub(super) fn next_append(&self) -> Option<Fault> {
+        let mut script = self.script();
+        script.seen_appends = script.seen_appends.saturating_add(1);
+        let n = script.seen_appends;
+        script.appends.remove(&n)
+    }
+
+    /// Counts a read; what goes wrong with it.
+    pub(super) fn next_read(&self) -> Option<StoreError> {
+        let mut script = self.script();
+        script.seen_reads = script.seen_reads.saturating_add(1);
+        let n = script.seen_reads;
+        script.reads.remove(&n)
+    }
+
+    pub(super) fn tear(&self, aggregate: AggregateId, at: Version) {
+        self.script().torn.insert(aggregate, at);
+    }
+
+    /// The damaged record of an aggregate.
+    pub(super) fn torn(&self, aggregate: &AggregateId) -> Option<Version> {
+        self.script().torn.get(aggregate).copied()
+    }
+
+    pub(super) fn mend(&self, aggregate: &AggregateId) {
+        self.script().torn.remove(aggregate);
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,195 @@
+//! The handle that fails.
+//!
+//! It promises what the store inside promises, except where the script says otherwise. After a
+//! failed sync it refuses everything: like any store, it then has to be dropped and opened again.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::faults::{Fault, Faults};
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
+use crate::claim::{Claim, ClaimError};
+use crate::error::StoreError;
+use crate::request::{Request, RequestId};
+use crate::snapshot::Found;
+use crate::store::{Done, Head, Listed, Records, Store};
+use crate::version::{Epoch, Version};
+
+type Waiting = VecDeque<(Vec<Append>, Done)>;
+
+/// A handle on another store, with faults.
+pub struct FaultyStore {
+    inner: Box<dyn Store>,
+    faults: Faults,
+    broken: OnceLock<StoreError>,
+    stalled: Mutex<Option<Waiting>>,
+}
+
+impl FaultyStore {
+    /// Puts faults around a handle.
+    #[must_use]
+    pub fn new(inner: Box<dyn Store>, faults: Faults) -> Self {
+        Self {
+            inner,
+            faults,
+            broken: OnceLock::new(),
+            stalled: Mutex::default(),
+        }
+    }
+
+    /// Ends a stall: what has waited is done, in order, up to the next stall.
+    pub fn resume(&self) {
+        let mut waiting = self.stalled().take().unwrap_or_default();
+        // The first one has had its fault: it was the stall.
+        if let Some((appends, done)) = waiting.pop_front() {
+            self.sound(appends, done);
+        }
+        for (appends, done) in waiting {
+            self.submit(appends, done);
+        }
+    }
+
+    /// How many appends wait for the end of a stall.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.stalled().as_ref().map_or(0, VecDeque::len)
+    }
+
+    fn stalled(&self) -> MutexGuard<'_, Option<Waiting>> {
+        self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn usable(&self) -> Result<&dyn Store, StoreError> {
+        match self.broken.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(&*self.inner),
+        }
+    }
+
+    /// An append without a fault of its own.
+    fn sound(&self, appends: Vec<Append>, done: Done) {
+        match self.usable() {
+            Ok(inner) => inner.submit(appends, done),
+            Err(error) => done(Err(error.into())),
+        }
+    }
+
+    fn fail_sync(&self) -> AppendError {
+        let cause: Box<dyn Error + Send + Sync> = "the sync failed, as the script says".into();
+        let error = StoreError::MustReopen {
+            source: Arc::from(cause),
+        };
+        AppendError::Store(self.broken.get_or_init(|| error).clone())
+    }
+
+    fn tear(&self, mut appends: Vec<Append>, whole: usize) -> Result<(), AppendError> {
+        if appends.is_empty() {
+            return Err(self.fail_sync());
+        }
+        let mut first = appends.swap_remove(0);
+        first.records.truncate(whole);
+        first.taken.clear();
+        let (aggregate, damaged) = (first.aggregate.clone(), first.reaches().next());
+        self.inner.append(vec![first])?;
+        self.faults.tear(aggregate, damaged);
+        Err(self.fail_sync())
+    }
+}
+
+impl Store for FaultyStore {
+    fn submit(&self, appends: Vec<Append>, done: Done) {
+        let mut stalled = self.stalled();
+        if let Some(waiting) = &mut *stalled {
+            waiting.push_back((appends, done));
+            return;
+        }
+        let fault = self.faults.next_append();
+        if matches!(fault, Some(Fault::Stall)) {
+            *stalled = Some(VecDeque::from([(appends, done)]));
+            return;
+        }
+        drop(stalled);
+        let (Some(fault), Ok(inner)) = (fault, self.usable()) else {
+            return self.sound(appends, done);
+        };
+        done(match fault {
+            Fault::Refuse(error) => Err(error.into()),
+            Fault::Lose | Fault::Stall => Ok(()),
+            Fault::SyncFails { stored: false } => Err(self.fail_sync()),
+            Fault::SyncFails { stored: true } => match inner.append(appends) {
+                Ok(()) => Err(self.fail_sync()),
+                // What is refused is not synced.
+                refused => refused,
+            },
+            Fault::Tear { whole } => self.tear(appends, whole),
+        });
+    }
+
+    fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
+        self.usable()?.head(aggregate)
+    }
+
+    fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
+        let inner = self.usable()?;
+        if let Some(error) = self.faults.next_read() {
+            return Err(error);
+        }
+        let records = inner.read(aggregate, after)?;
+        let Some(version) = self.faults.torn(aggregate).filter(|torn| *torn > after) else {
+            return Ok(records);
+        };
+        let before = records
+            .take_while(move |record| !matches!(record, Ok((found, _)) if *found >= version));
+        let damaged = StoreError::Damaged {
+            aggregate: aggregate.clone(),
+            version,
+            what: "it is torn, as the script says",
+        };
+        Ok(Box::new(before.chain([Err(damaged)])))
+    }
+
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+        self.usable()?.list(family, prefix)
+    }
+
+    fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
+        self.usable()?.remove(aggregate, epoch)?;
+        self.faults.mend(aggregate);
+        Ok(())
+    }
+
+    fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
+        self.usable()?.claim(aggregate)
+    }
+
+    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.usable()?.release(claim)
+    }
+
+    fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
+        self.usable()?.request(aggregate, bytes)
+    }
+
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+        self.usable()?.requests(aggregate)
+    }
+
+    fn save_snapshot(
+        &self,
+        aggregate: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.usable()?.save_snapshot(aggregate, at, bytes)
+    }
+
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+        self.usable()?.latest_snapshot(aggregate)
+    }
+
+    fn pulse(&self) -> Result<u64, StoreError> {
+        self.usable()?.pulse()
+    }
+}

@@ -1,0 +1,47 @@
+//! Where facts are kept.
+//!
+//! A [`Store`] holds journals of opaque records, one for each aggregate, and the little that goes
+//! with them: who owns an aggregate, what was asked of its owner, and snapshots to shorten recovery.
+//! It does not know what the records mean. What it promises is written at [`Store`], and tested by
+//! [`suite`], which every store passes.
+//!
+//! ```
+//! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};
+//!
+//! let store = MemoryStore::new();
+//! let job = AggregateId::new("job", "7f3k")?;
+//! let claim = store.claim(&job)?;
+//! let records = vec![b"submitted".to_vec(), b"started".to_vec()];
+//! store.append(vec![Append::new(job.clone(), claim.version, claim.epoch, records)])?;
+//!
+//! let last = store.read(&job, Version(1))?.last().transpose()?;
+//! assert_eq!(last, Some((Version(2), b"started".to_vec())));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+mod aggregate;
+mod append;
+mod claim;
+mod error;
+mod faulty;
+mod memory;
+mod request;
+mod snapshot;
+mod sqlite;
+mod store;
+pub mod suite;
+mod version;
+
+pub use aggregate::{AggregateId, NotAnAggregate};
+pub use append::{Append, AppendError, LARGEST_RECORD};
+pub use claim::{Claim, ClaimError, Owner};
+pub use error::{SharedError, StoreError};
+pub use faulty::{Fault, Faults, FaultyStore};
+pub use memory::MemoryStore;
+pub use request::{Request, RequestId};
+pub use snapshot::{Found, Snapshot};
+pub use sqlite::{FORMAT, SqliteOptions, SqliteStore};
+pub use store::{Done, Head, Listed, Records, Store};
+pub use version::{Epoch, Version};

@@ -1,0 +1,6 @@
+//! A store in memory: for simulation and tests.
+
+mod journals;
+mod store;
+
+pub use store::MemoryStore;

@@ -1,0 +1,114 @@
+//! A store in memory. It forgets everything with its last handle, and promises all the rest.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::journals::Journals;
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
+use crate::claim::{Claim, ClaimError, Owner};
+use crate::error::StoreError;
+use crate::request::{Request, RequestId};
+use crate::snapshot::{Found, Snapshot};
+use crate::store::{Done, Head, Listed, Records, Store};
+use crate::version::{Epoch, Version};
+
+/// One handle on journals in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    journals: Arc<Mutex<Journals>>,
+    /// Alive as long as this handle is.
+    owner: Arc<Owner>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::on(Arc::default())
+    }
+
+    /// Another handle on the same journals, as another process would have; what the one claims the
+    /// other does not own.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::on(Arc::clone(&self.journals))
+    }
+
+    fn on(journals: Arc<Mutex<Journals>>) -> Self {
+        Self {
+            journals,
+            owner: Arc::new(Owner::here()),
+        }
+    }
+
+    fn journals(&self) -> MutexGuard<'_, Journals> {
+        // Every change is checked before it is made, so a panic elsewhere left nothing half done.
+        self.journals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Store for MemoryStore {
+    fn submit(&self, appends: Vec<Append>, done: Done) {
+        let result = self.journals().append(appends);
+        done(result);
+    }
+
+    fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
+        Ok(self.journals().head(aggregate))
+    }
+
+    fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
+        let records = self.journals().records(aggregate, after);
+        Ok(Box::new(records.into_iter().map(Ok)))
+    }
+
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.journals().list(family, prefix))
+    }
+
+    fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
+        self.journals().remove(aggregate, epoch)
+    }
+
+    fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
+        self.journals()
+            .claim(aggregate, Arc::downgrade(&self.owner))
+    }
+
+    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.journals().release(claim);
+        Ok(())
+    }
+
+    fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
+        self.journals().request(aggregate, bytes)
+    }
+
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+        Ok(self.journals().requests(aggregate))
+    }
+
+    fn save_snapshot(
+        &self,
+        aggregate: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.journals()
+            .save_snapshot(aggregate, Snapshot { at, bytes })
+    }
+
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+        Ok(self.journals().latest_snapshot(aggregate))
+    }
+
+    fn pulse(&self) -> Result<u64, StoreError> {
+        Ok(self.journals().changes)
+    }
+}

@@ -1,0 +1,70 @@
+//! When the log is moved into the database.
+//!
+//! SQLite would do it inside a commit, before the commit is acknowledged. We do it between commits:
+//! soon if nobody waits, in any case before the log becomes long. How long it is, is estimated; other
+//! processes estimate their own share.
+
+use rusqlite::Connection;
+
+const PAGE: usize = 4096;
+/// Pages a commit writes besides the records: the index, and what both tables share.
+const OVERHEAD: usize = 3;
+/// 4 MiB are worth the trouble.
+const WORTHWHILE: usize = 1024;
+/// 32 MiB are long enough.
+const LONG: usize = 8192;
+
+/// Moves what can be moved, without waiting for anybody.
+pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// How many pages the log has by our estimate.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pages: usize,
+}
+
+impl Log {
+    /// A commit with so many bytes of records.
+    pub(super) fn grows(&mut self, bytes: usize) {
+        let pages = bytes.div_ceil(PAGE).saturating_add(OVERHEAD);
+        self.pages = self.pages.saturating_add(pages);
+    }
+
+    /// Whether now is the time.
+    pub(super) fn is_due(&self, somebody_waits: bool) -> bool {
+        self.pages >= if somebody_waits { LONG } else { WORTHWHILE }
+    }
+
+    pub(super) fn moved(&mut self) {
+        self.pages = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONG, Log};
+
+    #[test]
+    fn a_log_is_moved_when_nobody_waits_or_when_it_is_long() {
+        let mut log = Log::default();
+        log.grows(0);
+        assert!(!log.is_due(false));
+        log.grows(4 << 20);
+        assert!(log.is_due(false) && !log.is_due(true));
+        log.grows(32 << 20);
+        assert!(log.is_due(true));
+        log.moved();
+        assert!(!log.is_due(false));
+    }
+
+    #[test]
+    fn small_commits_count_too() {
+        let mut log = Log::default();
+        for _ in 0..LONG {
+            log.grows(60);
+        }
+        assert!(log.is_due(true));
+    }
+}

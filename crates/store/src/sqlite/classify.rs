@@ -1,0 +1,78 @@
+//! What the database and the file system say, in our words.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+
+use crate::error::StoreError;
+
+/// What a failure of the database means for a store that is open, or being opened.
+pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Busy { path, waited }
+        }
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
+        // The index of the log could not grow.
+        _ if error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE) => {
+            StoreError::DiskFull { path }
+        }
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+        Some(ErrorCode::PermissionDenied) => StoreError::Denied { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt {
+            path,
+            source: Arc::new(error),
+        },
+        _ if malformed(&error) => StoreError::Corrupt {
+            path,
+            source: Arc::new(error),
+        },
+        _ => StoreError::Database {
+            path,
+            source: Arc::new(error),
+        },
+    }
+}
+
+/// Whether a value has a type or size that we never write.
+fn malformed(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::QueryReturnedNoRows
+    )
+}
+
+/// Whether a failed write leaves us not knowing what is on the disk. A full disk and a busy
+/// database refuse before anything is committed; of an I/O error nobody can say that. (Not even if
+/// it was for want of room: the index of the log grows after the log has been synced.)
+pub(super) fn unknown_fate(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::InternalMalfunction)
+    )
+}
+
+/// What a failure of the file system means.
+pub(super) fn of_files(path: &Path, error: std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    match error.kind() {
+        ErrorKind::PermissionDenied => StoreError::Denied { path },
+        ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { path },
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::DiskFull { path },
+        ErrorKind::NotADirectory => StoreError::NotAFolder { path },
+        ErrorKind::IsADirectory => StoreError::NotAFile { path },
+        _ => StoreError::Io {
+            path,
+            source: Arc::new(error),
+        },
+    }
+}

@@ -1,0 +1,143 @@
+//! How records lie in a row.
+//!
+//! Many records share a row. Each has its length and a checksum over whose it is, which version it
+//! is, its length and its bytes: a record that was altered, cut, or moved to another place is
+//! noticed, and those before it in the same row are still good.
+
+use crc32fast::Hasher;
+
+use crate::aggregate::AggregateId;
+use crate::version::Version;
+
+/// Length and checksum, four bytes each, least significant first.
+const HEADER: usize = 8;
+
+/// What is wrong with a record.
+pub(super) type Flaw = &'static str;
+
+/// The part of a checksum that is the same for all records of an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seal(u32);
+
+impl Seal {
+    pub(super) fn of(aggregate: &AggregateId) -> Self {
+        let mut hasher = Hasher::new();
+        for part in [aggregate.family(), aggregate.id()] {
+            hasher.update(part.as_bytes());
+            hasher.update(&[0]);
+        }
+        Self(hasher.finalize())
+    }
+
+    /// The checksum of some bytes at a version.
+    pub(super) fn checksum(self, version: Version, bytes: &[u8]) -> u32 {
+        let mut hasher = Hasher::new_with_initial(self.0);
+        let mut header = [0; 12];
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let (at, long) = header.split_at_mut(8);
+        at.copy_from_slice(&version.0.to_le_bytes());
+        long.copy_from_slice(&length.to_le_bytes());
+        hasher.update(&header);
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+
+    /// Adds a record to a row.
+    pub(super) fn write(self, row: &mut Vec<u8>, version: Version, bytes: &[u8]) {
+        // `LARGEST_RECORD` is far below four gigabytes; a longer one would not pass its own checksum.
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        row.reserve(bytes.len().saturating_add(HEADER));
+        row.extend_from_slice(&length.to_le_bytes());
+        row.extend_from_slice(&self.checksum(version, bytes).to_le_bytes());
+        row.extend_from_slice(bytes);
+    }
+
+    /// Takes the next record off a row, which has to be this version.
+    pub(super) fn read<'a>(self, row: &mut &'a [u8], version: Version) -> Result<&'a [u8], Flaw> {
+        let cut = "it is cut short";
+        let (length, rest) = row.split_first_chunk::<4>().ok_or(cut)?;
+        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or(cut)?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| cut)?;
+        let (bytes, rest) = rest.split_at_checked(length).ok_or(cut)?;
+        if self.checksum(version, bytes) != u32::from_le_bytes(*checksum) {
+            return Err("its checksum does not match");
+        }
+        *row = rest;
+        Ok(bytes)
+    }
+}
+
+/// The length a record has in a row.
+pub(super) fn framed(record: &[u8]) -> usize {
+    record.len().saturating_add(HEADER)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Seal;
+    use crate::aggregate::AggregateId;
+    use crate::version::Version;
+
+    fn seal(id: &str) -> Seal {
+        Seal::of(&AggregateId::new("job", id).unwrap())
+    }
+
+    fn row(records: &[Vec<u8>]) -> Vec<u8> {
+        let mut row = vec![];
+        for (version, record) in (1..).map(Version).zip(records) {
+            seal("a").write(&mut row, version, record);
+        }
+        row
+    }
+
+    /// What can be read of a row before the first flaw.
+    fn readable(seal: Seal, mut row: &[u8], first: u64) -> Vec<Vec<u8>> {
+        let mut found = vec![];
+        let mut version = Version(first);
+        while let Ok(record) = seal.read(&mut row, version) {
+            found.push(record.to_vec());
+            version = version.next();
+        }
+        found
+    }
+
+    fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..12)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(records in records()) {
+            prop_assert_eq!(readable(seal("a"), &row(&records), 1), records);
+        }
+
+        #[test]
+        fn an_altered_row_gives_the_records_before_the_flaw_and_no_other(
+            records in records(), place in any::<prop::sample::Index>(), flip in 1_u8..,
+        ) {
+            let mut row = row(&records);
+            let place = place.index(row.len());
+            row[place] ^= flip;
+            let found = readable(seal("a"), &row, 1);
+            prop_assert!(found.len() < records.len());
+            prop_assert_eq!(&found[..], &records[..found.len()]);
+        }
+
+        #[test]
+        fn a_row_that_is_cut_gives_whole_records(
+            records in records(), place in any::<prop::sample::Index>(),
+        ) {
+            let row = row(&records);
+            let found = readable(seal("a"), &row[..place.index(row.len())], 1);
+            prop_assert_eq!(&found[..], &records[..found.len()]);
+        }
+
+        #[test]
+        fn a_row_in_the_wrong_place_gives_nothing(records in records(), first in 2_u64..) {
+            prop_assert!(readable(seal("a"), &row(&records), first).is_empty());
+            prop_assert!(readable(seal("b"), &row(&records), 1).is_empty());
+        }
+    }
+}

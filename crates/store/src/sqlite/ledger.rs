@@ -1,0 +1,266 @@
+//! The changes that can be made inside a transaction.
+//!
+//! Each checks everything before it writes anything: a refusal leaves nothing to undo, and so does
+//! not touch the other changes of the same transaction. An error of the database does; the writer
+//! then undoes all and tries each alone.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::frame::{Seal, framed};
+use super::heads::{Heads, Known};
+use super::owners;
+use crate::aggregate::AggregateId;
+use crate::append::{self, Append, AppendError};
+use crate::claim::{Claim, ClaimError, Owner};
+use crate::error::StoreError;
+use crate::request::RequestId;
+use crate::store::Head;
+use crate::version::{Epoch, Version};
+
+/// A row is not made longer than this by adding a record to it.
+const LONGEST_ROW: usize = 1 << 20;
+
+/// A transaction under way.
+pub(super) struct Ledger<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) heads: &'a mut Heads,
+    pub(super) owners: &'a Path,
+    /// Bytes of records written.
+    pub(super) written: usize,
+}
+
+/// The outer error is the database's, the inner one a refusal.
+pub(super) type Outcome<T, E> = rusqlite::Result<Result<T, E>>;
+
+impl Ledger<'_> {
+    pub(super) fn append(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+        if let Err(refusal) = self.check(appends)? {
+            return Ok(Err(refusal));
+        }
+        for append in appends {
+            let known = self.heads.get(self.connection, &append.aggregate)?;
+            let known = match known {
+                Some(known) => known,
+                None if append.records.is_empty() => continue,
+                None => self.make(&append.aggregate)?,
+            };
+            self.write_rows(known.number, append)?;
+            let mut after = known;
+            after.head.version = append.reaches();
+            self.heads.set(&append.aggregate, after);
+            for request in &append.taken {
+                let mut take = self
+                    .connection
+                    .prepare_cached("DELETE FROM requests WHERE id = ?1")?;
+                take.execute([signed(request.0)])?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn check(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+        // What the earlier appends of the same list will have done.
+        let mut planned: HashMap<&AggregateId, Head> = HashMap::new();
+        for append in appends {
+            let head = match planned.get(&append.aggregate) {
+                Some(head) => *head,
+                None => self
+                    .heads
+                    .get(self.connection, &append.aggregate)?
+                    .map_or_else(Head::default, |known| known.head),
+            };
+            if let Err(refusal) = append::check(append, head) {
+                return Ok(Err(refusal));
+            }
+            let version = append.reaches();
+            planned.insert(&append.aggregate, Head { version, ..head });
+        }
+        self.check_taken(appends)
+    }
+
+    fn check_taken(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+        let mut seen = vec![];
+        for append in appends.iter().filter(|append| !append.taken.is_empty()) {
+            let known = self.heads.get(self.connection, &append.aggregate)?;
+            for request in &append.taken {
+                let mut find = self
+                    .connection
+                    .prepare_cached("SELECT 1 FROM requests WHERE id = ?1 AND aggregate = ?2")?;
+                let number = known.map(|known| known.number);
+                if seen.contains(request) || !find.exists((signed(request.0), number))? {
+                    return Ok(Err(AppendError::AlreadyTaken {
+                        aggregate: append.aggregate.clone(),
+                        request: *request,
+                    }));
+                }
+                seen.push(*request);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// One row for all records, or a few if they are long.
+    fn write_rows(&mut self, number: i64, append: &Append) -> rusqlite::Result<()> {
+        let seal = Seal::of(&append.aggregate);
+        let (mut row, mut first) = (vec![], append.expected.next());
+        let mut version = append.expected;
+        for record in &append.records {
+            if !row.is_empty() && row.len().saturating_add(framed(record)) > LONGEST_ROW {
+                self.write_row(number, first, version, &row)?;
+                row.clear();
+                first = version.next();
+            }
+            version = version.next();
+            seal.write(&mut row, version, record);
+        }
+        if row.is_empty() {
+            return Ok(());
+        }
+        self.write_row(number, first, version, &row)
+    }
+
+    fn write_row(
+        &mut self,
+        number: i64,
+        first: Version,
+        last: Version,
+        body: &[u8],
+    ) -> rusqlite::Result<()> {
+        let count = last.0.saturating_sub(first.0).saturating_add(1);
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT INTO batches VALUES (NULL, ?1, ?2, ?3, ?4)")?;
+        insert.execute((number, signed(first.0), signed(count), body))?;
+        self.written = self.written.saturating_add(body.len());
+        Ok(())
+    }
+
+    fn make(&mut self, aggregate: &AggregateId) -> rusqlite::Result<Known> {
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT INTO aggregates (family, id, epoch) VALUES (?1, ?2, 0)")?;
+        let number = insert.insert((aggregate.family(), aggregate.id()))?;
+        let known = Known {
+            number,
+            head: Head::default(),
+        };
+        self.heads.set(aggregate, known);
+        Ok(known)
+    }
+
+    /// Answers the number of what was removed.
+    pub(super) fn remove(
+        &mut self,
+        aggregate: &AggregateId,
+        epoch: Epoch,
+    ) -> Outcome<Option<i64>, AppendError> {
+        let Some(known) = self.heads.get(self.connection, aggregate)? else {
+            return Ok(Ok(None));
+        };
+        if let Err(refusal) = append::fenced(aggregate, epoch, known.head) {
+            return Ok(Err(refusal));
+        }
+        for statement in [
+            "DELETE FROM batches WHERE aggregate = ?1",
+            "DELETE FROM requests WHERE aggregate = ?1",
+            "DELETE FROM aggregates WHERE number = ?1",
+        ] {
+            self.connection
+                .prepare_cached(statement)?
+                .execute([known.number])?;
+        }
+        self.heads.forget(aggregate);
+        Ok(Ok(Some(known.number)))
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        aggregate: &AggregateId,
+        name: &str,
+    ) -> Outcome<Claim, ClaimError> {
+        let known = self.heads.get(self.connection, aggregate)?;
+        if let Some(known) = known {
+            match self.living(known.number)? {
+                Ok(None) => {}
+                Ok(Some(owner)) => {
+                    let aggregate = aggregate.clone();
+                    return Ok(Err(ClaimError::OwnedBy { aggregate, owner }));
+                }
+                Err(error) => return Ok(Err(error.into())),
+            }
+        }
+        let mut known = match known {
+            Some(known) => known,
+            None => self.make(aggregate)?,
+        };
+        known.head.epoch = Epoch(self.count("epoch")?);
+        let mut update = self
+            .connection
+            .prepare_cached("UPDATE aggregates SET epoch = ?2, owner = ?3 WHERE number = ?1")?;
+        update.execute((known.number, signed(known.head.epoch.0), name))?;
+        self.heads.set(aggregate, known);
+        Ok(Ok(Claim {
+            aggregate: aggregate.clone(),
+            epoch: known.head.epoch,
+            version: known.head.version,
+        }))
+    }
+
+    fn living(&self, number: i64) -> Outcome<Option<Owner>, StoreError> {
+        let mut ask = self
+            .connection
+            .prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
+        let found = ask.query_row([number], |row| row.get::<_, Option<String>>(0));
+        match found.optional()?.flatten() {
+            None => Ok(Ok(None)),
+            Some(name) => Ok(owners::living(self.owners, &name)),
+        }
+    }
+
+    pub(super) fn release(&mut self, claim: &Claim) -> Outcome<(), StoreError> {
+        let mut update = self.connection.prepare_cached(
+            "UPDATE aggregates SET owner = NULL WHERE family = ?1 AND id = ?2 AND epoch = ?3",
+        )?;
+        let aggregate = &claim.aggregate;
+        update.execute((aggregate.family(), aggregate.id(), signed(claim.epoch.0)))?;
+        Ok(Ok(()))
+    }
+
+    pub(super) fn request(
+        &mut self,
+        aggregate: &AggregateId,
+        bytes: &[u8],
+    ) -> Outcome<RequestId, StoreError> {
+        let known = self.heads.get(self.connection, aggregate)?;
+        let Some(known) = known.filter(|known| known.head.version > Version::EMPTY) else {
+            return Ok(Err(StoreError::NotFound {
+                aggregate: aggregate.clone(),
+            }));
+        };
+        let id = self.count("request")?;
+        let mut body = vec![];
+        Seal::of(aggregate).write(&mut body, Version(id), bytes);
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT INTO requests VALUES (?1, ?2, ?3)")?;
+        insert.execute((signed(id), known.number, body))?;
+        Ok(Ok(RequestId(id)))
+    }
+
+    /// The next number of a counter.
+    fn count(&self, name: &str) -> rusqlite::Result<u64> {
+        let mut next = self.connection.prepare_cached(
+            "UPDATE counters SET value = value + 1 WHERE name = ?1 RETURNING value",
+        )?;
+        let value: i64 = next.query_row([name], |row| row.get(0))?;
+        Ok(u64::try_from(value).unwrap_or(0))
+    }
+}
+
+/// SQLite's numbers are signed. Nobody counts to 2^63; what is past it finds nothing.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,99 @@
+//! The folder of a store: made if it is missing, private, on a disk of this machine.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{classify, network};
+use crate::error::StoreError;
+
+/// Where the parts of a store are.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) database: PathBuf,
+    pub(super) owners: PathBuf,
+    pub(super) snapshots: PathBuf,
+}
+
+/// Held while a store is opened: making one, and sweeping away the dead, is done by one process at
+/// a time.
+pub(super) struct Opening(#[expect(dead_code, reason = "the lock ends with the file")] File);
+
+impl Folder {
+    /// Makes what is missing, and holds the others off meanwhile.
+    pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, Opening), StoreError> {
+        make_folder(path)?;
+        network::refuse(path)?;
+        let folder = Self {
+            path: path.to_owned(),
+            database: path.join("undaunted.db"),
+            owners: path.join("owners"),
+            snapshots: path.join("snapshots"),
+        };
+        make_folder(&folder.owners)?;
+        let opening = Opening(lock(&path.join("opening.lock"), patience)?);
+        // SQLite gives its other files the permissions of this one.
+        let database = private_file(&folder.database)?;
+        let about = |error| classify::of_files(&folder.database, error);
+        if database.metadata().map_err(about)?.is_dir() {
+            return Err(StoreError::NotAFile {
+                path: folder.database,
+            });
+        }
+        // The name of a new file is on the disk only when its folder is.
+        let entries = File::open(path).and_then(|folder| folder.sync_all());
+        entries.map_err(|error| classify::of_files(path, error))?;
+        Ok((folder, opening))
+    }
+}
+
+/// A folder only its owner can look into, unless it is there already.
+pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(StoreError::NotAFolder {
+            path: path.to_owned(),
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| classify::of_files(path, error)),
+        Err(error) => Err(classify::of_files(path, error)),
+    }
+}
+
+/// A file only its owner can read, unless it is there already. Not inherited by other programs:
+/// the standard library opens every file so.
+pub(super) fn private_file(path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| classify::of_files(path, error))
+}
+
+fn lock(path: &Path, patience: Duration) -> Result<File, StoreError> {
+    let file = private_file(path)?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(classify::of_files(path, error)),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+                return Err(StoreError::Busy {
+                    path: path.to_owned(),
+                    waited: began.elapsed(),
+                });
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Connections that only read. Readers do not wait for the writer, nor for each other.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{classify, schema};
+use crate::error::StoreError;
+
+/// How many are kept open while nobody reads.
+const KEPT: usize = 4;
+
+/// Connections, lent out one at a time.
+pub(super) struct Readers {
+    database: PathBuf,
+    patience: Duration,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(database: PathBuf, patience: Duration) -> Self {
+        Self {
+            database,
+            patience,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Lends a connection for one question.
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let idle = self.idle().pop();
+        let about = |error| classify::of_database(&self.database, self.patience, error);
+        let connection = match idle {
+            Some(connection) => connection,
+            None => schema::open(&self.database, self.patience).map_err(about)?,
+        };
+        let answer = question(&connection);
+        let mut idle = self.idle();
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+        drop(idle);
+        answer.map_err(about)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

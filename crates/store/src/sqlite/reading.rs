@@ -1,0 +1,193 @@
+//! The records of a journal, a few rows at a time.
+//!
+//! A reader holds no transaction between rows, so however slow it is, the log can be moved into the
+//! database meanwhile. It stops at the head there was when it began, and says so if it does not get
+//! that far: rows do not vanish unseen. What can be read before a damaged place is read.
+
+use std::collections::VecDeque;
+
+use rusqlite::Connection;
+
+use super::frame::{Flaw, Seal};
+use super::heads;
+use super::ledger::signed;
+use super::readers::Readers;
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::version::Version;
+
+/// Rows are fetched until they have this many bytes together.
+const ENOUGH: usize = 4 << 20;
+const MISSING: Flaw = "it is missing";
+
+struct Row {
+    first: i64,
+    body: Vec<u8>,
+    /// Records that were not taken off it yet, as its count has it.
+    left: i64,
+    /// Where the next one begins.
+    offset: usize,
+}
+
+/// An iterator over records.
+pub(super) struct Reading<'a> {
+    readers: &'a Readers,
+    aggregate: AggregateId,
+    seal: Seal,
+    number: i64,
+    /// Records up to here are not asked for.
+    after: Version,
+    /// The last record that was looked at.
+    at: Version,
+    /// Where to stop; if that cannot be found out, why.
+    head: Result<Version, StoreError>,
+    rows: VecDeque<Row>,
+    failed: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// The records of an aggregate after a version.
+    pub(super) fn new(
+        readers: &'a Readers,
+        aggregate: AggregateId,
+        number: i64,
+        after: Version,
+    ) -> Result<Self, StoreError> {
+        let head = readers.ask(|connection| heads::version(connection, number));
+        // The row with the first record asked for may begin before it.
+        let start = match (after, &head) {
+            (Version::EMPTY, _) | (_, Err(_)) => 1,
+            (_, Ok(head)) => readers.ask(|connection| {
+                let mut find = connection.prepare_cached(
+                    "SELECT coalesce(max(first), 1) FROM batches WHERE aggregate = ?1 AND first <= ?2",
+                )?;
+                let wanted = signed(after.next().min(*head).0);
+                find.query_row((number, wanted), |row| row.get::<_, i64>(0))
+            })?,
+        };
+        let start = u64::try_from(start).unwrap_or(1);
+        Ok(Self {
+            readers,
+            seal: Seal::of(&aggregate),
+            aggregate,
+            number,
+            after,
+            at: Version(start.saturating_sub(1)),
+            head,
+            rows: VecDeque::new(),
+            failed: false,
+        })
+    }
+
+    fn step(&mut self) -> Result<Vec<u8>, StoreError> {
+        if self.rows.is_empty() {
+            let (number, next) = (self.number, signed(self.at.next().0));
+            self.rows = self.readers.ask(|reader| fetch(reader, number, next))?;
+        }
+        // Past the last row there is no more to tell than why the end is not known.
+        if let (true, Err(error)) = (self.rows.is_empty(), &self.head) {
+            return Err(error.clone());
+        }
+        match self.take() {
+            Err(MISSING) if self.is_removed()? => Err(StoreError::NotFound {
+                aggregate: self.aggregate.clone(),
+            }),
+            taken => taken.map_err(|what| StoreError::Damaged {
+                aggregate: self.aggregate.clone(),
+                version: self.at.next(),
+                what,
+            }),
+        }
+    }
+
+    /// Whether the aggregate was removed while we read.
+    fn is_removed(&self) -> Result<bool, StoreError> {
+        let find = |connection: &_| heads::number(connection, &self.aggregate);
+        let found = self.readers.ask(find)?;
+        Ok(found.is_none_or(|(number, _)| number != self.number))
+    }
+
+    /// Takes the next record off the first row.
+    fn take(&mut self) -> Result<Vec<u8>, Flaw> {
+        let version = self.at.next();
+        let row = self.rows.front_mut().ok_or(MISSING)?;
+        if row.offset == 0 && row.first != signed(version.0) {
+            return Err(MISSING);
+        }
+        if row.left <= 0 {
+            return Err("its row has more records than it says");
+        }
+        let mut rest = row.body.get(row.offset..).unwrap_or_default();
+        let record = self.seal.read(&mut rest, version)?.to_vec();
+        row.offset = row.body.len().saturating_sub(rest.len());
+        row.left = row.left.saturating_sub(1);
+        if row.left == 0 && rest.is_empty() {
+            self.rows.pop_front();
+        }
+        self.at = version;
+        Ok(record)
+    }
+
+    /// At the head, whether the last row ends there too.
+    fn ended(&self) -> bool {
+        let at_head = self.head.as_ref().is_ok_and(|head| self.at >= *head);
+        at_head && self.rows.front().is_none_or(|row| row.offset == 0)
+    }
+}
+
+impl Iterator for Reading<'_> {
+    type Item = Result<(Version, Vec<u8>), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.failed && !self.ended() {
+            match self.step() {
+                Ok(record) if self.at > self.after => return Some(Ok((self.at, record))),
+                Ok(_) => {}
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Some rows of an aggregate, from a version on.
+fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<VecDeque<Row>> {
+    let mut select = connection.prepare_cached(
+        "SELECT first, count, body FROM batches WHERE aggregate = ?1 AND first >= ?2 ORDER BY first",
+    )?;
+    let mut found = select.query((number, first))?;
+    let (mut rows, mut bytes) = (VecDeque::new(), 0_usize);
+    loop {
+        match found.next() {
+            Ok(Some(row)) => {
+                let row = read_row(row);
+                // A row costs something even if its records are short.
+                bytes = bytes.saturating_add(row.body.len()).saturating_add(64);
+                rows.push_back(row);
+            }
+            Ok(None) => break,
+            // What was read before the damaged place comes first; it will be met again.
+            Err(_) if !rows.is_empty() => break,
+            Err(error) => return Err(error),
+        }
+        if bytes >= ENOUGH {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// A row, whatever is in it: a value of the wrong type is noticed like any other wrong value.
+fn read_row(row: &rusqlite::Row<'_>) -> Row {
+    let body = row.get_ref(2).ok();
+    let body = body.and_then(|body| Some(body.as_bytes().ok()?.to_vec()));
+    Row {
+        first: row.get(0).unwrap_or(0),
+        left: row.get(1).unwrap_or(0),
+        body: body.unwrap_or_default(),
+        offset: 0,
+    }
+}

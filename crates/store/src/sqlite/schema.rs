@@ -1,0 +1,148 @@
+//! The tables, their format number, and how a connection is set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{checkpoint, classify};
+use crate::error::StoreError;
+
+/// The format of the stores this release writes.
+pub const FORMAT: i64 = 1;
+/// Marks a database as ours: `undt`.
+const APPLICATION: i64 = 0x756e_6474;
+/// What the log is cut back to once it was moved into the database. Below that it is written over,
+/// which is faster than to let it grow again.
+const KEPT_LOG: i64 = 64 << 20;
+
+/// Rows of `batches` are added and removed, never updated. They lie in the order in which they were
+/// written, whoever they belong to, so that a commit fills the last page instead of touching many;
+/// and not `WITHOUT ROWID`, where a row of a quarter page already takes a page of its own.
+const TABLES: &str = "
+CREATE TABLE aggregates (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
+    family TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    epoch  INTEGER NOT NULL,                  -- of the latest claim, 0 if there was none
+    owner  TEXT,                              -- a file in owners/; a claim counts while that is locked
+    UNIQUE (family, id)
+);
+CREATE TABLE batches (
+    position  INTEGER PRIMARY KEY,
+    aggregate INTEGER NOT NULL,               -- its number
+    first     INTEGER NOT NULL,               -- version of the first record in body
+    count     INTEGER NOT NULL,
+    body      BLOB NOT NULL                   -- records: length, checksum (u32, little-endian), bytes
+);
+CREATE UNIQUE INDEX batches_in_order ON batches (aggregate, first);
+CREATE TABLE requests (
+    id        INTEGER PRIMARY KEY,
+    aggregate INTEGER NOT NULL,
+    body      BLOB NOT NULL                   -- one record, with the id for its version
+);
+CREATE TABLE counters (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
+";
+
+/// Opens the database of a store, making its tables if it is empty.
+pub(super) fn open_first(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+    let about = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => StoreError::NotAStore {
+            path: path.to_owned(),
+            what: "it is not a SQLite database".to_owned(),
+        },
+        _ => classify::of_database(path, patience, error),
+    };
+    let connection = open(path, patience).map_err(about)?;
+    if is_empty(&connection).map_err(about)? {
+        create(&connection).map_err(about)?;
+    }
+    recognise(&connection, path, about)?;
+    if connection.is_readonly("main").map_err(about)? {
+        return Err(StoreError::ReadOnly {
+            path: path.to_owned(),
+        });
+    }
+    // After a crash, and after a sync that failed, the log may hold pages that only the kernel's
+    // memory has. Copied into the database they are written and synced anew.
+    checkpoint::now(&connection).map_err(about)?;
+    Ok(connection)
+}
+
+/// Opens a further connection.
+pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    set_up(&connection, patience)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(patience)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    // FULL: a commit is synced before it is acknowledged.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    // The writer does it, when nobody waits (`checkpoint.rs`).
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
+    Ok(())
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(tables == 0 && number(connection, "application_id")? == 0)
+}
+
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {TABLES}
+         PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT;"
+    ))
+}
+
+/// Refuses what is not ours or is newer than we are, before anything is written to it.
+fn recognise(
+    connection: &Connection,
+    path: &Path,
+    about: impl Fn(rusqlite::Error) -> StoreError,
+) -> Result<(), StoreError> {
+    let path = path.to_owned();
+    let not_a_store = |what: &str| StoreError::NotAStore {
+        path: path.clone(),
+        what: what.to_owned(),
+    };
+    if number(connection, "application_id").map_err(&about)? != APPLICATION {
+        return Err(not_a_store("it is another program's database"));
+    }
+    match number(connection, "user_version").map_err(&about)? {
+        FORMAT => {}
+        found if found > FORMAT => {
+            return Err(StoreError::NewerFormat {
+                path,
+                found,
+                known: FORMAT,
+            });
+        }
+        _ => return Err(not_a_store("its format number was never given")),
+    }
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(&about)?;
+    if mode == "wal" {
+        Ok(())
+    } else {
+        Err(not_a_store("its journal mode cannot be WAL"))
+    }
+}
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, pragma, |row| row.get(0))
+}

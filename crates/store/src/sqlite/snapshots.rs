@@ -1,0 +1,126 @@
+//! Snapshots, each in a file of its own.
+//!
+//! Not in the database: a snapshot may be large, and must not hold up the commits. A file that is
+//! missing, cut or altered costs time at the next recovery and nothing else, so `snapshots/` may be
+//! deleted at any time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::classify;
+use super::frame::{Flaw, Seal};
+use super::heads::Known;
+use super::place::make_folder;
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::snapshot::{Found, Snapshot};
+use crate::version::Version;
+
+/// What a file of ours begins with; the last letter is the format.
+const MARK: &[u8; 8] = b"undaunt1";
+/// The latest, and the one before it in case the latest is damaged.
+const KEPT: usize = 2;
+
+/// Writes a snapshot beside the others of its aggregate, and removes those too old.
+pub(super) fn save(
+    all: &Path,
+    known: Known,
+    aggregate: &AggregateId,
+    at: Version,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
+    let folder = folder(all, known.number);
+    make_folder(&folder)?;
+    // One process writes here, the owner; should two, each renames a whole file.
+    let half = folder.join(format!("{at}.{}.half", std::process::id()));
+    let about = |error| classify::of_files(&half, error);
+    write(&half, Seal::of(aggregate), at, bytes).map_err(about)?;
+    fs::rename(&half, folder.join(at.to_string())).map_err(about)?;
+    for (_, old) in files(&folder).map_err(about)?.into_iter().skip(KEPT) {
+        let _ = fs::remove_file(old);
+    }
+    Ok(())
+}
+
+fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(MARK)?;
+    file.write_all(&seal.checksum(at, bytes).to_le_bytes())?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+/// The latest that can be used.
+pub(super) fn latest(
+    all: &Path,
+    known: Known,
+    aggregate: &AggregateId,
+) -> Result<Found, StoreError> {
+    let folder = folder(all, known.number);
+    let mut found = Found::default();
+    let files = files(&folder).map_err(|error| classify::of_files(&folder, error))?;
+    for (at, path) in files {
+        let read = if at > known.head.version {
+            Err("it is ahead of its journal".to_owned())
+        } else {
+            fs::read(&path)
+                .map_err(|error| error.to_string())
+                .and_then(|bytes| Ok(checked(bytes, Seal::of(aggregate), at)?))
+        };
+        match read {
+            Ok(bytes) => {
+                found.latest = Some(Snapshot { at, bytes });
+                break;
+            }
+            Err(why) => found.ignored.push(format!(
+                "the snapshot of {aggregate} at version {at} cannot be used: {why}"
+            )),
+        }
+    }
+    Ok(found)
+}
+
+fn checked(mut file: Vec<u8>, seal: Seal, at: Version) -> Result<Vec<u8>, Flaw> {
+    let rest = file.strip_prefix(MARK).ok_or("it has no mark of ours")?;
+    let (checksum, bytes) = rest.split_first_chunk::<4>().ok_or("it is cut short")?;
+    if seal.checksum(at, bytes) != u32::from_le_bytes(*checksum) {
+        return Err("its checksum does not match");
+    }
+    let header = file.len().saturating_sub(bytes.len());
+    file.drain(..header);
+    Ok(file)
+}
+
+/// Removes those of an aggregate that is gone. What stays behind is found by nobody.
+pub(super) fn remove(all: &Path, number: i64) {
+    let _ = fs::remove_dir_all(folder(all, number));
+}
+
+fn folder(all: &Path, number: i64) -> PathBuf {
+    all.join(number.to_string())
+}
+
+/// The snapshots of a folder, latest first.
+fn files(folder: &Path) -> std::io::Result<Vec<(Version, PathBuf)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+        entries => entries?,
+    };
+    let mut found = vec![];
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        if let Some(at) = name.to_str().and_then(|name| name.parse().ok()) {
+            found.push((Version(at), entry.path()));
+        }
+    }
+    found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    Ok(found)
+}

@@ -1,0 +1,271 @@
+//! A store in a folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::frame::Seal;
+use super::heads::{self, Known};
+use super::ledger::{Ledger, Outcome};
+use super::owners::Sign;
+use super::place::Folder;
+use super::readers::Readers;
+use super::reading::Reading;
+use super::task::Change;
+use super::writer::{Broken, Writer};
+use super::{classify, schema, snapshots};
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
+use crate::claim::{Claim, ClaimError};
+use crate::error::StoreError;
+use crate::request::{Request, RequestId};
+use crate::snapshot::Found;
+use crate::store::{Done, Head, Listed, Records, Store};
+use crate::version::{Epoch, Version};
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// How long to wait for other processes that are writing.
+    pub patience: Duration,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// One handle on a store in a folder. Any number of processes may have one.
+pub struct SqliteStore {
+    // In the order in which they are closed: what was handed over is written, and only then are we
+    // no longer alive.
+    writer: Writer,
+    readers: Readers,
+    pulse: Mutex<Connection>,
+    broken: Broken,
+    folder: Folder,
+    patience: Duration,
+    sign: Arc<Sign>,
+}
+
+impl SqliteStore {
+    /// Opens the store in a folder, making what is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], if it is not a store of ours or its surroundings are not fit for one.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Self::open_with(folder, &SqliteOptions::default())
+    }
+
+    /// As [`SqliteStore::open`], with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqliteStore::open`].
+    pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let patience = options.patience;
+        let (folder, opening) = Folder::prepare(folder, patience)?;
+        let connection = schema::open_first(&folder.database, patience)?;
+        let about = |error| classify::of_database(&folder.database, patience, error);
+        let name = connection
+            .query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))
+            .map_err(about)?;
+        let sign = Sign::put_up(&folder.owners, name, &opening)?;
+        let pulse = schema::open(&folder.database, patience).map_err(about)?;
+        let broken = Arc::new(OnceLock::new());
+        Ok(Self {
+            writer: Writer::start(connection, &folder, patience, Arc::clone(&broken))?,
+            readers: Readers::new(folder.database.clone(), patience),
+            pulse: Mutex::new(pulse),
+            broken,
+            folder,
+            patience,
+            sign: Arc::new(sign),
+        })
+    }
+
+    /// The database, for tools that look into it.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.folder.database.clone()
+    }
+
+    /// Has a change made and waits for it.
+    fn change<T, E, W>(&self, work: W) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        W: FnMut(&mut Ledger<'_>) -> Outcome<T, E> + Send + 'static,
+    {
+        let (tell, told) = mpsc::sync_channel(1);
+        let done = move |outcome| {
+            let _ = tell.send(outcome);
+        };
+        self.writer.send(Box::new(Change::new(work, done)));
+        told.recv()
+            .unwrap_or_else(|_| Err(StoreError::closed().into()))
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        match self.broken.get() {
+            Some(error) => Err(error.clone()),
+            None => self.readers.ask(question),
+        }
+    }
+
+    fn known(&self, aggregate: &AggregateId) -> Result<Option<Known>, StoreError> {
+        self.ask(|connection| heads::ask(connection, aggregate))
+    }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, appends: Vec<Append>, done: Done) {
+        let work = move |ledger: &mut Ledger<'_>| ledger.append(&appends);
+        self.writer.send(Box::new(Change::new(work, done)));
+    }
+
+    fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
+        Ok(self.known(aggregate)?.map(|known| known.head))
+    }
+
+    fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
+        let found = self.ask(|connection| heads::number(connection, aggregate))?;
+        let Some((number, _)) = found else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        let reading = Reading::new(&self.readers, aggregate.clone(), number, after)?;
+        Ok(Box::new(reading))
+    }
+
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+        let rows = self.ask(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT id, epoch, (SELECT first + count - 1 FROM batches
+                                    WHERE aggregate = number ORDER BY first DESC LIMIT 1) AS version
+                 FROM aggregates WHERE family = ?1 AND id >= ?2 ORDER BY id",
+            )?;
+            let mut found = select.query((family, prefix))?;
+            let mut rows: Vec<(String, Head)> = vec![];
+            while let Some(row) = found.next()? {
+                let id: String = row.get(0)?;
+                // In order, those with the prefix stand together.
+                if !id.starts_with(prefix) {
+                    break;
+                }
+                rows.push((id, heads::head(row.get(1)?, row.get(2)?)));
+            }
+            Ok(rows)
+        })?;
+        let existing = rows
+            .into_iter()
+            .filter(|row| row.1.version > Version::EMPTY);
+        Ok(existing
+            .filter_map(|(id, head)| {
+                let aggregate = AggregateId::new(family, id).ok()?;
+                Some(Listed { aggregate, head })
+            })
+            .collect())
+    }
+
+    fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
+        let removed = aggregate.clone();
+        let number = self.change(move |ledger| ledger.remove(&removed, epoch))?;
+        if let Some(number) = number {
+            snapshots::remove(&self.folder.snapshots, number);
+        }
+        Ok(())
+    }
+
+    fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
+        let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
+        self.change(move |ledger| ledger.claim(&aggregate, sign.name()))
+    }
+
+    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        let claim = claim.clone();
+        self.change(move |ledger| ledger.release(&claim))
+    }
+
+    fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
+        let aggregate = aggregate.clone();
+        self.change(move |ledger| ledger.request(&aggregate, &bytes))
+    }
+
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+        let rows: Vec<(i64, Vec<u8>)> = self.ask(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT requests.id, body FROM requests JOIN aggregates ON aggregate = number
+                 WHERE family = ?1 AND aggregates.id = ?2 ORDER BY requests.id",
+            )?;
+            let rows = select.query_map((aggregate.family(), aggregate.id()), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+            rows.collect()
+        })?;
+        let seal = Seal::of(aggregate);
+        let requests = rows.into_iter().map(|(id, body)| {
+            let id = u64::try_from(id).unwrap_or(0);
+            let bytes = seal.read(&mut body.as_slice(), Version(id));
+            match bytes {
+                Ok(bytes) => Ok(Request {
+                    id: RequestId(id),
+                    bytes: bytes.to_vec(),
+                }),
+                Err(what) => Err(StoreError::DamagedRequest {
+                    aggregate: aggregate.clone(),
+                    request: RequestId(id),
+                    what,
+                }),
+            }
+        });
+        requests.collect()
+    }
+
+    fn save_snapshot(
+        &self,
+        aggregate: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let known = self.known(aggregate)?.ok_or_else(|| StoreError::NotFound {
+            aggregate: aggregate.clone(),
+        })?;
+        if at > known.head.version {
+            return Err(StoreError::AheadOfJournal {
+                aggregate: aggregate.clone(),
+                at,
+                head: known.head.version,
+            });
+        }
+        snapshots::save(&self.folder.snapshots, known, aggregate, at, &bytes)
+    }
+
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+        match self.known(aggregate)? {
+            None => Ok(Found::default()),
+            Some(known) => snapshots::latest(&self.folder.snapshots, known, aggregate),
+        }
+    }
+
+    fn pulse(&self) -> Result<u64, StoreError> {
+        if let Some(error) = self.broken.get() {
+            return Err(error.clone());
+        }
+        let connection = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut pragma| pragma.query_row([], |row| row.get::<_, i64>(0)));
+        let number = asked
+            .map_err(|error| classify::of_database(&self.folder.database, self.patience, error))?;
+        Ok(u64::from_ne_bytes(number.to_ne_bytes()))
+    }
+}

@@ -1,0 +1,154 @@
+//! What a store promises.
+//!
+//! Journals of opaque records, one for each aggregate. They are appended to and never changed; what
+//! `append` has answered `Ok` to is on the disk. The store knows nothing of jobs and events, gives
+//! no meaning to a byte, and takes no decision but whether an append may stand.
+
+use std::sync::mpsc;
+
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
+use crate::claim::{Claim, ClaimError};
+use crate::error::StoreError;
+use crate::request::{Request, RequestId};
+use crate::snapshot::Found;
+use crate::version::{Epoch, Version};
+
+/// Told the fate of an append, once. It may run on the store's only writing thread, so it hands
+/// the news on and returns; it does not call the store.
+pub type Done = Box<dyn FnOnce(Result<(), AppendError>) + Send>;
+
+/// The records of a journal, in order. After an error there are no more.
+pub type Records<'a> = Box<dyn Iterator<Item = Result<(Version, Vec<u8>), StoreError>> + Send + 'a>;
+
+/// Where a journal is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// How many records it has.
+    pub version: Version,
+    /// The latest claim of its aggregate.
+    pub epoch: Epoch,
+}
+
+/// An aggregate in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Which one.
+    pub aggregate: AggregateId,
+    /// Where its journal is.
+    pub head: Head,
+}
+
+/// Where facts are kept. An aggregate exists from its first record on; the first append makes it,
+/// and a claim may come before.
+pub trait Store: Send + Sync {
+    /// Appends to several aggregates: all of it or nothing. `done` is told when it is on the disk,
+    /// or refused. Many may be under way at once; they share a sync, and one that is refused does
+    /// not touch the others. What is submitted through one handle is done in that order.
+    fn submit(&self, appends: Vec<Append>, done: Done);
+
+    /// As [`Store::submit`], and waits.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError`]; nothing was stored then, except that after [`StoreError::MustReopen`]
+    /// nobody knows until the store was opened again.
+    fn append(&self, appends: Vec<Append>) -> Result<(), AppendError> {
+        let (tell, told) = mpsc::sync_channel(1);
+        self.submit(
+            appends,
+            Box::new(move |result| {
+                // Whoever asked is waiting below; if they are gone, nobody wants to know.
+                let _ = tell.send(result);
+            }),
+        );
+        told.recv()
+            .unwrap_or_else(|_| Err(StoreError::closed().into()))
+    }
+
+    /// Where a journal is. `None` if the aggregate was never claimed and has no records.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError>;
+
+    /// The records after a version, up to the head at the time of the call.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], here or from the iterator; [`StoreError::Damaged`] comes in the place of the
+    /// damaged record, after all those before it.
+    fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError>;
+
+    /// The aggregates of a family that have records and whose ids begin with a prefix, in the order
+    /// of their ids.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
+
+    /// Removes an aggregate: records, snapshots, requests. What is not there is removed already.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Fenced`] if the epoch is not the current one.
+    fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError>;
+
+    /// Claims an aggregate, with a higher epoch than any before. From then on appends with another
+    /// epoch are fenced.
+    ///
+    /// # Errors
+    ///
+    /// [`ClaimError::OwnedBy`] while its owner lives, also if that is this handle.
+    fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError>;
+
+    /// Gives a claim up. A claim that no longer counts is given up already.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn release(&self, claim: &Claim) -> Result<(), StoreError>;
+
+    /// Asks something of an aggregate's owner. On the disk when it returns.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] if the aggregate has no records.
+    fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError>;
+
+    /// What was asked of an aggregate and not yet taken, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError>;
+
+    /// Saves a state; the one saved before the last may go.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::AheadOfJournal`] if the journal is not that long.
+    fn save_snapshot(
+        &self,
+        aggregate: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError>;
+
+    /// The latest snapshot that can be used. One that cannot is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;
+
+    /// A number that differs from the last one if anything was written in between, by whomever.
+    /// Cheap: an owner asks it often, and looks for requests when it has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn pulse(&self) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,163 @@
+//! Promises that hold while many write at once.
+
+use std::sync::mpsc;
+use std::thread;
+
+use super::Place;
+use super::place::{conflict, free, texts, version};
+use super::run::Check;
+use crate::append::AppendError;
+use crate::store::Store;
+
+pub(super) const CHECKS: &[Check] = &[
+    (
+        "threads with journals of their own do not meet",
+        own_journals,
+    ),
+    ("of many appends at one version one stands", one_wins),
+    ("a refused append does not touch its neighbours", isolated),
+    (
+        "one thread may have many under way, in order",
+        many_under_way,
+    ),
+    ("handles share a journal by trying again", two_handles),
+    ("readers see whole appends", whole_appends),
+];
+
+const THREADS: u64 = 8;
+
+fn own_journals(place: &Place) {
+    let store = place.open();
+    let store = &*store;
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let id = format!("t{thread}");
+                for n in 0..25_u64 {
+                    let (text, again) = (format!("{thread}.{n}"), format!("{thread}.{n}+"));
+                    store
+                        .append(vec![free(&id, n * 2, &[&text, &again])])
+                        .unwrap();
+                }
+            });
+        }
+    });
+    for thread in 0..THREADS {
+        let expected: Vec<String> = (0..25_u64)
+            .flat_map(|n| [format!("{thread}.{n}"), format!("{thread}.{n}+")])
+            .collect();
+        assert_eq!(texts(store, &format!("t{thread}")), expected);
+    }
+}
+
+fn one_wins(place: &Place) {
+    let store = place.open();
+    let store = &*store;
+    for round in 0..10_u64 {
+        let won: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| scope.spawn(move || store.append(vec![free("a", round, &["x"])])))
+                .collect();
+            let results = threads.into_iter().map(|thread| thread.join().unwrap());
+            results
+                .map(|result| match result {
+                    Ok(()) => 1,
+                    lost => {
+                        assert_eq!(conflict(lost), round + 1);
+                        0
+                    }
+                })
+                .sum()
+        });
+        assert_eq!(won, 1);
+    }
+    assert_eq!(version(store, "a"), 10);
+}
+
+fn isolated(place: &Place) {
+    let store = place.open();
+    let (tell, told) = mpsc::channel();
+    for n in 0..200_u64 {
+        let tell = tell.clone();
+        // Every third one is wrong, and drags an aggregate with it that must not appear.
+        let appends = if n % 3 == 2 {
+            vec![free(&format!("never{n}"), 0, &["x"]), free("a", 9_999, &[])]
+        } else {
+            vec![free(&format!("made{n}"), 0, &["1", "2"])]
+        };
+        let done = move |result| tell.send((n, result)).unwrap();
+        store.submit(appends, Box::new(done));
+    }
+    drop(tell);
+    let mut answers = 0;
+    for (n, result) in told {
+        answers += 1;
+        if n % 3 == 2 {
+            conflict(result);
+        } else {
+            result.unwrap();
+        }
+    }
+    assert_eq!(answers, 200);
+    assert_eq!(store.list("job", "never").unwrap(), []);
+    assert_eq!(store.list("job", "made").unwrap().len(), 134);
+}
+
+fn many_under_way(place: &Place) {
+    let store = place.open();
+    let (tell, told) = mpsc::channel();
+    for n in 0..300_u64 {
+        let tell = tell.clone();
+        let done = move |result: Result<(), AppendError>| tell.send((n, result)).unwrap();
+        store.submit(vec![free("a", n, &[&n.to_string()])], Box::new(done));
+    }
+    drop(tell);
+    let order: Vec<u64> = told
+        .into_iter()
+        .map(|(n, result)| {
+            result.unwrap();
+            n
+        })
+        .collect();
+    assert_eq!(order, (0..300).collect::<Vec<u64>>());
+    let expected: Vec<String> = (0..300).map(|n: u64| n.to_string()).collect();
+    assert_eq!(texts(&*store, "a"), expected);
+}
+
+fn add_by_trying(store: &dyn Store, times: u64) {
+    for _ in 0..times {
+        let mut at = version(store, "a");
+        while let Err(error) = store.append(vec![free("a", at, &["x"])]) {
+            at = conflict(Err(error));
+        }
+    }
+}
+
+fn two_handles(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    thread::scope(|scope| {
+        for store in [&*one, &*one, &*other, &*other] {
+            scope.spawn(move || add_by_trying(store, 20));
+        }
+    });
+    assert_eq!(texts(&*one, "a"), ["x"; 80]);
+    assert_eq!(version(&*other, "a"), 80);
+}
+
+fn whole_appends(place: &Place) {
+    let (writer, reader) = (place.open(), place.open());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..40_u64 {
+                writer.append(vec![free("a", n * 5, &["x"; 5])]).unwrap();
+            }
+        });
+        loop {
+            let seen = texts(&*reader, "a").len();
+            assert_eq!(seen % 5, 0, "part of an append was seen");
+            if seen == 200 {
+                break;
+            }
+        }
+    });
+}

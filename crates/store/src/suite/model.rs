@@ -1,0 +1,221 @@
+//! A store compared with the simplest thing that could be right.
+//!
+//! Chance operations from a seed, on two handles and three aggregates; after each the answers are
+//! compared, at the end everything is. A seed reproduces its run.
+
+use std::collections::BTreeMap;
+
+use super::Place;
+use super::place::{job, texts};
+use crate::append::{Append, AppendError};
+use crate::claim::ClaimError;
+use crate::request::RequestId;
+use crate::store::Store;
+use crate::version::{Epoch, Version};
+
+const STEPS: usize = 120;
+const IDS: [&str; 3] = ["a", "b", "c"];
+
+/// Numbers that look random; a seed always gives the same ones.
+struct Chance(u64);
+
+impl Chance {
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)).checked_rem(end).unwrap_or(0)
+    }
+
+    fn id(&mut self) -> &'static str {
+        let index = usize::try_from(self.below(3)).unwrap();
+        IDS[index]
+    }
+}
+
+#[derive(Clone, Default)]
+struct Aggregate {
+    epoch: Epoch,
+    owner: Option<usize>,
+    records: Vec<String>,
+    requests: Vec<RequestId>,
+    snapshot: Option<u64>,
+}
+
+struct Comparison<'a> {
+    place: &'a Place,
+    handles: [Option<Box<dyn Store>>; 2],
+    model: BTreeMap<&'static str, Aggregate>,
+    chance: Chance,
+    written: u64,
+}
+
+/// Runs one comparison.
+pub(super) fn compare(place: &Place, seed: u64) {
+    let mut run = Comparison {
+        place,
+        handles: [None, None],
+        model: IDS
+            .into_iter()
+            .map(|id| (id, Aggregate::default()))
+            .collect(),
+        chance: Chance(seed),
+        written: 0,
+    };
+    for _ in 0..STEPS {
+        run.step();
+    }
+    run.handles = [None, None];
+    run.everything();
+}
+
+impl Comparison<'_> {
+    fn step(&mut self) {
+        let handle = usize::try_from(self.chance.below(2)).unwrap();
+        if self.handles[handle].is_none() {
+            self.handles[handle] = Some(self.place.open());
+        }
+        match self.chance.below(16) {
+            0..=6 => self.append(handle),
+            7..=8 => self.claim(handle),
+            9 => self.release(handle),
+            10..=11 => self.request(handle),
+            12 => self.snapshot(handle),
+            13 => self.remove(handle),
+            14 => self.close(handle),
+            _ => self.everything(),
+        }
+    }
+
+    fn store(&self, handle: usize) -> &dyn Store {
+        &**self.handles[handle].as_ref().unwrap()
+    }
+
+    /// One or two appends, each right most of the time in each respect.
+    fn append(&mut self, handle: usize) {
+        let mut after = self.model.clone();
+        let mut appends = vec![];
+        let mut expected = Ok(());
+        for _ in 0..=self.chance.below(2) {
+            let id = self.chance.id();
+            let aggregate = after.get_mut(id).unwrap();
+            let length = u64::try_from(aggregate.records.len()).unwrap();
+            let version = length + u64::from(self.chance.below(8) == 0);
+            let epoch = match self.chance.below(8) {
+                0 => Epoch(self.chance.below(6)),
+                _ => aggregate.epoch,
+            };
+            let texts: Vec<String> = (0..self.chance.below(4))
+                .map(|n| format!("{}.{n}", self.written))
+                .collect();
+            self.written += 1;
+            let taken = aggregate.requests.first().copied();
+            let taken = taken.filter(|_| self.chance.below(2) == 0);
+            if expected.is_ok() && epoch != aggregate.epoch {
+                expected = Err("fenced");
+            } else if expected.is_ok() && version != length {
+                expected = Err("conflict");
+            }
+            let bytes = texts.iter().map(|text| text.clone().into_bytes()).collect();
+            let append = Append::new(job(id), Version(version), epoch, bytes).taking(taken);
+            appends.push(append);
+            aggregate.records.extend(texts);
+            aggregate.requests.retain(|request| Some(*request) != taken);
+        }
+        let result = self.store(handle).append(appends);
+        let answer = result.as_ref().copied().map_err(AppendError::code);
+        assert_eq!(answer, expected, "{result:?}");
+        if expected.is_ok() {
+            self.model = after;
+        }
+    }
+
+    fn claim(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let result = self.store(handle).claim(&job(id));
+        let highest = self.model.values().map(|one| one.epoch).max().unwrap();
+        let aggregate = self.model.get_mut(id).unwrap();
+        match result {
+            Ok(claim) => {
+                assert_eq!(aggregate.owner, None);
+                assert!(claim.epoch > highest);
+                assert_eq!(claim.version, Version::EMPTY.after(aggregate.records.len()));
+                aggregate.owner = Some(handle);
+                aggregate.epoch = claim.epoch;
+            }
+            Err(ClaimError::OwnedBy { .. }) => assert_ne!(aggregate.owner, None),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    fn release(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let aggregate = self.model[id].clone();
+        let claim = crate::claim::Claim {
+            aggregate: job(id),
+            epoch: aggregate.epoch,
+            version: Version::EMPTY,
+        };
+        if aggregate.owner.is_some() {
+            self.store(handle).release(&claim).unwrap();
+            self.model.get_mut(id).unwrap().owner = None;
+        }
+    }
+
+    fn request(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let result = self.store(handle).request(&job(id), vec![1, 2, 3]);
+        let aggregate = self.model.get_mut(id).unwrap();
+        assert_eq!(result.is_ok(), !aggregate.records.is_empty());
+        aggregate.requests.extend(result.ok());
+    }
+
+    fn snapshot(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let at = self.chance.below(12);
+        let result =
+            self.store(handle)
+                .save_snapshot(&job(id), Version(at), at.to_string().into_bytes());
+        let aggregate = self.model.get_mut(id).unwrap();
+        let length = u64::try_from(aggregate.records.len()).unwrap();
+        let known = length > 0 || aggregate.epoch > Epoch::UNCLAIMED;
+        assert_eq!(result.is_ok(), known && at <= length, "{result:?}");
+        if result.is_ok() {
+            aggregate.snapshot = aggregate.snapshot.max(Some(at));
+        }
+    }
+
+    fn remove(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let epoch = self.model[id].epoch;
+        self.store(handle).remove(&job(id), epoch).unwrap();
+        self.model.insert(id, Aggregate::default());
+    }
+
+    fn close(&mut self, handle: usize) {
+        self.handles[handle] = None;
+        for aggregate in self.model.values_mut() {
+            aggregate.owner = aggregate.owner.filter(|owner| *owner != handle);
+        }
+    }
+
+    fn everything(&self) {
+        let store = self.place.open();
+        for (id, aggregate) in &self.model {
+            assert_eq!(texts(&*store, id), aggregate.records);
+            let head = store.head(&job(id)).unwrap().unwrap_or_default();
+            assert_eq!(head.epoch, aggregate.epoch);
+            assert_eq!(head.version, Version::EMPTY.after(aggregate.records.len()));
+            let requests = store.requests(&job(id)).unwrap();
+            let requests: Vec<RequestId> = requests.into_iter().map(|one| one.id).collect();
+            assert_eq!(requests, aggregate.requests);
+            let found = store.latest_snapshot(&job(id)).unwrap();
+            assert_eq!(found.latest.map(|one| one.at.0), aggregate.snapshot);
+        }
+        let listed = store.list("job", "").unwrap();
+        let known = self.model.values().filter(|one| !one.records.is_empty());
+        assert_eq!(listed.len(), known.count());
+    }
+}

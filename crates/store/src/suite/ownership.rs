@@ -1,0 +1,186 @@
+//! Promises about claims: one owner, a dead one replaced at once, a stale one fenced.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::Place;
+use super::place::{fence, free, job, owned, texts};
+use super::run::Check;
+use crate::claim::{Claim, ClaimError, Owner};
+use crate::store::Store;
+use crate::version::{Epoch, Version};
+
+pub(super) const CHECKS: &[Check] = &[
+    ("an aggregate has one owner", one_owner),
+    ("a dead owner is replaced at once", dead_owner),
+    ("and whoever else comes and goes", coming_and_going),
+    ("a stale owner is fenced before anything else", stale_owner),
+    ("a claim is given up once", given_up),
+    ("what is claimed is closed to the others", closed_to_others),
+    (
+        "a claim makes nothing that is listed",
+        claimed_before_it_exists,
+    ),
+    ("an epoch never comes back", never_back),
+    ("only the owner removes", removal),
+    (
+        "claims go different ways for different aggregates",
+        independent,
+    ),
+];
+
+fn owner_of(store: &dyn Store, id: &str) -> Owner {
+    match store.claim(&job(id)) {
+        Err(ClaimError::OwnedBy { owner, aggregate }) => {
+            assert_eq!(aggregate, job(id));
+            owner
+        }
+        other => panic!("expected an owner, got {other:?}"),
+    }
+}
+
+fn claimed(store: &dyn Store, id: &str) -> Claim {
+    store.claim(&job(id)).unwrap()
+}
+
+fn one_owner(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    let claim = claimed(&*one, "a");
+    assert_eq!(claim.version, Version::EMPTY);
+    assert!(claim.epoch > Epoch::UNCLAIMED);
+    let owner = owner_of(&*other, "a");
+    assert_eq!(owner.pid, std::process::id());
+    assert!(!owner.host.is_empty());
+    assert_eq!(owner_of(&*one, "a"), owner, "not even itself twice");
+}
+
+fn dead_owner(place: &Place) {
+    let one = place.open();
+    let claim = claimed(&*one, "a");
+    one.append(vec![owned("a", 0, claim.epoch, &["1"])])
+        .unwrap();
+    drop(one);
+    let other = place.open();
+    let next = claimed(&*other, "a");
+    assert!(next.epoch > claim.epoch);
+    assert_eq!(next.version, Version(1));
+    other
+        .append(vec![owned("a", 1, next.epoch, &["2"])])
+        .unwrap();
+    assert_eq!(texts(&*other, "a"), ["1", "2"]);
+}
+
+fn coming_and_going(place: &Place) {
+    let (claimant, ended) = (place.open(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                drop(place.open());
+            }
+        });
+        for _ in 0..30 {
+            let dying = place.open();
+            claimed(&*dying, "a");
+            drop(dying);
+            let claim = claimant.claim(&job("a"));
+            ended.fetch_or(claim.is_err(), Ordering::Relaxed);
+            claimant.release(&claim.unwrap()).unwrap();
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+}
+
+fn stale_owner(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    let stale = claimed(&*one, "a");
+    one.append(vec![owned("a", 0, stale.epoch, &["1"])])
+        .unwrap();
+    one.release(&stale).unwrap();
+    let current = claimed(&*other, "a");
+    let right_version = one.append(vec![owned("a", 1, stale.epoch, &["x"])]);
+    assert_eq!(fence(right_version), current.epoch);
+    let wrong_version = one.append(vec![owned("a", 9, stale.epoch, &["x"])]);
+    assert_eq!(fence(wrong_version), current.epoch);
+    let with_another = one.append(vec![
+        free("b", 0, &["x"]),
+        owned("a", 1, stale.epoch, &["x"]),
+    ]);
+    fence(with_another);
+    assert_eq!(other.head(&job("b")).unwrap(), None);
+    assert_eq!(texts(&*other, "a"), ["1"]);
+}
+
+fn given_up(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    let first = claimed(&*one, "a");
+    one.release(&first).unwrap();
+    let second = claimed(&*other, "a");
+    one.release(&first).unwrap();
+    owner_of(&*one, "a");
+    other.release(&second).unwrap();
+    claimed(&*one, "a");
+}
+
+fn closed_to_others(place: &Place) {
+    let store = place.open();
+    store.append(vec![free("a", 0, &["1"])]).unwrap();
+    let claim = claimed(&*store, "a");
+    assert_eq!(fence(store.append(vec![free("a", 1, &["x"])])), claim.epoch);
+    let from_the_future = owned("a", 1, claim.epoch.next(), &["x"]);
+    assert_eq!(fence(store.append(vec![from_the_future])), claim.epoch);
+    store
+        .append(vec![owned("a", 1, claim.epoch, &["2"])])
+        .unwrap();
+    assert_eq!(texts(&*store, "a"), ["1", "2"]);
+}
+
+fn claimed_before_it_exists(place: &Place) {
+    let store = place.open();
+    let claim = claimed(&*store, "a");
+    assert_eq!(store.list("job", "").unwrap(), []);
+    assert!(store.request(&job("a"), vec![]).is_err());
+    store
+        .append(vec![owned("a", 0, claim.epoch, &["1"])])
+        .unwrap();
+    let listed = store.list("job", "").unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed.first().map(|one| one.head.epoch), Some(claim.epoch));
+}
+
+fn never_back(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    let stale = claimed(&*one, "a");
+    one.append(vec![owned("a", 0, stale.epoch, &["1"])])
+        .unwrap();
+    one.release(&stale).unwrap();
+    let remover = claimed(&*other, "a");
+    other.remove(&job("a"), remover.epoch).unwrap();
+    let again = claimed(&*other, "a");
+    assert!(again.epoch > remover.epoch && remover.epoch > stale.epoch);
+    fence(one.append(vec![owned("a", 0, stale.epoch, &["x"])]));
+    drop((one, other));
+    assert!(claimed(&*place.open(), "a").epoch > again.epoch);
+}
+
+fn removal(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    let claim = claimed(&*one, "a");
+    one.append(vec![owned("a", 0, claim.epoch, &["1"])])
+        .unwrap();
+    for epoch in [Epoch::UNCLAIMED, claim.epoch.next()] {
+        assert_eq!(fence(other.remove(&job("a"), epoch)), claim.epoch);
+    }
+    assert_eq!(texts(&*one, "a"), ["1"]);
+    one.remove(&job("a"), claim.epoch).unwrap();
+    fence(one.append(vec![owned("a", 1, claim.epoch, &["2"])]));
+    assert_eq!(one.head(&job("a")).unwrap(), None);
+}
+
+fn independent(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    claimed(&*one, "a");
+    claimed(&*other, "b");
+    owner_of(&*one, "b");
+    drop(other);
+    claimed(&*one, "b");
+}

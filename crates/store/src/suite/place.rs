@@ -1,0 +1,76 @@
+//! Where a check happens, and the short words checks are written in.
+
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
+use crate::store::Store;
+use crate::version::{Epoch, Version};
+
+/// Journals that any number of handles can be opened on.
+pub struct Place(Box<dyn Fn() -> Box<dyn Store> + Send + Sync>);
+
+impl Place {
+    /// A place whose handles are opened so. Nothing may be kept there yet.
+    pub fn new(open: impl Fn() -> Box<dyn Store> + Send + Sync + 'static) -> Self {
+        Self(Box::new(open))
+    }
+
+    /// Opens one more handle.
+    #[must_use]
+    pub fn open(&self) -> Box<dyn Store> {
+        (self.0)()
+    }
+}
+
+/// The job of this name.
+pub(super) fn job(id: &str) -> AggregateId {
+    AggregateId::new("job", id).unwrap()
+}
+
+/// An append by nobody in particular.
+pub(super) fn free(id: &str, expected: u64, records: &[&str]) -> Append {
+    owned(id, expected, Epoch::UNCLAIMED, records)
+}
+
+/// An append under a claim.
+pub(super) fn owned(id: &str, expected: u64, epoch: Epoch, records: &[&str]) -> Append {
+    let records = records.iter().map(|text| text.as_bytes().to_vec());
+    Append::new(job(id), Version(expected), epoch, records.collect())
+}
+
+/// All records of a job, as text.
+pub(super) fn texts(store: &dyn Store, id: &str) -> Vec<String> {
+    let records = store.read(&job(id), Version::EMPTY).unwrap();
+    let mut expected = Version::EMPTY;
+    records
+        .map(|record| {
+            let (version, bytes) = record.unwrap();
+            expected = expected.next();
+            assert_eq!(version, expected, "versions follow each other");
+            String::from_utf8(bytes).unwrap()
+        })
+        .collect()
+}
+
+/// The version of a job's journal.
+pub(super) fn version(store: &dyn Store, id: &str) -> u64 {
+    store
+        .head(&job(id))
+        .unwrap()
+        .map_or(0, |head| head.version.0)
+}
+
+/// Fails unless the append was a conflict; says with which version.
+pub(super) fn conflict(result: Result<(), AppendError>) -> u64 {
+    match result {
+        Err(AppendError::Conflict { found, .. }) => found.0,
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+/// Fails unless the append was fenced; says by which epoch.
+pub(super) fn fence(result: Result<(), AppendError>) -> Epoch {
+    match result {
+        Err(AppendError::Fenced { current, .. }) => current,
+        other => panic!("expected to be fenced, got {other:?}"),
+    }
+}

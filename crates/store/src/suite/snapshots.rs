@@ -1,0 +1,73 @@
+//! Promises about snapshots: the latest is found, none is needed, none runs ahead.
+
+use super::Place;
+use super::place::{free, job};
+use super::run::Check;
+use crate::error::StoreError;
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+use crate::version::Version;
+
+pub(super) const CHECKS: &[Check] = &[
+    ("the latest snapshot is found", latest),
+    ("a late snapshot does not hide a later one", late),
+    ("a snapshot does not run ahead of its journal", ahead),
+    ("a snapshot is of one aggregate", of_one),
+];
+
+fn found(store: &dyn Store, id: &str) -> Option<Snapshot> {
+    let found = store.latest_snapshot(&job(id)).unwrap();
+    assert_eq!(found.ignored, [""; 0]);
+    found.latest
+}
+
+fn snapshot(at: u64, text: &str) -> Snapshot {
+    Snapshot {
+        at: Version(at),
+        bytes: text.as_bytes().to_vec(),
+    }
+}
+
+fn save(store: &dyn Store, id: &str, at: u64, text: &str) -> Result<(), StoreError> {
+    store.save_snapshot(&job(id), Version(at), text.as_bytes().to_vec())
+}
+
+fn latest(place: &Place) {
+    let store = place.open();
+    store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
+    assert_eq!(found(&*store, "a"), None);
+    for (at, text) in [(0, ""), (1, "one"), (2, "two"), (3, "three"), (3, "3")] {
+        save(&*store, "a", at, text).unwrap();
+        assert_eq!(found(&*store, "a"), Some(snapshot(at, text)));
+    }
+    drop(store);
+    assert_eq!(found(&*place.open(), "a"), Some(snapshot(3, "3")));
+}
+
+fn late(place: &Place) {
+    let store = place.open();
+    store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
+    save(&*store, "a", 3, "three").unwrap();
+    save(&*store, "a", 1, "one").unwrap();
+    assert_eq!(found(&*store, "a"), Some(snapshot(3, "three")));
+}
+
+fn ahead(place: &Place) {
+    let store = place.open();
+    store.append(vec![free("a", 0, &["1"])]).unwrap();
+    let refused = save(&*store, "a", 2, "two");
+    assert!(matches!(refused, Err(StoreError::AheadOfJournal { .. })));
+    let unknown = save(&*store, "b", 0, "none");
+    assert!(matches!(unknown, Err(StoreError::NotFound { .. })));
+    assert_eq!(found(&*store, "a"), None);
+}
+
+fn of_one(place: &Place) {
+    let store = place.open();
+    let both = vec![free("a", 0, &["1"]), free("b", 0, &["1", "2"])];
+    store.append(both).unwrap();
+    save(&*store, "a", 1, "a").unwrap();
+    save(&*store, "b", 2, "b").unwrap();
+    assert_eq!(found(&*store, "a"), Some(snapshot(1, "a")));
+    assert_eq!(found(&*store, "b"), Some(snapshot(2, "b")));
+}

@@ -1,0 +1,122 @@
+//! The store in a folder keeps every promise.
+
+#![expect(clippy::unwrap_used, reason = "a panic in a test is a red test")]
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use undaunted_store::suite::{Place, run_all, run_model};
+use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, StoreError, Version};
+
+/// A folder that goes away with its place.
+fn place() -> Place {
+    let folder = TempDir::new().unwrap();
+    Place::new(move || {
+        let path: PathBuf = folder.path().join("store");
+        Box::new(SqliteStore::open(&path).unwrap())
+    })
+}
+
+#[test]
+fn the_store_in_a_folder_keeps_every_promise() {
+    run_all(place);
+}
+
+#[test]
+fn the_store_in_a_folder_does_what_the_model_does() {
+    run_model(place, 100..110);
+}
+
+#[test]
+fn the_log_does_not_grow_without_end() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    for n in 0..24 {
+        let records = vec![vec![7; 1 << 20]; 2];
+        let append = Append::new(job.clone(), Version(n * 2), Epoch::UNCLAIMED, records);
+        store.append(vec![append]).unwrap();
+    }
+    let log = std::fs::metadata(folder.path().join("undaunted.db-wal")).unwrap();
+    assert!(log.len() < 40 << 20, "{} bytes", log.len());
+}
+
+#[test]
+fn a_job_that_is_removed_while_it_is_read_is_not_called_damaged() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    for n in 0..12 {
+        let records = vec![vec![7; 1 << 20]];
+        let append = Append::new(job.clone(), Version(n), Epoch::UNCLAIMED, records);
+        store.append(vec![append]).unwrap();
+    }
+    let mut reading = store.read(&job, Version::EMPTY).unwrap();
+    reading.next().unwrap().unwrap();
+    store.remove(&job, Epoch::UNCLAIMED).unwrap();
+    let last = reading.last().unwrap();
+    assert!(matches!(last, Err(StoreError::NotFound { .. })), "{last:?}");
+}
+
+#[test]
+fn what_the_database_refuses_of_one_append_does_not_touch_the_others() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let append = |id: &str, at, records: usize| {
+        let job = AggregateId::new("job", id).unwrap();
+        vec![Append::new(
+            job,
+            Version(at),
+            Epoch::UNCLAIMED,
+            vec![vec![7]; records],
+        )]
+    };
+    store.append(append("bad", 0, 4)).unwrap();
+    // A row that is in the way of the next, and that no check before the writing sees.
+    let database = Connection::open(store.database()).unwrap();
+    let row = "INSERT INTO batches (aggregate, first, count, body) VALUES (1, 5, 0, x'')";
+    database.execute_batch(row).unwrap();
+    let (tell, told) = mpsc::channel();
+    for n in 0..50 {
+        let (tell, bad) = (tell.clone(), n % 10 == 5);
+        let id = format!("good {n}");
+        let appends = if bad {
+            append("bad", 4, 1)
+        } else {
+            append(&id, 0, 3)
+        };
+        store.submit(
+            appends,
+            Box::new(move |result| tell.send((bad, result)).unwrap()),
+        );
+    }
+    drop(tell);
+    for (bad, result) in told {
+        assert_eq!(result.is_err(), bad, "{result:?}");
+    }
+    assert_eq!(store.list("job", "good").unwrap().len(), 45);
+}
+
+#[test]
+fn those_who_ask_about_a_dead_owner_do_not_take_each_other_for_it() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    let first = store.claim(&job).unwrap();
+    // As a killed process leaves it: a file without a lock.
+    let sign = folder.path().join("owners/dead");
+    std::fs::write(&sign, "").unwrap();
+    let database = Connection::open(store.database()).unwrap();
+    let owned = "UPDATE aggregates SET owner = 'dead'";
+    database.execute_batch(owned).unwrap();
+    // Somebody asks, and has not finished asking.
+    let asking = File::open(&sign).unwrap();
+    asking.try_lock_shared().unwrap();
+    let second = store.claim(&job).unwrap();
+    assert!(second.epoch > first.epoch);
+    drop(SqliteStore::open(folder.path()).unwrap());
+    assert!(!sign.exists(), "sweeping is asking too");
+}

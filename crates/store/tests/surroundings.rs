@@ -1,0 +1,249 @@
+//! Bad surroundings are told, with their facts.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a panic in a test is a red test"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use undaunted_store::{
+    AggregateId, Append, AppendError, Epoch, FORMAT, SqliteOptions, SqliteStore, Store, StoreError,
+    Version,
+};
+
+fn refused(path: &Path) -> StoreError {
+    match SqliteStore::open(path) {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error,
+    }
+}
+
+fn job() -> AggregateId {
+    AggregateId::new("job", "a").unwrap()
+}
+
+fn append(expected: u64, bytes: usize) -> Vec<Append> {
+    let record = vec![7; bytes];
+    let expected = Version(expected);
+    vec![Append::new(job(), expected, Epoch::UNCLAIMED, vec![record])]
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_missing_folder_is_made_and_private() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state/undaunted");
+    let store = SqliteStore::open(&path).unwrap();
+    store.append(append(0, 10)).unwrap();
+    store
+        .save_snapshot(&job(), Version(1), vec![1, 2, 3])
+        .unwrap();
+    let mut files = 0;
+    let mut folders = vec![folder.path().join("state")];
+    while let Some(next) = folders.pop() {
+        assert_eq!(mode(&next), 0o700, "{next:?}");
+        for entry in fs::read_dir(&next).unwrap() {
+            let entry = entry.unwrap().path();
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                files += 1;
+                assert_eq!(mode(&entry), 0o600, "{entry:?}");
+            }
+        }
+    }
+    // The database, its log and its index, the lock, one owner, one snapshot.
+    assert_eq!(files, 6);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_is_told() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    fs::write(&path, "something else").unwrap();
+    let error = refused(&path);
+    assert_eq!(error.code(), "store-not-a-folder");
+    assert!(error.to_string().ends_with("store` is not a folder"));
+    assert_eq!(refused(&path.join("below")).code(), "store-not-a-folder");
+    assert_eq!(fs::read_to_string(path).unwrap(), "something else");
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_database_is_told() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("undaunted.db")).unwrap();
+    assert_eq!(refused(folder.path()).code(), "store-not-a-file");
+}
+
+#[test]
+fn what_is_not_a_database_is_told_and_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("undaunted.db");
+    let text = "all work and no play ".repeat(300);
+    fs::write(&path, &text).unwrap();
+    let error = refused(folder.path());
+    assert_eq!(error.code(), "not-a-store");
+    assert!(error.to_string().contains("not a SQLite database"));
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+}
+
+#[test]
+fn a_database_of_another_program_is_told_and_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("undaunted.db");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE songs (title)").unwrap();
+    drop(other);
+    let before = fs::read(&path).unwrap();
+    let error = refused(folder.path());
+    assert!(error.to_string().contains("another program's"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_store_of_a_later_release_is_refused_with_both_versions() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    store.append(append(0, 10)).unwrap();
+    let path = store.database();
+    drop(store);
+    let database = Connection::open(path).unwrap();
+    database.pragma_update(None, "user_version", 7).unwrap();
+    drop(database);
+    match refused(folder.path()) {
+        StoreError::NewerFormat { found, known, .. } => assert_eq!((found, known), (7, FORMAT)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_store_that_stays_locked_is_busy_and_works_again_afterwards() {
+    let folder = TempDir::new().unwrap();
+    let options = SqliteOptions {
+        patience: Duration::from_millis(30),
+    };
+    let store = SqliteStore::open_with(folder.path(), &options).unwrap();
+    let other = Connection::open(store.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.append(append(0, 10));
+    assert!(matches!(
+        refused,
+        Err(AppendError::Store(StoreError::Busy { .. }))
+    ));
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(append(0, 10)).unwrap();
+}
+
+#[test]
+fn the_database_is_recent_enough_to_keep_its_log_whole() {
+    // Before 3.51.3 two processes that write and checkpoint at once could lose commits.
+    assert!(rusqlite::version_number() >= 3_051_003);
+}
+
+/// A small file system of its own, where we may make one.
+struct Mount(TempDir);
+
+impl Mount {
+    fn new(options: &str) -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]);
+        let mounted = mount.arg(folder.path()).output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn remount(&self, options: &str) {
+        let mut mount = Command::new("mount");
+        let options = format!("remount,{options}");
+        mount.args(["-o", &options]).arg(self.path());
+        assert!(mount.status().unwrap().success());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
+    let Some(disk) = Mount::new("size=2m") else {
+        eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let store = SqliteStore::open(disk.path()).unwrap();
+    let mut acknowledged = 0;
+    let error = loop {
+        match store.append(append(acknowledged, 20_000)) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.code(), "store-disk-full", "{error:?}");
+    assert!(acknowledged > 10);
+    let read = |store: &SqliteStore| -> usize {
+        let records = store.read(&job(), Version::EMPTY).unwrap();
+        records
+            .map(|record| assert_eq!(record.unwrap().1, vec![7; 20_000]))
+            .count()
+    };
+    let stored = usize::try_from(acknowledged).unwrap();
+    assert_eq!(read(&store), stored);
+    disk.remount("size=64m");
+    store.append(append(acknowledged, 20_000)).unwrap();
+    drop(store);
+    assert_eq!(read(&SqliteStore::open(disk.path()).unwrap()), stored + 1);
+}
+
+#[test]
+fn a_disk_too_full_for_a_store_is_told() {
+    let Some(disk) = Mount::new("size=16k") else {
+        eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let error = refused(disk.path());
+    assert_eq!(error.code(), "store-disk-full", "{error:?}");
+}
+
+#[test]
+fn a_read_only_disk_is_told() {
+    let Some(disk) = Mount::new("size=4m") else {
+        eprintln!("skipped: a disk cannot be mounted here (needs root)");
+        return;
+    };
+    drop(SqliteStore::open(disk.path()).unwrap());
+    disk.remount("ro");
+    assert_eq!(refused(disk.path()).code(), "store-read-only");
+    let inside = disk.path().join("new");
+    assert_eq!(refused(&inside).code(), "store-read-only");
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_denied() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("theirs");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o500)).unwrap();
+    match SqliteStore::open(&path) {
+        Ok(_) => eprintln!("skipped: root is denied nothing"),
+        Err(error) => assert_eq!(error.code(), "store-denied"),
+    }
+}
