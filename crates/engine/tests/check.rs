@@ -454,6 +454,13 @@ fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
 }
 
 #[test]
+fn a_file_has_a_bounded_number_of_rules() {
+    let rules = "{exit_code: 3, then: stop}, ".repeat(2001);
+    let text = format!("- {{shell: a, retry_config: {{rules: [{rules}]}}}}\n");
+    assert_eq!(codes(&text), [Code::TooLarge]);
+}
+
+#[test]
 fn anchors_without_aliases_are_bounded_too() {
     let open: Vec<_> = (0..90).map(|n| format!("&a{n} [")).collect();
     let text = format!(

@@ -23,8 +23,8 @@ use super::source::Span;
 const MANY: u32 = 10;
 /// How many rules of a table are compared with each other.
 const MOST_RULES: usize = 200;
-/// How far a schedule is followed before it counts as endless.
-const FAR: u32 = 10_000;
+/// How far a schedule is followed: whoever allows more retries does not count them.
+const FAR: u32 = 1000;
 
 pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut Problems) {
     let mut lint = Lint {

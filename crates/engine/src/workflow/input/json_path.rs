@@ -12,6 +12,10 @@ use crate::workflow::filter::{SyntaxError, refuse_long};
 const MOST_BRACKETS: usize = 5;
 /// Brackets and parentheses together; each level takes a piece of the stack.
 const DEEPEST: usize = 50;
+/// Selectors beside each other (`[0, 1]`) and descents (`..`) multiply what is found with every
+/// further one.
+const MOST_CHOICES: usize = 16;
+const MOST_DESCENTS: usize = 3;
 
 /// A checked `json_path:`, equal to another if their texts are equal.
 #[derive(Clone, Debug)]
@@ -106,6 +110,7 @@ fn no_root(path: &str, before: usize) -> SyntaxError {
 
 fn refuse_deep(path: &str, before: usize) -> Result<(), SyntaxError> {
     let (mut brackets, mut parentheses) = (0_usize, 0_usize);
+    let (mut choices, mut descents) = (0_usize, 0_usize);
     let mut quote = None;
     let mut escaped = false;
     for (at, character) in path.char_indices() {
@@ -122,7 +127,16 @@ fn refuse_deep(path: &str, before: usize) -> Result<(), SyntaxError> {
             ']' => brackets = brackets.saturating_sub(1),
             '(' => parentheses = parentheses.saturating_add(1),
             ')' => parentheses = parentheses.saturating_sub(1),
+            ',' => choices = choices.saturating_add(1),
+            '.' if path.get(at..).is_some_and(|rest| rest.starts_with("..")) => {
+                descents = descents.saturating_add(1);
+            }
             _ => {}
+        }
+        if choices > MOST_CHOICES || descents > MOST_DESCENTS {
+            let at = before.saturating_add(at);
+            let message = "the JSONPath may find more than anybody can use";
+            return Err(SyntaxError::new(at..at.saturating_add(1), message));
         }
         if brackets > MOST_BRACKETS || brackets.saturating_add(parentheses) > DEEPEST {
             let at = before.saturating_add(at);
@@ -203,6 +217,13 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_path_can_find_is_bounded() {
+        assert!(JsonPath::parse("$[0, 1, 2]..a..b").is_ok());
+        assert!(JsonPath::parse(&format!("${}", "[0,0]".repeat(20))).is_err());
+        assert!(JsonPath::parse(&format!("${}", "..*".repeat(4))).is_err());
     }
 
     #[test]

@@ -8,9 +8,12 @@ use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{Origin, Place, Resolved};
 use crate::workflow::source::Span;
-use crate::workflow::yaml::Node;
+use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
+
+/// How many rules and entries of `retry_on` a file may have.
+const MOST_RULES: usize = 2000;
 
 /// The settings of one block, and where each was given.
 #[derive(Clone, Debug)]
@@ -37,6 +40,17 @@ impl Reader<'_> {
         let fields = self.fields(node, Table::RetryConfig)?;
         let mut layer = Layer::empty(place);
         for entry in fields.entries {
+            if let Value::List(list) = &entry.node.value
+                && matches!(&*entry.key, "rules" | "retry_on")
+            {
+                // Each may hold a regular expression, and compiling one takes its time.
+                self.rules = self.rules.saturating_add(list.len());
+                if self.rules > MOST_RULES {
+                    let message = format!("this file has more than {MOST_RULES} rules");
+                    self.problem(Code::TooLarge, entry.key_span, message);
+                    continue;
+                }
+            }
             let key = Table::RetryConfig
                 .keys()
                 .find(|key| key.name() == &*entry.key);

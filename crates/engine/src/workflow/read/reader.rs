@@ -31,6 +31,8 @@ pub(crate) struct Reader<'s> {
     pub(super) places: u64,
     pub(super) handlers: u64,
     pub(super) ids: BTreeMap<Box<str>, Span>,
+    /// How many rules were read so far.
+    pub(super) rules: usize,
     /// The policy of everything that is not retried.
     pub(super) once: Arc<Resolved>,
     /// Breakers by name, with their settings.
@@ -69,6 +71,7 @@ impl<'s> Reader<'s> {
             places: 0,
             handlers: 0,
             ids: BTreeMap::new(),
+            rules: 0,
             once: Arc::new(Resolved::once()),
             breakers: BTreeMap::new(),
         }

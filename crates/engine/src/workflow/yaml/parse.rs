@@ -100,11 +100,13 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
         match event {
             Event::Scalar(text, style, anchor, _) => {
+                // A long text counts for more than one when it is copied.
+                let size = (text.len() / 64).saturating_add(1);
                 let value = match style {
                     ScalarStyle::Plain => Value::of_plain(text),
                     _ => Value::Text(text),
                 };
-                self.put(Node { span, value }, 1, anchor)
+                self.put(Node { span, value }, size, anchor)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.begin(span, anchor, Content::List(Vec::new()))
