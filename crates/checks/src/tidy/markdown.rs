@@ -1,4 +1,4 @@
-//! The links of a page and the places on it that a link can point at.
+//! The links of a page, the places on it that a link can point at, and its tables.
 //!
 //! Markdown is read by a real parser, so a link in a code block is no link. Anchors follow
 //! GitHub's rules, because that is where the pages are read. Whether a link leads anywhere is
@@ -71,6 +71,51 @@ pub(crate) fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// A row of a table; the row with the names of the columns is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) line: usize,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// What stands in a table, as a reader sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    /// The pieces of the text that are written as code.
+    pub(crate) code: Vec<String>,
+}
+
+/// The rows of all tables of the page.
+pub(crate) fn rows(text: &str) -> Vec<Row> {
+    let mut found: Vec<Row> = vec![];
+    let mut row: Option<Row> = None;
+    for (event, range) in parser(text).into_offset_iter() {
+        if matches!(event, Event::Start(Tag::TableRow)) {
+            let line = line_of(text, range.start);
+            row = Some(Row {
+                line,
+                cells: vec![],
+            });
+            continue;
+        }
+        let Some(Row { cells, .. }) = &mut row else {
+            continue;
+        };
+        match (event, cells.last_mut()) {
+            (Event::End(TagEnd::TableRow), _) => found.extend(row.take()),
+            (Event::Start(Tag::TableCell), _) => cells.push(Cell::default()),
+            (Event::Text(text), Some(cell)) => cell.text.push_str(&text),
+            (Event::Code(code), Some(cell)) => {
+                cell.text.push_str(&code);
+                cell.code.push(code.into_string());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 fn parser(text: &str) -> Parser<'_> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
@@ -101,7 +146,7 @@ fn attributes<'a>(html: &'a str, names: &'a [&str]) -> impl Iterator<Item = &'a 
 
 #[cfg(test)]
 mod tests {
-    use super::{anchors, links};
+    use super::{Cell, Row, anchors, links, rows};
 
     fn targets(text: &str) -> Vec<(usize, String)> {
         links(text)
@@ -131,6 +176,27 @@ mod tests {
             targets("`[a](one.md)`\n\n```text\n[b](two.md)\n```\n\n    [c](three.md)\n"),
             []
         );
+    }
+
+    #[test]
+    fn rows_are_read_cell_by_cell_without_the_names_of_the_columns() {
+        let text =
+            "| a | b |\n|---|---|\n| one *two* | `x` and `y` |\n| | |\n\n```text\n| c |\n```\n";
+        let cell = |text: &str, code: &[&str]| Cell {
+            text: text.to_owned(),
+            code: code.iter().map(|&code| code.to_owned()).collect(),
+        };
+        let expected = [
+            Row {
+                line: 3,
+                cells: vec![cell("one two", &[]), cell("x and y", &["x", "y"])],
+            },
+            Row {
+                line: 4,
+                cells: vec![Cell::default(), Cell::default()],
+            },
+        ];
+        assert_eq!(rows(text), expected);
     }
 
     #[test]

@@ -13,10 +13,11 @@ mod function_length;
 mod mod_files;
 mod module_header;
 mod names;
+mod promises;
 mod unfinished_marks;
 
 /// Every rule of the house.
-pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 9] = [
+pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 10] = [
     ci_runs_verify::violations,
     dead_links::violations,
     file_length::violations,
@@ -25,6 +26,7 @@ pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 9] = [
     mod_files::violations,
     module_header::violations,
     names::violations,
+    promises::violations,
     unfinished_marks::violations,
 ];
 

@@ -8,7 +8,7 @@
 mod items;
 mod literals;
 
-pub(crate) use items::{Definition, End, body_end, definitions, end, items_for_tests};
+pub(crate) use items::{Definition, End, body_end, definitions, end, has_test, items_for_tests};
 pub(crate) use literals::only_code;
 
 /// Whether a character can stand inside a name.

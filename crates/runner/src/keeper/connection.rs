@@ -79,7 +79,7 @@ fn hear(shared: &Shared, stream: UnixStream) {
             Ok(Request::Start(spec)) => shared.start(spec),
             Ok(Request::Cancel { id }) => shared.cancel(id),
             Ok(Request::CancelAll) => shared.cancel_all(),
-            Ok(Request::Forget { id }) => shared.forget(id),
+            Ok(Request::Forget { id }) => locked(&shared.ledger).forget(id),
             Ok(Request::Trust) => locked(&shared.ledger).trust(),
             Ok(Request::Goodbye) => return,
             Ok(Request::Hello { .. }) | Err(_) => shared.refuse(None, Refusal::Malformed),

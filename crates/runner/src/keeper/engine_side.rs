@@ -100,7 +100,8 @@ impl Keeper {
         self.send(&Request::CancelAll)
     }
 
-    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output goes too.
+    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it
+    /// is, for whoever knows the place.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
 use super::message::{Reply, VERSION};
-use crate::spool::{Damage, Entry, Exited, Kept, Log, Record, Running};
+use crate::spool::{Damage, Entry, Exited, Log, Record, Running};
 
 /// The log, and who listens.
 #[derive(Debug)]
@@ -66,11 +66,11 @@ impl Ledger {
         self.tell(Reply::Exited(exited));
     }
 
-    /// Forgets an attempt that has ended, and says where its output was.
-    pub(crate) fn forget(&mut self, id: u64) -> Option<[Kept; 2]> {
-        let kept = self.log.entries().get(id)?.kept()?;
-        self.log.note(&Record::Forgotten { id });
-        Some(kept)
+    /// Forgets an attempt that has ended.
+    pub(crate) fn forget(&mut self, id: u64) {
+        if let Some(Entry::Exited(_) | Entry::Vanished(_)) = self.log.entries().get(id) {
+            self.log.note(&Record::Forgotten { id });
+        }
     }
 
     /// From now on, what is not on record never began.

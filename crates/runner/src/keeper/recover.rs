@@ -83,51 +83,26 @@ pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, K
             source,
         })
     };
-    let story = match Found::at(&spool.log()).map_err(unusable)? {
-        Found::Log(story) => story,
+    let found = Found::at(&spool.log()).map_err(unusable)?;
+    let is_same_boot = matches!(&found, Found::Log(story) if story.header.boot == header.boot);
+    let segments = Segments::open(spool, is_same_boot).map_err(unusable)?;
+    let (entries, uncertain, damage) = match found {
         // Without a log nothing is vouched for; on the very first start nobody asks.
-        found => {
-            let damage = match found {
-                Found::Garbage(damage) => Some(damage),
-                _ => None,
-            };
-            let header = Header {
-                uncertain: true,
-                ..header
-            };
-            return begin(spool, header, Entries::default(), damage).map_err(unusable);
+        Found::Nothing => (Entries::default(), true, None),
+        Found::Garbage(damage) => (Entries::default(), true, Some(damage)),
+        Found::Log(story) if is_same_boot => {
+            let ended = end_leftovers(&story, header.pid_space).map_err(KeeperError::Processes)?;
+            let uncertain = story.header.uncertain || story.damage.is_some();
+            let entries = conclude(spool, &segments, &story, &ended);
+            (entries, uncertain, story.damage)
         }
+        Found::Log(story) => (forget_everything(&story.entries), true, story.damage),
     };
-    let damage = story.damage;
-    let is_rebooted = story.header.boot != header.boot;
-    let uncertain = story.header.uncertain || is_rebooted || damage.is_some();
-    let entries = if is_rebooted {
-        forget_everything(&story.entries)
-    } else {
-        let ended = end_leftovers(&story, header.pid_space).map_err(KeeperError::Processes)?;
-        conclude(spool, &story, &ended).map_err(unusable)?
+    let header = Header {
+        uncertain,
+        ..header
     };
-    begin(
-        spool,
-        Header {
-            uncertain,
-            ..header
-        },
-        entries,
-        damage,
-    )
-    .map_err(unusable)
-}
-
-fn begin(
-    spool: &Spool,
-    header: Header,
-    entries: Entries,
-    damage: Option<Damage>,
-) -> io::Result<Past> {
-    let log = Log::create(spool, header, entries)?;
-    // Only now: what a crash before this would have needed is removed here.
-    let segments = Segments::open(spool, log.entries())?;
+    let log = Log::create(spool, header, entries).map_err(unusable)?;
     Ok(Past {
         log,
         segments,
@@ -157,8 +132,12 @@ fn forget_everything(entries: &Entries) -> Entries {
 }
 
 /// Puts on record that whatever had begun has vanished, and keeps what it wrote.
-fn conclude(spool: &Spool, story: &Story, ended: &BTreeMap<u64, Ended>) -> io::Result<Entries> {
-    let segments = Segments::open(spool, &story.entries)?;
+fn conclude(
+    spool: &Spool,
+    segments: &Segments,
+    story: &Story,
+    ended: &BTreeMap<u64, Ended>,
+) -> Entries {
     let mut entries = story.entries.clone();
     for (id, begun) in begun(&story.entries) {
         let [stdout, stderr] = Slot::reopen(spool, begun.slot).map_or_else(
@@ -175,7 +154,7 @@ fn conclude(spool: &Spool, story: &Story, ended: &BTreeMap<u64, Ended>) -> io::R
             survived,
         }));
     }
-    Ok(entries)
+    entries
 }
 
 fn begun(entries: &Entries) -> impl Iterator<Item = (u64, &Begun)> {

@@ -117,13 +117,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn forget(&self, id: u64) {
-        let kept = locked(&self.ledger).forget(id);
-        for kept in kept.iter().flatten() {
-            self.segments.forget(kept);
-        }
-    }
-
     pub(crate) fn refuse(&self, id: Option<u64>, why: Refusal) {
         locked(&self.ledger).tell(Reply::Refused { id, why });
     }

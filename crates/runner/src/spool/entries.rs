@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::{Exited, Kept, Record, Vanished};
+use super::{Exited, Record, Vanished};
 
 /// The attempts of a log that are not forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,16 +96,5 @@ impl Entries {
             .into_iter()
             .flatten()
         })
-    }
-}
-
-impl Entry {
-    /// Where its output is kept, if it has ended.
-    pub(crate) fn kept(&self) -> Option<[Kept; 2]> {
-        match self {
-            Self::Begun(_) => None,
-            Self::Exited(exited) => Some([exited.stdout, exited.stderr]),
-            Self::Vanished(vanished) => Some([vanished.stdout, vanished.stderr]),
-        }
     }
 }

@@ -26,8 +26,11 @@ pub struct Kept {
     /// How many bytes of the end are kept, right behind the head. The whole is head and tail unless
     /// something between them was dropped.
     pub tail: u64,
-    pub(crate) segment: u32,
-    pub(crate) offset: u64,
+    /// The number of the segment that holds it. With the offset this is its place, which journals may
+    /// store: it is good for as long as the spool is there, also when the attempt is forgotten.
+    pub segment: u32,
+    /// The byte of the segment at which the head begins.
+    pub offset: u64,
 }
 
 impl Kept {
@@ -85,7 +88,7 @@ impl Spool {
     ///
     /// # Errors
     ///
-    /// When its segment cannot be read; it is gone once the attempt is forgotten.
+    /// When its segment cannot be read.
     pub fn output(&self, kept: &Kept) -> io::Result<Output> {
         let dropped = kept.dropped();
         if dropped == 0 {

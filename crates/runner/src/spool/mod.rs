@@ -1,4 +1,4 @@
-//! The spool: where the output of commands, and what is known of their end, is kept until it is
+//! The spool: where the output of commands is kept, and what is known of their end until that is
 //! collected.
 //!
 //! A private folder: a log of what was started and how it ended, one pair of output files for each

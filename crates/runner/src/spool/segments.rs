@@ -1,66 +1,58 @@
 //! Files that hold the beginnings and ends of outputs, one after the other.
 //!
-//! A segment is filled and then left alone; it is removed when every attempt in it is forgotten.
-//! Room is reserved first and filled then, so that one long output does not hold up the others.
+//! A segment is filled and then left alone; bytes in it are never moved, written again or removed,
+//! because journals elsewhere hold their places. Room is reserved first and filled then, so that one
+//! long output does not hold up the others.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::kept::KEPT;
-use super::{Entries, Kept, Spool};
+use super::{Kept, Spool};
 
 /// When a segment is this long the next one begins.
 const FULL: u64 = 64 << 20;
 /// How much is copied at a time.
 const CHUNK: usize = 256 << 10;
 
-/// The segments of a spool.
+/// The segments of a spool, of which the last is written.
 #[derive(Debug)]
 pub(crate) struct Segments {
     spool: Spool,
-    state: Mutex<State>,
+    last: Mutex<Segment>,
 }
 
 #[derive(Debug)]
-struct State {
-    current: u32,
-    file: Option<Arc<File>>,
+struct Segment {
+    number: u32,
+    file: Arc<File>,
+    /// Where room that nobody has reserved begins.
     length: u64,
-    /// How many outputs that are not forgotten lie in each segment.
-    used: BTreeMap<u32, u64>,
 }
 
 impl Segments {
-    /// Goes on after the segments these entries use; all others are removed.
-    pub(crate) fn open(spool: &Spool, entries: &Entries) -> io::Result<Self> {
-        let mut used = BTreeMap::<u32, u64>::new();
-        let kept = entries.iter().filter_map(|(_, entry)| entry.kept());
-        for kept in kept.flatten().filter(|kept| kept.stored() > 0) {
-            let count = used.entry(kept.segment).or_default();
-            *count = count.saturating_add(1);
-        }
+    /// Goes on after what the segments hold. What a keeper reserved and did not fill when it died
+    /// stays a hole, or is not part of the file yet and is used now; nobody was told of it.
+    ///
+    /// The length of a file that was written during another boot means nothing: what was never synced
+    /// may be missing, and a place behind it may be on record. Then the next segment begins.
+    pub(crate) fn open(spool: &Spool, is_same_boot: bool) -> io::Result<Self> {
+        let mut last = 0_u32;
         for entry in std::fs::read_dir(spool.segments())? {
-            let entry = entry?;
-            let number = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok());
-            if !number.is_some_and(|number| used.contains_key(&number)) {
-                std::fs::remove_file(entry.path())?;
-            }
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.parse().ok());
+            last = last.max(number.unwrap_or_default());
         }
-        let last = used.keys().next_back().copied().unwrap_or_default();
+        let number = if is_same_boot {
+            last
+        } else {
+            last.saturating_add(1)
+        };
         Ok(Self {
             spool: spool.clone(),
-            state: Mutex::new(State {
-                current: last.saturating_add(1),
-                file: None,
-                length: 0,
-                used,
-            }),
+            last: Mutex::new(Segment::open(spool, number)?),
         })
     }
 
@@ -80,79 +72,43 @@ impl Segments {
         }
         let (segment, number, offset) = self.reserve(kept.stored())?;
         (kept.segment, kept.offset) = (number, offset);
-        let copied = copy(file, 0, &segment, offset, head).and_then(|()| {
-            let from = length.saturating_sub(tail);
-            copy(file, from, &segment, offset.saturating_add(head), tail)
-        });
-        if let Err(error) = copied {
-            self.forget(&kept);
-            return Err(error);
-        }
+        copy(file, 0, &segment, offset, head)?;
+        let from = length.saturating_sub(tail);
+        copy(file, from, &segment, offset.saturating_add(head), tail)?;
         Ok(kept)
     }
 
-    /// Gives up the room of an output; the last one in a full segment removes it.
-    pub(crate) fn forget(&self, kept: &Kept) {
-        if kept.stored() == 0 {
-            return;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(count) = state.used.get_mut(&kept.segment) else {
-            return;
-        };
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            state.used.remove(&kept.segment);
-            if kept.segment == state.current {
-                state.begin_again();
-            } else {
-                // If it stays, the next keeper removes it.
-                drop(std::fs::remove_file(self.spool.segment(kept.segment)));
-            }
-        }
-    }
-
     fn reserve(&self, length: u64) -> io::Result<(Arc<File>, u32, u64)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.file.is_some() && state.length >= FULL {
-            state.file = None;
-            state.current = state.current.saturating_add(1);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.length >= FULL {
+            *last = Segment::open(&self.spool, last.number.saturating_add(1))?;
         }
-        let file = if let Some(file) = &state.file {
-            Arc::clone(file)
-        } else {
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(self.spool.segment(state.current))?;
-            let file = Arc::new(file);
-            state.file = Some(Arc::clone(&file));
-            state.length = 0;
-            file
-        };
-        let (number, offset) = (state.current, state.length);
-        state.length = state.length.saturating_add(length);
-        let count = state.used.entry(number).or_default();
-        *count = count.saturating_add(1);
-        Ok((file, number, offset))
+        let offset = last.length;
+        last.length = last.length.saturating_add(length);
+        Ok((Arc::clone(&last.file), last.number, offset))
     }
 }
 
-impl State {
-    /// Nothing in the current segment is wanted any more. Not worth a thought while it is small:
-    /// outputs come and go one by one.
-    fn begin_again(&mut self) {
-        let worth = self.length >= KEPT;
-        if worth
-            && self
-                .file
-                .as_ref()
-                .is_some_and(|file| file.set_len(0).is_ok())
-        {
-            self.length = 0;
+impl Segment {
+    fn open(spool: &Spool, number: u32) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(spool.segment(number))?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            // The one thing in a spool that is synced: a number that a crash of the machine took back
+            // would be given twice, and a place on record would show the output of another attempt.
+            // Some file systems cannot sync a folder; there is nothing better to be had there.
+            drop(File::open(spool.segments())?.sync_all());
         }
+        Ok(Self {
+            number,
+            file: Arc::new(file),
+            length,
+        })
     }
 }
 
@@ -181,3 +137,6 @@ fn copy(from: &File, mut at: u64, to: &File, mut target: u64, mut left: u64) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use undaunted_runner::keeper::Spec;
-use undaunted_runner::spool::{CaptureError, Why};
+use undaunted_runner::spool::{CaptureError, Fate, Why};
 
-use crate::world::{World, exited};
+use crate::world::{World, exited, is_alive, kill_and_wait};
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -145,21 +145,67 @@ fn everything_in_the_spool_is_private() {
 }
 
 #[test]
-fn forgotten_output_goes_away() {
+fn output_stays_readable_when_its_attempt_is_forgotten() {
     let world = World::new();
     let (keeper, _) = world.keeper();
+    let mut places = vec![];
     for id in 0..6 {
-        keeper
-            .run(world.shell(id, "head -c 3000000 /dev/zero"))
-            .unwrap();
-        exited(&keeper, id);
+        let script = format!("echo {id}; head -c 1500000 /dev/zero; echo error {id} >&2");
+        keeper.run(world.shell(id, &script)).unwrap();
+        let ended = exited(&keeper, id);
+        places.push((ended.stdout, ended.stderr));
         keeper.forget(id).unwrap();
     }
-    keeper.run(world.shell(9, "true")).unwrap();
-    exited(&keeper, 9);
-    let segments = std::fs::read_dir(world.spool().join("segments")).unwrap();
-    let bytes: u64 = segments
-        .map(|each| each.unwrap().metadata().unwrap().len())
-        .sum();
-    assert!(bytes <= 4_200_000, "{bytes} bytes are left");
+    for (id, (stdout, stderr)) in places.iter().enumerate() {
+        // Known no more: the number may be used again.
+        let id = u64::try_from(id).unwrap();
+        keeper.run(world.shell(id, "echo again")).unwrap();
+        exited(&keeper, id);
+        let output = keeper.spool().capture(stdout, u64::MAX).unwrap();
+        assert!(output.starts_with(format!("{id}\n\0").as_bytes()));
+        let error = keeper.spool().last_lines(stderr, 9).unwrap();
+        assert_eq!(error, format!("error {id}"));
+    }
+}
+
+#[test]
+fn keepers_that_follow_each_other_never_write_over_what_was_kept() {
+    let world = World::new();
+    let mut places = vec![];
+    // Each keeper ends in another way; the last one reads what all the others have kept.
+    for (id, boot) in [(0, "one"), (1, "one"), (2, "one"), (3, "two"), (4, "two")] {
+        let boot = format!("UNDAUNTED_TEST_BOOT_ID={boot}");
+        let (keeper, recovered) = world.keeper_with(&[&boot]);
+        let pid = keeper.pid();
+        if let Fate::Vanished(Some(vanished)) = recovered.fate(100 + id - 1) {
+            places.push((vanished.stdout, "unfinished\n".to_owned()));
+        }
+        for (kept, text) in &places {
+            let output = keeper.spool().capture(kept, 100).unwrap();
+            assert_eq!(String::from_utf8(output).unwrap(), *text);
+        }
+        keeper
+            .run(world.shell(id, &format!("echo of keeper {id}")))
+            .unwrap();
+        places.push((exited(&keeper, id).stdout, format!("of keeper {id}\n")));
+        keeper.forget(id).unwrap();
+        if id == 1 {
+            let script = "echo unfinished; echo up > up; sleep 1000";
+            keeper.run(world.shell(101, script)).unwrap();
+            world.line("up");
+            kill_and_wait(pid);
+        } else {
+            keeper.goodbye();
+            World::eventually("the keeper's end", || (!is_alive(pid)).then_some(()));
+        }
+    }
+    let mut ranges: Vec<_> = places
+        .iter()
+        .map(|(kept, _)| (kept.segment, kept.offset, kept.offset + kept.stored()))
+        .collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges.len(), 6);
+    for pair in ranges.windows(2) {
+        assert!(pair[0].0 < pair[1].0 || pair[0].2 <= pair[1].1, "{pair:?}");
+    }
 }

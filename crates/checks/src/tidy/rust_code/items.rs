@@ -9,6 +9,7 @@ use super::in_name;
 
 const KEYWORDS: [&str; 6] = ["mod", "struct", "enum", "trait", "fn", "type"];
 const TEST_ATTRIBUTES: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test"];
+const TESTS: [&str; 2] = ["#[test]", "#[tokio::test"];
 
 /// A name given to something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,9 +109,22 @@ pub(crate) fn items_for_tests(code: &str) -> Vec<Range<usize>> {
     found
 }
 
+/// Whether the code has a test of this name; one in a macro counts if it is written out there.
+pub(crate) fn has_test(code: &str, name: &str) -> bool {
+    definitions(code)
+        .iter()
+        .filter(|found| found.keyword == "fn" && found.name == name)
+        .any(|found| {
+            // Between an attribute and its function stand other attributes, which end nothing.
+            let before = code.get(..found.start).unwrap_or_default();
+            let head = before.rsplit(['{', '}', ';']).next().unwrap_or_default();
+            TESTS.iter().any(|attribute| head.contains(attribute))
+        })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{End, body_end, definitions, end, items_for_tests};
+    use super::{End, body_end, definitions, end, has_test, items_for_tests};
 
     fn names(code: &str) -> Vec<(&str, &str)> {
         definitions(code)
@@ -157,6 +171,20 @@ mod tests {
         let code = "fn f(a: [u8; 4]); fn g() {}";
         assert_eq!(body_end(code, 0), None);
         assert_eq!(end(code, 0), code.find(" fn g").map(End::Semicolon));
+    }
+
+    #[test]
+    fn a_test_is_a_function_under_its_attribute() {
+        let code = "#[test]\nfn a() { fn inner() {} }\nfn b() {}\n#[cfg(test)]\nfn c() {}\n\
+                    #[tokio::test(start_paused = true)]\nasync fn d() {}\n#[test]\n#[ignore]\nfn e() {}\n\
+                    proptest! {\n    #![proptest_config(x)]\n    #[test]\n    fn f(x in 0..9) {}\n}\n\
+                    macro_rules! g { () => { #[test] fn $g() {} } }\nfn h() {}";
+        for name in ["a", "d", "e", "f"] {
+            assert!(has_test(code, name), "{name}");
+        }
+        for name in ["inner", "b", "c", "g", "h", "nowhere"] {
+            assert!(!has_test(code, name), "{name}");
+        }
     }
 
     #[test]
