@@ -3,6 +3,46 @@
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+use undaunted_engine::view::Status;
+
+/// How a command ended that did what it was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All is well.
+    #[default]
+    Done,
+    /// The job has failed or was cancelled.
+    Failed,
+    /// The job is done, with dead letters.
+    Partial,
+    /// The job can be gone on with.
+    Suspended,
+    /// The same, because somebody insisted.
+    Interrupted,
+}
+
+impl Exit {
+    /// What a job has come to, for whoever ran it.
+    pub(crate) const fn of(status: Status) -> Self {
+        match status {
+            Status::Completed => Self::Done,
+            Status::Partial => Self::Partial,
+            Status::Failed | Status::Cancelled => Self::Failed,
+            Status::Suspended | Status::Running | Status::Stopping => Self::Suspended,
+        }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Partial => 4,
+            Self::Suspended => 75,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
 /// Why a command ended without doing what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
@@ -15,6 +55,14 @@ pub(crate) enum Refused {
     /// What was named does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// The store cannot be used, or somebody else has the job.
+    #[error("{message}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
+    Store {
+        /// What happened.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
 }
 
 impl Refused {
@@ -23,15 +71,17 @@ impl Refused {
             Self::Usage(_) => 2,
             Self::Invalid(_) => 3,
             Self::NotFound(_) => 6,
+            Self::Store { .. } => 7,
         }
     }
 }
 
 /// What a command's end means for whoever called us. A reader that went away (`| head`) has seen
 /// what it wanted.
-pub(crate) fn code(done: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = done else {
-        return ExitCode::SUCCESS;
+pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
+    let error = match done {
+        Ok(exit) => return ExitCode::from(exit.code()),
+        Err(error) => error,
     };
     let io = error.downcast_ref::<io::Error>();
     if io.is_some_and(|io| io.kind() == ErrorKind::BrokenPipe) {

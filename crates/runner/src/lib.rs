@@ -1,6 +1,7 @@
-//! Doing the work: commands are started here, and what they leave is kept here.
+//! Doing the work: jobs are run here, commands started, and what they leave is kept.
 //!
-//! Commands outlive the engine. A [`keeper`] process starts them and notes in a [`spool`] what it
+//! [`drive`] is the loop around the engine: it writes what was decided, has it done, and reports what
+//! happened. Commands outlive it. A [`keeper`] process starts them and notes in a [`spool`] what it
 //! starts and how it ends; when the engine is killed, the keeper and its commands go on, and the
 //! next engine collects. The crate decides nothing about retries: it says what happened, exactly,
 //! and where that cannot be known it says so.
@@ -8,8 +9,20 @@
 //! Linux only: a subreaper, `/proc` and process descriptors carry the promise.
 
 mod bytes;
+pub mod clock;
+pub mod drive;
+mod executor;
+#[cfg(feature = "failpoints")]
+pub mod failpoint;
+#[cfg(not(feature = "failpoints"))]
+mod failpoint;
+pub mod folder;
+pub mod journal;
 pub mod keeper;
 mod process;
+pub mod request;
+pub mod secrets;
 pub mod spool;
 
 pub use bytes::Malformed;
+pub use process::random_name;

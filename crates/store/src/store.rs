@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError};
+use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
@@ -103,6 +103,13 @@ pub trait Store: Send + Sync {
     ///
     /// [`ClaimError::OwnedBy`] while its owner lives, also if that is this handle.
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError>;
+
+    /// Who owns an aggregate, if anybody who lives does. Asking changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 
     /// Gives a claim up. A claim that no longer counts is given up already.
     ///

@@ -2,8 +2,13 @@
 
 pub(crate) mod diagnostics;
 mod duration;
+pub(crate) mod events;
+pub(crate) mod job;
+pub(crate) mod jobs;
 pub(crate) mod policies;
+pub(crate) mod progress;
 pub(crate) mod schedule;
+pub(crate) mod summary;
 mod words;
 
 pub(crate) use words::{count, is_colourful};

@@ -12,13 +12,13 @@ use undaunted_engine::workflow::{Code, Severity};
 use crate::binary::{repository, text, undaunted, undaunted_in};
 
 /// A fenced block of a page, and where its content stands.
-struct Block {
-    language: String,
+pub(crate) struct Block {
+    pub(crate) language: String,
     start: usize,
-    content: String,
+    pub(crate) content: String,
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
     let mut offset = 0;
@@ -70,7 +70,7 @@ fn compare(path: &Path, block: &Block, printed: &str) {
 }
 
 /// Output and errors of `check workflow.yaml` in a folder of its own, and the exit code.
-fn check(yaml: &str) -> (String, Option<i32>) {
+pub(crate) fn check(yaml: &str) -> (String, Option<i32>) {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("workflow.yaml"), yaml).expect("written");
     let output = undaunted_in(folder.path(), &["check", "workflow.yaml"]);
@@ -178,24 +178,4 @@ fn shell_words(line: &str) -> Vec<String> {
         }
     }
     words
-}
-
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let path = repository().join("README.md");
-    let page = fs::read_to_string(&path).expect("a page");
-    for block in blocks(&page) {
-        if block.language == "yaml" {
-            let (printed, status) = check(&block.content);
-            assert_eq!(status, Some(0), "{printed}");
-        }
-        if let Some(line) = block.content.strip_prefix("$ cargo run --release -- ") {
-            let line = line.lines().next().unwrap_or_default();
-            let words = shell_words(line);
-            let words: Vec<_> = words.iter().map(String::as_str).collect();
-            let output = undaunted(&words);
-            let printed = format!("$ cargo run --release -- {line}\n{}", text(&output.stdout));
-            compare(&path, &block, &printed);
-        }
-    }
 }

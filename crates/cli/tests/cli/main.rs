@@ -5,5 +5,6 @@
 mod binary;
 mod check;
 mod documents;
+mod readme;
 mod schedule;
 mod schema;

@@ -9,11 +9,11 @@ use rustix::process::Signal;
 
 use super::adoption::{Family, family, is_group_gone, signal_family};
 use super::command;
-use super::failpoint;
 use super::message::Refusal;
 use super::run::{Phase, Run, Step};
 use super::shared::{Shared, locked};
 use super::spec::Spec;
+use crate::failpoint;
 use crate::spool::{End, Exited, Kept, Slot, Why};
 
 /// Attends to whatever needs it, for ever. These threads must not end: a command's parent is the

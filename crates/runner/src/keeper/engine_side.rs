@@ -127,6 +127,12 @@ impl Keeper {
         &self.events
     }
 
+    /// The events, for whoever waits for several things at once. Afterwards
+    /// [`events`](Self::events) has none.
+    pub fn take_events(&mut self) -> Receiver<Event> {
+        std::mem::replace(&mut self.events, channel().1)
+    }
+
     /// Its process, for people to look at.
     #[must_use]
     pub const fn pid(&self) -> i32 {

@@ -11,7 +11,6 @@ mod command;
 mod connection;
 mod engine_side;
 mod error;
-mod failpoint;
 mod frame;
 mod ledger;
 mod message;

@@ -10,5 +10,6 @@ mod table;
 
 pub(crate) use ending::{Ended, end_all, signal};
 pub(crate) use mark::{Mark, VARIABLE};
-pub(crate) use place::{boot, pid_space, random_name};
+pub use place::random_name;
+pub(crate) use place::{boot, pid_space};
 pub(crate) use table::{Process, descendants};

@@ -18,8 +18,12 @@ pub(crate) fn pid_space() -> io::Result<u64> {
     std::fs::metadata("/proc/self/ns/pid").map(|found| found.ino())
 }
 
-/// A name that nobody else has.
-pub(crate) fn random_name() -> io::Result<String> {
+/// A name that nobody else has: 32 digits, drawn by the system.
+///
+/// # Errors
+///
+/// When the system has none to give.
+pub fn random_name() -> io::Result<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(text.trim().replace('-', ""))
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::faults::{Fault, Faults};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError};
+use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
@@ -162,6 +162,10 @@ impl Store for FaultyStore {
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         self.usable()?.claim(aggregate)
+    }
+
+    fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
+        self.usable()?.owner(aggregate)
     }
 
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {

@@ -152,6 +152,11 @@ impl Journals {
         Ok(claim)
     }
 
+    pub(super) fn owner(&self, aggregate: &AggregateId) -> Option<Owner> {
+        let living = self.aggregates.get(aggregate)?.owner.upgrade()?;
+        Some(Owner::clone(&living))
+    }
+
     pub(super) fn release(&mut self, claim: &Claim) {
         if let Some(journal) = self.aggregates.get_mut(&claim.aggregate)
             && journal.epoch == claim.epoch

@@ -81,6 +81,10 @@ impl Store for MemoryStore {
             .claim(aggregate, Arc::downgrade(&self.owner))
     }
 
+    fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
+        Ok(self.journals().owner(aggregate))
+    }
+
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         self.journals().release(claim);
         Ok(())

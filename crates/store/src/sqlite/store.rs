@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::frame::Seal;
 use super::heads::{self, Known};
 use super::ledger::{Ledger, Outcome};
-use super::owners::Sign;
+use super::owners::{self, Sign};
 use super::place::Folder;
 use super::readers::Readers;
 use super::reading::Reading;
@@ -18,7 +18,7 @@ use super::writer::{Broken, Writer};
 use super::{classify, schema, snapshots};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
-use crate::claim::{Claim, ClaimError};
+use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
@@ -188,6 +188,19 @@ impl Store for SqliteStore {
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
         self.change(move |ledger| ledger.claim(&aggregate, sign.name()))
+    }
+
+    fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
+        let names: Vec<Option<String>> = self.ask(|connection| {
+            let mut select = connection
+                .prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
+            let rows = select.query_map((aggregate.family(), aggregate.id()), |row| row.get(0))?;
+            rows.collect()
+        })?;
+        match names.into_iter().flatten().next() {
+            Some(name) => owners::living(&self.folder.owners, &name),
+            None => Ok(None),
+        }
     }
 
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {

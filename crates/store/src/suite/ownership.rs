@@ -52,6 +52,11 @@ fn one_owner(place: &Place) {
     assert_eq!(owner.pid, std::process::id());
     assert!(!owner.host.is_empty());
     assert_eq!(owner_of(&*one, "a"), owner, "not even itself twice");
+    let asked = |id| other.owner(&job(id)).unwrap();
+    assert_eq!(asked("a"), Some(owner), "whoever asks is told");
+    assert_eq!(asked("b"), None);
+    one.release(&claim).unwrap();
+    assert_eq!(asked("a"), None);
 }
 
 fn dead_owner(place: &Place) {

@@ -44,7 +44,7 @@ pub struct Command {
 }
 
 /// What a command does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Runs a text in the shell.
     Shell(ShellTemplate),
@@ -75,7 +75,7 @@ impl Action {
 }
 
 /// An HTTP request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Http {
     /// The method.
     pub method: String,
@@ -92,7 +92,7 @@ pub struct Http {
 }
 
 /// The body of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// A text as it is.
     Text(TextTemplate),
@@ -111,7 +111,7 @@ pub enum Protocol {
 }
 
 /// A file to write.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WriteFile {
     /// Where.
     pub path: TextTemplate,

@@ -30,7 +30,7 @@ pub struct Map {
 }
 
 /// Where items come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// What is read.
     pub source: InputSource,
@@ -39,7 +39,7 @@ pub struct Input {
 }
 
 /// What items are read from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputSource {
     /// A file.
     File(TextTemplate),

@@ -1,0 +1,72 @@
+//! `undaunted cancel`: ending a job before its time.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use undaunted_engine::input::Input;
+use undaunted_runner::drive::{Drive, Quiet};
+use undaunted_runner::journal::{self, JournalError};
+use undaunted_runner::request::request_cancel;
+use undaunted_runner::secrets::Secrets;
+use undaunted_store::ClaimError;
+
+use crate::commands::run::tell;
+use crate::exit::Exit;
+use crate::jobs::{Jobs, of_drive, of_journal};
+
+/// The job to end.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  undaunted cancel @last
+
+What runs is ended (TERM, then KILL), what waits is skipped, and no handler runs. If another process
+runs the job, it is asked to.")]
+pub(crate) struct CancelArgs {
+    /// The job
+    #[arg(value_name = "JOB")]
+    job: String,
+
+    /// Print one JSON object with what the job came to
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let id = jobs.find(&args.job)?;
+    let held = match journal::claim(&jobs.store, &id) {
+        Ok(held) => held,
+        Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
+            request_cancel(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+            let mut out = io::stdout().lock();
+            if args.json {
+                let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});
+                writeln!(out, "{asked}")?;
+            } else {
+                writeln!(
+                    out,
+                    "job {id} is being run by process {} on {}, which was asked to cancel it",
+                    owner.pid, owner.host
+                )?;
+            }
+            return Ok(Exit::Done);
+        }
+        Err(error) => return Err(of_journal(&error).into()),
+    };
+    if held.job.stage.has_ended() {
+        tell(&held.job, args.json)?;
+        return Ok(Exit::Done);
+    }
+    let world = jobs.world()?;
+    let mut quiet = Quiet;
+    let mut held = held;
+    held.first = Some(Input::Cancel);
+    // Nothing new is begun, so no command needs a secret.
+    let drive = Drive::new(held, &world, Secrets::default(), &mut quiet);
+    let job = drive.run().map_err(|error| of_drive(&error, &id))?;
+    tell(&job, args.json)?;
+    Ok(Exit::Done)
+}

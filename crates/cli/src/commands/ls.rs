@@ -1,0 +1,63 @@
+//! `undaunted ls`: the jobs there are.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::exit::{Exit, Refused};
+use crate::jobs::Jobs;
+use crate::screen::jobs::{JobLine, json, show};
+
+/// What to list.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted ls
+  undaunted ls --json | jq -r 'select(.status == \"failed\") | .job'")]
+pub(crate) struct LsArgs {
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let mut lines = Vec::new();
+    for listed in jobs.list("")? {
+        let id = listed.aggregate.id();
+        lines.push(match line(&jobs, id, listed.head.version) {
+            Ok(line) => line,
+            // One that cannot be read must not hide the others.
+            Err(why) => JobLine::unreadable(id, &why.to_string()),
+        });
+    }
+    lines.sort_by(|a, b| {
+        b.submitted
+            .cmp(&a.submitted)
+            .then_with(|| a.job.cmp(&b.job))
+    });
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        json(&mut out, &lines)?;
+    } else {
+        show(&mut out, &lines)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobLine, Refused> {
+    let first = jobs.first(id)?;
+    let before_last = undaunted_store::Version(version.0.saturating_sub(1));
+    let last = jobs.record(id, before_last)?;
+    // What an ended job came to stands in its last record: a long history need not be read.
+    let ended = first
+        .zip(last)
+        .and_then(|(first, last)| JobLine::ended(id, &first, &last));
+    match ended {
+        Some(line) => Ok(line),
+        None => Ok(JobLine::of(&jobs.read(id)?, jobs.owner(id)?)),
+    }
+}

@@ -1,0 +1,109 @@
+//! `undaunted resume`: going on with a job.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use undaunted_engine::input::Input;
+use undaunted_engine::job::Job;
+use undaunted_engine::update::{Update, compare};
+use undaunted_engine::view::Status;
+use undaunted_engine::workflow::Source;
+use undaunted_runner::journal::{self, Held};
+
+use crate::commands::check::refusal;
+use crate::commands::run::{drive, read_secrets, tell};
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::screen::diagnostics;
+use crate::source::check_file;
+
+/// The job to go on with.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted resume @last
+  undaunted resume 3f9a --update
+  undaunted resume 3f9a --update nightly.yaml
+
+The job goes on as it was submitted, whatever became of its file. `--update` takes the settings of the
+file instead (retries, timeouts, limits) for everything that is not decided yet; its commands and its
+input must be the same.")]
+pub(crate) struct ResumeArgs {
+    /// The job
+    #[arg(value_name = "JOB")]
+    job: String,
+
+    /// Take the settings of the workflow file as it is now
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    update: Option<String>,
+
+    /// Print one JSON object at the end, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let id = jobs.find(&args.job)?;
+    let job = jobs.read(&id)?;
+    if job.stage.has_ended() {
+        tell(&job, args.json)?;
+        return Ok(Exit::of(Status::from(job.stage)));
+    }
+    let update = if let Some(file) = &args.update {
+        Some(read_update(&job, file)?)
+    } else {
+        say_if_changed(&job)?;
+        None
+    };
+    let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
+    drop(job);
+    let mut held: Held = journal::claim(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+    held.first = update;
+    drive(&jobs, held, secrets, args.json)
+}
+
+/// The new settings of a job.
+fn read_update(job: &Job, file: &str) -> Result<Input> {
+    let file = match file {
+        "" => &job.submitted().file,
+        file => file,
+    };
+    let (source, checked) = check_file(file)?;
+    diagnostics::show(&source, &checked.diagnostics);
+    let Some(workflow) = &checked.workflow else {
+        return Err(refusal(&source, &checked).into());
+    };
+    match compare(job.workflow(), workflow) {
+        Update::Settings(changes) => Ok(Input::Update {
+            text: source.text().to_owned(),
+            changes,
+        }),
+        Update::Work(differences) => Err(Refused::Invalid(format!(
+            "{} asks for other work than job {}, and a job keeps its commands and its input:\n  {}",
+            source.name(),
+            job.id(),
+            differences.join("\n  ")
+        ))
+        .into()),
+    }
+}
+
+/// Somebody who has changed the file would wonder why nothing happens.
+fn say_if_changed(job: &Job) -> io::Result<()> {
+    let submitted = job.submitted();
+    let now = std::fs::read_to_string(&submitted.file).ok();
+    let now = now.map(|text| Source::new(submitted.file.as_str(), text));
+    if now.is_some_and(|now| now.text() != submitted.text) {
+        writeln!(
+            io::stderr(),
+            "note: {} has changed since job {} was submitted; the job goes on as it was \
+             submitted (`--update` takes the new settings)",
+            submitted.file,
+            submitted.job
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! `undaunted run`: a workflow becomes a job, and the job is run.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use undaunted_engine::event::Submitted;
+use undaunted_engine::job::Job;
+use undaunted_engine::submission::{Surroundings, Unfit, submission};
+use undaunted_engine::view::{Status, report};
+use undaunted_engine::workflow::{Checked, Source, Workflow};
+use undaunted_runner::clock::Clock;
+use undaunted_runner::drive::{Drive, Handle};
+use undaunted_runner::journal::{self, Held};
+use undaunted_runner::random_name;
+use undaunted_runner::secrets::Secrets;
+
+use crate::environment;
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_drive, of_journal};
+use crate::screen::{diagnostics, progress, summary};
+use crate::source::check_file;
+
+use super::check::refusal;
+
+/// How many characters an id has.
+const ID: usize = 10;
+
+/// The workflow to run.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted run nightly.yaml
+  undaunted run nightly.yaml --json
+  undaunted run nightly.yaml --seed 7
+
+Ctrl-C lets what runs finish and suspends the job (exit 75); a second one ends it at once. A job that
+was suspended or killed goes on with `undaunted resume`.")]
+pub(crate) struct RunArgs {
+    /// The workflow file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+
+    /// Where jitter is drawn from; the same seed gives the same delays
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Print one JSON object at the end, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
+    let (source, checked) = check_file(&args.file)?;
+    diagnostics::show(&source, &checked.diagnostics);
+    let Checked {
+        workflow: Some(workflow),
+        ..
+    } = &checked
+    else {
+        return Err(refusal(&source, &checked).into());
+    };
+    let secrets = read_secrets(workflow, &current_directory()?)?;
+    let submitted = submit(&args.file, &source, workflow, args.seed)?;
+    let jobs = Jobs::open(store)?;
+    let held = journal::submit(&jobs.store, submitted, Clock::set().now());
+    let held = held.map_err(|error| of_journal(&error))?;
+    drive(&jobs, held, secrets, args.json)
+}
+
+/// Runs a job until it has ended or was suspended, and says what it came to.
+pub(crate) fn drive(jobs: &Jobs, held: Held, secrets: Secrets, json: bool) -> Result<Exit> {
+    let world = jobs.world()?;
+    let id = held.job.id().to_owned();
+    let mut observer = progress::Lines::new(&held.job, json);
+    let drive = Drive::new(held, &world, secrets, &mut observer);
+    let signals = listen(drive.handle())?;
+    let done = drive.run();
+    let interrupts = signals.stop();
+    let job = done.map_err(|error| of_drive(&error, &id))?;
+    tell(&job, json)?;
+    Ok(match Exit::of(Status::from(job.stage)) {
+        _ if interrupts > 1 => Exit::Interrupted,
+        exit => exit,
+    })
+}
+
+/// Says what a job has come to.
+pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
+    let report = report(job);
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        summary::show(&mut out, &report)?;
+    }
+    out.flush()
+}
+
+fn submit(
+    file: &str,
+    source: &Source,
+    workflow: &Workflow,
+    seed: Option<u64>,
+) -> Result<Submitted, Refused> {
+    let name = random_name().map_err(|error| Refused::Usage(format!("no random name: {error}")))?;
+    let seed = seed.unwrap_or_else(|| drawn(&name));
+    let path = match file {
+        "-" => "-".to_owned(),
+        file => std::path::absolute(file)
+            .map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
+    };
+    let operator = environment::operator()?;
+    let variable = |name: &str| {
+        // What is secret is never stored.
+        let secret = Secrets::is_named(workflow, name);
+        env::var(name).ok().filter(|_| !secret)
+    };
+    let around = Surroundings {
+        job: name.get(..ID).unwrap_or(&name).to_owned(),
+        file: path,
+        working_dir: current_directory()?,
+        seed,
+        operator: &operator,
+        variable: &variable,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    submission(workflow, source.text(), around).map_err(|unfit| not_run(source, &unfit))
+}
+
+fn not_run(source: &Source, unfit: &Unfit) -> Refused {
+    match unfit {
+        Unfit::NotBuilt { at: Some(at), .. } => {
+            let line = source.position(*at).line;
+            Refused::Invalid(format!("{}, line {line}: {unfit}", source.name()))
+        }
+        Unfit::Parallel { .. } => Refused::Usage(unfit.to_string()),
+        _ => Refused::Invalid(format!("{}: {unfit}", source.name())),
+    }
+}
+
+/// A seed from what is left of a random name.
+fn drawn(name: &str) -> u64 {
+    let rest = name.get(16..).unwrap_or_default();
+    u64::from_str_radix(rest, 16).unwrap_or_default()
+}
+
+fn current_directory() -> Result<String, Refused> {
+    let here = env::current_dir()
+        .map_err(|error| Refused::Usage(format!("the current directory is gone: {error}")))?;
+    here.into_os_string().into_string().map_err(|here| {
+        Refused::Usage(format!(
+            "the name of the current directory is not text: `{}`",
+            here.display()
+        ))
+    })
+}
+
+/// Reads the secrets of a workflow, before anything is stored or run.
+pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secrets, Refused> {
+    Secrets::read(workflow, Path::new(directory)).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        Refused::Usage(format!("{error}{}", cause.unwrap_or_default()))
+    })
+}
+
+/// Hears signals while a job runs.
+pub(crate) struct Listening {
+    handle: signal_hook::iterator::Handle,
+    thread: Option<std::thread::JoinHandle<u32>>,
+}
+
+impl Listening {
+    /// Stops listening, and says how often somebody wanted us to leave.
+    fn stop(mut self) -> u32 {
+        self.handle.close();
+        self.thread
+            .take()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+fn listen(drive: Handle) -> Result<Listening> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let handle = signals.handle();
+    let thread = std::thread::spawn(move || {
+        let mut heard = 0_u32;
+        for _ in signals.forever() {
+            heard = heard.saturating_add(1);
+            drive.interrupt();
+            if heard > 2 {
+                // Whoever insists once more gets what `kill -9` would do: nothing recorded is lost.
+                std::process::exit(130);
+            }
+        }
+        heard
+    });
+    Ok(Listening {
+        handle,
+        thread: Some(thread),
+    })
+}

@@ -1,0 +1,240 @@
+//! The store on the command line: opening it, finding jobs in it, and the errors people see.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_policy::Timestamp;
+use undaunted_runner::drive::{DriveError, World};
+use undaunted_runner::journal::{self, JournalError};
+use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
+
+use crate::exit::Refused;
+
+/// How long commands have between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The store, open, and where it is.
+pub(crate) struct Jobs {
+    pub(crate) store: SqliteStore,
+    pub(crate) folder: PathBuf,
+}
+
+impl Jobs {
+    /// Opens the store that was named, or the one everybody uses.
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self, Refused> {
+        let folder = match named {
+            Some(folder) => folder.to_owned(),
+            None => usual_folder()?,
+        };
+        let folder = std::path::absolute(&folder).map_err(|error| Refused::Store {
+            message: format!("`{}` cannot be used: {error}", folder.display()),
+            help: None,
+        })?;
+        let store = SqliteStore::open(&folder).map_err(|error| of_store(&error))?;
+        Ok(Self { store, folder })
+    }
+
+    /// Where jobs of this store are run.
+    pub(crate) fn world(&self) -> Result<World<'_>, Refused> {
+        let keeper = env::current_exe().map_err(|error| Refused::Store {
+            message: format!("the program cannot find itself: {error}"),
+            help: None,
+        })?;
+        Ok(World {
+            store: &self.store,
+            folder: self.folder.clone(),
+            keeper,
+            keeper_args: vec!["keeper".into()],
+            grace: GRACE,
+        })
+    }
+
+    /// The jobs whose ids begin so.
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Listed>, Refused> {
+        let listed = self.store.list(journal::FAMILY, prefix);
+        listed.map_err(|error| of_store(&error))
+    }
+
+    /// The job that was meant.
+    pub(crate) fn find(&self, named: &str) -> Result<String, Refused> {
+        if named == "@last" {
+            return self.last();
+        }
+        let found = self.list(named)?;
+        let exact = found.iter().find(|job| job.aggregate.id() == named);
+        match (exact, found.as_slice()) {
+            (Some(job), _) => Ok(job.aggregate.id().to_owned()),
+            (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
+            (None, []) => Err(Refused::NotFound(format!(
+                "there is no job `{named}`; `undaunted ls` lists those there are"
+            ))),
+            (None, several) => {
+                let ids: Vec<_> = several.iter().map(|job| job.aggregate.id()).collect();
+                Err(Refused::Usage(format!(
+                    "`{named}` is the beginning of {} jobs: {}",
+                    ids.len(),
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    fn last(&self) -> Result<String, Refused> {
+        let mut last: Option<(Timestamp, String)> = None;
+        for job in self.list("")? {
+            let id = job.aggregate.id();
+            let submitted = self.first(id)?.map(|record| record.at);
+            let submitted = submitted.unwrap_or_default();
+            if last.as_ref().is_none_or(|(latest, _)| submitted >= *latest) {
+                last = Some((submitted, id.to_owned()));
+            }
+        }
+        last.map(|(_, id)| id)
+            .ok_or_else(|| Refused::NotFound("there is no job yet".to_owned()))
+    }
+
+    /// The submission of a job, if it can be read.
+    pub(crate) fn first(&self, id: &str) -> Result<Option<Record>, Refused> {
+        self.record(id, Version::default())
+    }
+
+    /// The record behind a version.
+    pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>, Refused> {
+        let aggregate = journal::aggregate(id).map_err(|error| of_journal(&error))?;
+        let records = self.store.read(&aggregate, after);
+        let mut records = records.map_err(|error| of_store(&error))?;
+        match records.next() {
+            Some(Ok((_, bytes))) => Ok(Record::decode(&bytes).ok()),
+            Some(Err(error)) => Err(of_store(&error)),
+            None => Ok(None),
+        }
+    }
+
+    /// A job as its journal has it.
+    pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
+        let read = journal::replay(&self.store, id, |_, _, _| {});
+        read.map(|(job, _)| job).map_err(|error| of_journal(&error))
+    }
+
+    /// Whoever runs a job now.
+    pub(crate) fn owner(&self, id: &str) -> Result<Option<undaunted_store::Owner>, Refused> {
+        let aggregate = journal::aggregate(id).map_err(|error| of_journal(&error))?;
+        self.store
+            .owner(&aggregate)
+            .map_err(|error| of_store(&error))
+    }
+}
+
+/// The name of the workflow in a submission.
+pub(crate) fn file_of(record: &Record) -> Option<&str> {
+    match &record.event {
+        Event::JobSubmitted(submitted) => Some(&submitted.file),
+        _ => None,
+    }
+}
+
+fn usual_folder() -> Result<PathBuf, Refused> {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(home) = variable("UNDAUNTED_HOME") {
+        return Ok(home.into());
+    }
+    if let Some(state) = variable("XDG_STATE_HOME") {
+        return Ok(Path::new(&state).join("undaunted"));
+    }
+    match variable("HOME") {
+        Some(home) => Ok(Path::new(&home).join(".local/state/undaunted")),
+        None => Err(Refused::Usage(
+            "neither UNDAUNTED_HOME nor HOME is set; name a folder with --store".to_owned(),
+        )),
+    }
+}
+
+pub(crate) fn of_store(error: &StoreError) -> Refused {
+    Refused::Store {
+        message: with_causes(error),
+        help: error.help().map(str::to_owned),
+    }
+}
+
+pub(crate) fn of_journal(error: &JournalError) -> Refused {
+    match error {
+        JournalError::NotFound { job } => Refused::NotFound(format!("there is no job `{job}`")),
+        JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => {
+            of_store(error)
+        }
+        JournalError::Append(error) => of_append(error),
+        JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => Refused::Store {
+            message: format!(
+                "job {} is being run by process {} on {}",
+                aggregate.id(),
+                owner.pid,
+                owner.host
+            ),
+            help: Some(format!(
+                "`undaunted show {0}` shows how it stands, `undaunted cancel {0}` ends it",
+                aggregate.id()
+            )),
+        },
+        JournalError::Record { .. } => Refused::Store {
+            message: with_causes(error),
+            help: Some(
+                "everything before that record can be read with `undaunted events`; a newer \
+                 release may have written it"
+                    .to_owned(),
+            ),
+        },
+        _ => Refused::Store {
+            message: with_causes(error),
+            help: None,
+        },
+    }
+}
+
+fn of_append(error: &AppendError) -> Refused {
+    match error {
+        AppendError::Store(error) => of_store(error),
+        error => Refused::Store {
+            message: format!("{error}: somebody else has taken the job over"),
+            help: None,
+        },
+    }
+}
+
+/// Why a job could not be gone on with; what to type is always the same.
+pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
+    let refused = match error {
+        DriveError::Append(error) => of_append(error),
+        DriveError::Store(error) => of_store(error),
+        DriveError::Journal(error) => of_journal(error),
+        error => Refused::Store {
+            message: with_causes(error),
+            help: None,
+        },
+    };
+    let resume = format!("nothing that was recorded is lost; go on with `undaunted resume {job}`");
+    match refused {
+        Refused::Store { message, help } => Refused::Store {
+            message,
+            help: Some(match help {
+                Some(help) => format!("{help}\n  {resume}"),
+                None => resume,
+            }),
+        },
+        other => other,
+    }
+}
+
+/// An error and everything behind it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(found) = cause {
+        text.push_str(": ");
+        text.push_str(&found.to_string());
+        cause = found.source();
+    }
+    text
+}

@@ -1,0 +1,200 @@
+//! How one job stands.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use undaunted_engine::job::{Doing, Item, Job, Settled, StepStage, StepState};
+use undaunted_engine::view::{Status, report, rfc3339};
+use undaunted_policy::Timestamp;
+use undaunted_store::Owner;
+
+use super::duration::short;
+use super::jobs::standing;
+use super::summary::counts;
+
+/// How many items of a kind are named.
+const NAMED: usize = 10;
+
+pub(crate) fn json(
+    out: &mut impl Write,
+    job: &Job,
+    owner: Option<&Owner>,
+    now: Timestamp,
+) -> io::Result<()> {
+    let mut shown = serde_json::to_value(report(job))?;
+    if let Value::Object(fields) = &mut shown {
+        fields.insert("status".to_owned(), standing(job, owner).into());
+        fields.insert("workflow".to_owned(), job.submitted().file.clone().into());
+        fields.insert("run".to_owned(), job.run.into());
+        fields.insert("seed".to_owned(), job.submitted().seed.into());
+        fields.insert("submitted_at".to_owned(), rfc3339(job.submitted_at).into());
+        fields.insert("last_event_at".to_owned(), rfc3339(job.last_at).into());
+        fields.insert("owner".to_owned(), owner.map(|owner| owner.pid).into());
+        let steps = (0_u32..).zip(&job.steps);
+        let steps: Vec<Value> = steps
+            .map(|(step, state)| step_json(job, step, state))
+            .collect();
+        fields.insert("steps".to_owned(), steps.into());
+        let waiting: Vec<Value> = waiting(job)
+            .map(|(step, item, due)| waiting_json(job, step, item, due, now))
+            .collect();
+        fields.insert("waiting".to_owned(), waiting.into());
+    }
+    writeln!(out, "{shown}")
+}
+
+fn step_json(job: &Job, step: u32, state: &StepState) -> Value {
+    json!({
+        "step": job.plan().step(step).map(|step| step.name.as_str()),
+        "stage": stage(state.stage),
+        "items": state.items.len(),
+        "running": state.running,
+        "waiting": state.waiting.len(),
+        "succeeded": state.succeeded,
+        "dead": state.dead,
+        "skipped": state.skipped,
+    })
+}
+
+fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp) -> Value {
+    let active = job.active(step, item);
+    let command = active.and_then(|active| job.plan().command(active.command));
+    let budget = command.and_then(|command| {
+        let limits = command.retry.policy.terms().limits();
+        limits.budget_expires_at(active?.progress.spent, due)
+    });
+    json!({
+        "item": job.step(step).map(|state| state.items.identity(item)),
+        "command": command.map(|command| command.id.as_str()),
+        "attempts": active.map(|active| active.attempts),
+        "due_at": rfc3339(due),
+        "due_in_ms": u64::try_from(due.since(now).as_millis()).unwrap_or(u64::MAX),
+        "spent_ms": active
+            .map(|active| u64::try_from(active.progress.spent.as_millis()).unwrap_or(u64::MAX)),
+        "retry_budget_expires_at": budget.map(rfc3339),
+        "error": active
+            .and_then(|active| active.error.as_ref())
+            .map(|error| job.texts.read(error)),
+    })
+}
+
+/// Items that wait for their time, the first that is due at the front.
+fn waiting(job: &Job) -> impl Iterator<Item = (u32, u32, Timestamp)> {
+    let steps = (0_u32..).zip(&job.steps);
+    steps.flat_map(|(step, state)| {
+        let waiting = state.waiting.iter();
+        let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
+        timed.map(move |&(due, item)| (step, item, due))
+    })
+}
+
+const fn stage(stage: StepStage) -> &'static str {
+    match stage {
+        StepStage::Waiting => "waiting",
+        StepStage::Reading(_) => "reading",
+        StepStage::Running => "running",
+        StepStage::Completed => "completed",
+        StepStage::Failed => "failed",
+    }
+}
+
+pub(crate) fn show(
+    out: &mut impl Write,
+    job: &Job,
+    owner: Option<&Owner>,
+    now: Timestamp,
+) -> io::Result<()> {
+    let report = report(job);
+    let name = report.name.clone();
+    let name = name.unwrap_or_else(|| job.submitted().file.clone());
+    let runner = match owner {
+        Some(owner) => format!(", run by process {}", owner.pid),
+        None => String::new(),
+    };
+    writeln!(out, "job {}  {name}", job.id())?;
+    let (standing, run) = (standing(job, owner), job.run);
+    writeln!(out, "  status     {standing} (run {run}{runner})")?;
+    writeln!(out, "  submitted  {}", rfc3339(job.submitted_at))?;
+    writeln!(out, "  so far     {}", counts(&report))?;
+    if let Some(error) = &report.error {
+        writeln!(
+            out,
+            "  error      {}",
+            error.replace('\n', "\n             ")
+        )?;
+    }
+    for (step, state) in (0_u32..).zip(&job.steps) {
+        show_step(out, job, step, state)?;
+    }
+    for (step, item, due) in waiting(job).take(NAMED) {
+        show_waiting(out, job, step, item, due, now)?;
+    }
+    let ended = job.stage.has_ended();
+    if !ended && owner.is_none() {
+        writeln!(out, "  go on:  undaunted resume {}", job.id())?;
+    }
+    if Status::from(job.stage) != Status::Completed || ended {
+        writeln!(out, "  all of it:  undaunted events {}", job.id())?;
+    }
+    Ok(())
+}
+
+fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> io::Result<()> {
+    let name = job.plan().step(step).map(|step| step.name.as_str());
+    let name = name.unwrap_or_default();
+    let mut facts = vec![stage(state.stage).to_owned()];
+    if job.plan().is_map(step) {
+        facts.push(format!("{} of {} done", state.succeeded, state.items.len()));
+    }
+    let many = [
+        (state.running, "running"),
+        (
+            u32::try_from(state.waiting.len()).unwrap_or(u32::MAX),
+            "waiting",
+        ),
+        (state.dead, "dead"),
+        (state.skipped, "skipped"),
+    ];
+    let many = many.iter().filter(|(number, _)| *number > 0);
+    facts.extend(many.map(|(number, word)| format!("{number} {word}")));
+    writeln!(out, "  {name:<10} {}", facts.join(", "))?;
+    if !job.plan().is_map(step) {
+        return Ok(());
+    }
+    let dead = state.items.iter().filter_map(|(item, found)| match found {
+        Item::Settled(Settled::Dead(reason)) => Some((item, reason)),
+        _ => None,
+    });
+    for (item, reason) in dead.take(NAMED) {
+        let identity = state.items.identity(item);
+        writeln!(out, "    dead: {identity} ({reason})")?;
+    }
+    Ok(())
+}
+
+fn show_waiting(
+    out: &mut impl Write,
+    job: &Job,
+    step: u32,
+    item: u32,
+    due: Timestamp,
+    now: Timestamp,
+) -> io::Result<()> {
+    let Some(active) = job.active(step, item) else {
+        return Ok(());
+    };
+    let identity = job.step(step).map(|state| state.items.identity(item));
+    let when = match active.doing {
+        Doing::Waiting(_) if due > now => format!("in {}", short(due.since(now))),
+        _ => "now".to_owned(),
+    };
+    let error = active.error.as_ref().map(|error| job.texts.read(error));
+    let error = error.and_then(|error| error.lines().last()).unwrap_or("");
+    writeln!(
+        out,
+        "    {}: attempt {} failed ({error}); retry {} due {when}",
+        identity.unwrap_or_default(),
+        active.attempts,
+        active.progress.retries
+    )
+}

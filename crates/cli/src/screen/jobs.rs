@@ -1,0 +1,156 @@
+//! The list of jobs.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use undaunted_engine::event::{Counts, Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_engine::view::{Status, rfc3339};
+use undaunted_policy::Timestamp;
+use undaunted_store::Owner;
+
+use crate::jobs::file_of;
+
+/// One job of the list.
+pub(crate) struct JobLine {
+    pub(crate) job: String,
+    pub(crate) submitted: Timestamp,
+    name: String,
+    status: String,
+    counts: Counts,
+    /// The process that runs it.
+    owner: Option<u32>,
+}
+
+impl JobLine {
+    /// A job that has ended, from its first and its last record.
+    pub(crate) fn ended(id: &str, first: &Record, last: &Record) -> Option<Self> {
+        let (status, ended) = match &last.event {
+            Event::JobCompleted(ended) => (Status::Completed, ended),
+            Event::JobPartial(ended) => (Status::Partial, ended),
+            Event::JobFailed(ended) => (Status::Failed, ended),
+            Event::JobCancelled(ended) => (Status::Cancelled, ended),
+            _ => return None,
+        };
+        Some(Self {
+            job: id.to_owned(),
+            submitted: first.at,
+            name: short_name(file_of(first).unwrap_or_default()),
+            status: status.word().to_owned(),
+            counts: ended.counts,
+            owner: None,
+        })
+    }
+
+    /// Any job.
+    pub(crate) fn of(job: &Job, owner: Option<Owner>) -> Self {
+        let status = standing(job, owner.as_ref());
+        Self {
+            job: job.id().to_owned(),
+            submitted: job.submitted_at,
+            name: short_name(&job.submitted().file),
+            status: status.to_owned(),
+            counts: job.tally(),
+            owner: owner.map(|owner| owner.pid),
+        }
+    }
+
+    /// A job whose journal cannot be used.
+    pub(crate) fn unreadable(id: &str, why: &str) -> Self {
+        Self {
+            job: id.to_owned(),
+            submitted: Timestamp::ZERO,
+            name: why.lines().next().unwrap_or_default().to_owned(),
+            status: "unreadable".to_owned(),
+            counts: Counts::default(),
+            owner: None,
+        }
+    }
+}
+
+/// How a job stands. One that should run, and that nobody runs, was left by a process that died.
+pub(super) fn standing(job: &Job, owner: Option<&Owner>) -> &'static str {
+    match (Status::from(job.stage), owner) {
+        (Status::Running | Status::Stopping, None) => "interrupted",
+        (status, _) => status.word(),
+    }
+}
+
+fn short_name(file: &str) -> String {
+    file.rsplit('/').next().unwrap_or(file).to_owned()
+}
+
+#[derive(Serialize)]
+struct LineJson<'l> {
+    job: &'l str,
+    status: &'l str,
+    workflow: &'l str,
+    submitted_at: String,
+    items: ItemsJson,
+    attempts: u64,
+    retries: u64,
+    owner: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ItemsJson {
+    total: u64,
+    succeeded: u64,
+    dead: u64,
+    skipped: u64,
+}
+
+pub(crate) fn json(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
+    for line in lines {
+        let counts = &line.counts;
+        let shown = LineJson {
+            job: &line.job,
+            status: &line.status,
+            workflow: &line.name,
+            submitted_at: rfc3339(line.submitted),
+            items: ItemsJson {
+                total: counts.total,
+                succeeded: counts.succeeded,
+                dead: counts.dead,
+                skipped: counts.skipped,
+            },
+            attempts: counts.attempts,
+            retries: counts.retries,
+            owner: line.owner,
+        };
+        serde_json::to_writer(&mut *out, &shown)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
+    if lines.is_empty() {
+        return writeln!(out, "no jobs yet; `undaunted run FILE` starts one");
+    }
+    writeln!(
+        out,
+        "{:<10}  {:<11}  {:>9}  {:>5}  {:>8}  {:<20}  WORKFLOW",
+        "JOB", "STATUS", "DONE", "DEAD", "ATTEMPTS", "SUBMITTED"
+    )?;
+    for line in lines {
+        let counts = &line.counts;
+        let done = format!("{}/{}", counts.succeeded, counts.total);
+        let submitted = rfc3339(line.submitted);
+        let submitted = submitted.get(..19).unwrap_or_default().replace('T', " ");
+        writeln!(
+            out,
+            "{:<10}  {:<11}  {done:>9}  {:>5}  {:>8}  {submitted:<20}  {}",
+            line.job, line.status, counts.dead, counts.attempts, line.name
+        )?;
+    }
+    let left = lines.iter().find(|line| line.status == "interrupted");
+    if let Some(line) = left {
+        writeln!(
+            out,
+            "go on with an interrupted job:  undaunted resume {}",
+            line.job
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What a job has come to, in a few lines: what happened, and what to type next.
+
+use std::io::{self, Write};
+
+use undaunted_engine::view::{Report, Status};
+
+use super::duration::short;
+use super::words::count;
+
+pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let job = &report.job;
+    let reason = match report.reason {
+        Some(reason) => format!(" ({reason})"),
+        None => String::new(),
+    };
+    writeln!(out, "job {job} {}{reason}", status(report.status))?;
+    if let Some(error) = &report.error {
+        let label = match report.status {
+            Status::Failed | Status::Partial | Status::Cancelled => "error",
+            _ => "note",
+        };
+        let mut lines = error.lines();
+        writeln!(out, "  {label}: {}", lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "         {line}")?;
+        }
+    }
+    writeln!(out, "  {}", counts(report))?;
+    match report.status {
+        Status::Suspended | Status::Running | Status::Stopping => {
+            writeln!(out, "  go on:  undaunted resume {job}")
+        }
+        Status::Failed | Status::Partial | Status::Cancelled => {
+            writeln!(out, "  why:    undaunted show {job}")
+        }
+        Status::Completed => Ok(()),
+    }
+}
+
+const fn status(status: Status) -> &'static str {
+    match status {
+        Status::Partial => "completed with dead letters",
+        Status::Cancelled => "was cancelled",
+        status => status.word(),
+    }
+}
+
+/// `3 of 5 items succeeded, 1 dead letter; 9 attempts, 4 retries, 7s of delays; took 12s`
+pub(super) fn counts(report: &Report) -> String {
+    let counts = &report.counts;
+    let number =
+        |n: u64, one: &str, many: &str| count(usize::try_from(n).unwrap_or(usize::MAX), one, many);
+    let mut items = vec![format!(
+        "{} of {} succeeded",
+        counts.succeeded,
+        number(counts.total, "item", "items")
+    )];
+    if counts.dead > 0 {
+        items.push(number(counts.dead, "dead letter", "dead letters"));
+    }
+    if counts.skipped > 0 {
+        items.push(format!("{} skipped", counts.skipped));
+    }
+    if !report.missing.is_empty() {
+        items.push(format!("{} never started", report.missing.len()));
+    }
+    let delays = match counts.retries {
+        0 => String::new(),
+        retries => format!(
+            ", {}, {} of delays",
+            number(retries, "retry", "retries"),
+            short(counts.delay)
+        ),
+    };
+    format!(
+        "{}; {}{delays}; took {}",
+        items.join(", "),
+        number(counts.attempts, "attempt", "attempts"),
+        short(report.duration)
+    )
+}

@@ -1,0 +1,217 @@
+//! An attempt has ended: success leads on, failure to a verdict.
+
+use std::time::Duration;
+
+use undaunted_policy::{
+    Arithmetic, Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict,
+};
+
+use super::facts::Facts;
+use super::fail::{Stop, finish, handler, skip, stop};
+use super::words;
+use crate::capture;
+use crate::event::{Event, Failed, Retrying, Subject, Succeeded, Sum};
+use crate::input::AttemptEnd;
+use crate::job::Active;
+use crate::plan::After;
+use crate::workflow::{Command, OnInterrupt};
+
+pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
+    let job = facts.job;
+    // A report that comes twice, or about a start nobody knows, has no consequence.
+    let Some((step, item)) = job.running.get(&end.start).copied() else {
+        return;
+    };
+    let Some(active) = job.active(step, item) else {
+        return;
+    };
+    let Some(command) = job.plan().command(active.command) else {
+        return;
+    };
+    let of = Subject {
+        step,
+        item,
+        command: active.command,
+        attempt: active.attempts,
+    };
+    match (end.failure, unusable(command, end)) {
+        (None, None) => succeeded(facts, of, active, end),
+        (None, Some(why)) => {
+            let told = (Cause::Unreadable, why.as_str());
+            failed(facts, of, active, command, end, told);
+        }
+        (Some(cause), _) => failed(facts, of, active, command, end, (cause, &end.error)),
+    }
+}
+
+/// Why the output cannot be captured, if it is to be and cannot.
+fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
+    let capture = command.capture.as_ref()?;
+    let output = end.output.as_deref().unwrap_or_default();
+    capture::read(output, capture.format).err()
+}
+
+fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptEnd) {
+    let after = facts.job.plan().after_success(of.command);
+    let next = match after {
+        After::Command(next) => Some(next),
+        After::Handler(_) | After::Item => None,
+    };
+    facts.push(Event::AttemptSucceeded(Box::new(Succeeded {
+        subject: of,
+        took: end.took,
+        next: next.filter(|_| facts.job.is_stopping().is_none()),
+        output: end.output.clone(),
+        stdout: end.stdout,
+        stderr: end.stderr,
+        left: (end.left > 0).then_some(end.left),
+    })));
+    match facts.job.is_stopping() {
+        // What a stopped job has left of an item is not begun any more.
+        Some(reason) if after != After::Item => skip(facts, of, reason),
+        _ => finish(facts, of, active, after),
+    }
+}
+
+fn failed(
+    facts: &mut Facts<'_>,
+    of: Subject,
+    active: &Active,
+    command: &Command,
+    end: &AttemptEnd,
+    (cause, error): (Cause, &str),
+) {
+    let failure = Failure {
+        cause,
+        retry_after: None,
+        stderr: &end.stderr_end,
+        output: &end.stdout_end,
+    };
+    let verdict = judge(facts, of, active, command, &failure);
+    let lines = facts.text(error);
+    facts.push(Event::AttemptFailed(Box::new(Failed {
+        subject: of,
+        took: end.took,
+        cause,
+        class: verdict.class,
+        error: (!error.is_empty()).then_some(lines),
+        rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
+        output: end.output.clone(),
+        stdout: end.stdout,
+        stderr: end.stderr,
+    })));
+    let last = words::of_failure(cause, error);
+    let next = consequence(active, &verdict, &last);
+    match (facts.job.is_stopping(), next) {
+        (None, Consequence::Retry { due, delay }) => {
+            facts.push(Event::RetryScheduled(Box::new(Retrying {
+                subject: of,
+                sum: sum(&verdict.arithmetic),
+                due,
+                delay,
+            })));
+        }
+        (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
+        // A job that too many failures stop lets running attempts finish, so this one has failed
+        // for good, unless something would have to be started to know.
+        (Some(Reason::Tolerance), Consequence::Stop(why))
+            if handler(facts, of, active, &why).is_none() =>
+        {
+            stop(facts, of, active, &why);
+        }
+        (Some(reason), _) => skip(facts, of, reason),
+    }
+}
+
+/// What follows from a failure.
+enum Consequence {
+    Retry { due: Timestamp, delay: Duration },
+    Stop(Stop),
+}
+
+fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
+    let stop = |reason, then, error, sum| {
+        Consequence::Stop(Stop {
+            reason,
+            then,
+            error,
+            sum,
+            rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
+        })
+    };
+    let sum = Some(sum(&verdict.arithmetic));
+    match (verdict.decision, active.repeated()) {
+        (
+            Decision::Stop {
+                reason,
+                then: then @ (Then::Skip | Then::DeadLetter),
+            },
+            _,
+        ) => stop(reason, then, words::of_stop(verdict, last), sum),
+        // Its retries were used up before its handler ran; this was the one attempt more.
+        (_, Some(frame)) => {
+            let error = words::with_last(frame.reason.sentence(), last);
+            stop(frame.reason, Then::Stop, error, None)
+        }
+        (Decision::Retry { at, wait }, None) => Consequence::Retry {
+            due: at,
+            delay: wait,
+        },
+        // A job with breakers is not accepted yet, and nothing else holds.
+        (Decision::Hold, None) => {
+            stop(Reason::Rule, Then::Stop, words::of_stop(verdict, last), sum)
+        }
+        (Decision::Stop { reason, then }, None) => {
+            stop(reason, then, words::of_stop(verdict, last), sum)
+        }
+    }
+}
+
+fn judge(
+    facts: &Facts<'_>,
+    of: Subject,
+    active: &Active,
+    command: &Command,
+    failure: &Failure<'_>,
+) -> Verdict {
+    let job = facts.job;
+    let state = State {
+        progress: active.progress,
+        draws: job
+            .seed()
+            .draws(of.item.into(), command.index, active.round),
+        deadline: job.deadline_of(of.step, active),
+        pool: job.pool.map(|pool| pool.balance(active.charged)),
+    };
+    let mut verdict = verdict(&command.retry.policy, &state, failure, facts.now);
+    if failure.cause == Cause::Interrupted && command.on_interrupt == OnInterrupt::Stop {
+        verdict.class = Class::Permanent;
+        verdict.decision = Decision::Stop {
+            reason: Reason::Interrupted,
+            then: Then::Stop,
+        };
+    }
+    verdict
+}
+
+/// The numbers of a verdict, as they are recorded.
+fn sum(arithmetic: &Arithmetic) -> Sum {
+    let delay = arithmetic.delay;
+    Sum {
+        retry: arithmetic.retry,
+        allowed: arithmetic.retries_allowed,
+        computed: delay.map(|delay| delay.computed),
+        capped: delay.map(|delay| delay.capped),
+        drawn: delay.map(|delay| delay.drawn),
+        spent_before: arithmetic.spent_before,
+        spent_after: arithmetic.spent_after,
+        budget: arithmetic.retry_budget,
+        expires: arithmetic.retry_budget_expires_at,
+        retry_after: arithmetic.retry_after,
+        deadline: arithmetic.deadline,
+        pool: arithmetic.pool.map(|pool| (pool.consumed, pool.total)),
+        share: arithmetic
+            .pool
+            .map(|pool| (pool.item_consumed, pool.per_item)),
+    }
+}

@@ -1,0 +1,75 @@
+//! The facts of one decision, while they are being put together.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use undaunted_policy::Timestamp;
+
+use super::words;
+use crate::event::{Event, Text};
+use crate::job::{Active, Job};
+
+/// Facts, and what they are drawn from.
+pub(super) struct Facts<'j> {
+    pub(super) job: &'j Job,
+    pub(super) now: Timestamp,
+    events: Vec<Event>,
+    /// Texts that these facts keep: by what they say, and in their order.
+    numbers: BTreeMap<Rc<str>, u32>,
+    kept: Vec<Rc<str>>,
+    bytes: usize,
+}
+
+impl<'j> Facts<'j> {
+    pub(super) fn new(job: &'j Job, now: Timestamp) -> Self {
+        Self {
+            job,
+            now,
+            events: Vec::new(),
+            numbers: BTreeMap::new(),
+            kept: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// A text for an event: one that is worth keeping is kept first.
+    pub(super) fn text(&mut self, text: &str) -> Text {
+        // A reference costs as much as a short text.
+        const SHORT: usize = 8;
+        if text.len() <= SHORT {
+            return Text::Itself(text.to_owned());
+        }
+        let known = self.job.texts.number(text);
+        if let Some(number) = known.or_else(|| self.numbers.get(text).copied()) {
+            return Text::Kept(number);
+        }
+        let room = self.job.texts.room_for(text, self.kept.len(), self.bytes);
+        let Some(number) = room else {
+            return Text::Itself(text.to_owned());
+        };
+        let shared: Rc<str> = text.into();
+        self.numbers.insert(Rc::clone(&shared), number);
+        self.kept.push(shared);
+        self.bytes = self.bytes.saturating_add(text.len());
+        self.events.push(Event::TextKept {
+            text: text.to_owned(),
+        });
+        Text::Kept(number)
+    }
+
+    /// How the last attempt of an item's command failed, in words; nothing if none has.
+    pub(super) fn last_error(&self, active: &Active) -> String {
+        let lines = active.error.as_ref();
+        let lines = lines.map_or("", |lines| self.job.texts.read(lines));
+        let cause = active.cause;
+        cause.map_or_else(String::new, |cause| words::of_failure(cause, lines))
+    }
+
+    pub(super) fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+}

@@ -1,0 +1,155 @@
+//! A command has stopped: what its handler does about it, and what becomes of the item.
+
+use undaunted_policy::{Reason, Then};
+
+use super::facts::Facts;
+use crate::event::{Event, Stopped, Subject, Sum, Text};
+use crate::job::{Active, Frame};
+use crate::plan::After;
+use crate::workflow::OnItemFailure;
+
+/// Why a command stops.
+pub(super) struct Stop {
+    pub(super) reason: Reason,
+    pub(super) then: Then,
+    /// What people read.
+    pub(super) error: String,
+    pub(super) sum: Option<Sum>,
+    pub(super) rule: Option<u32>,
+}
+
+/// A command is tried no further. Its handler runs, if it has one that may.
+pub(super) fn stop(facts: &mut Facts<'_>, of: Subject, active: &Active, why: &Stop) {
+    let handler = handler(facts, of, active, why);
+    let error = facts.text(&why.error);
+    facts.push(Event::CommandStopped(Box::new(Stopped {
+        subject: of,
+        reason: why.reason,
+        error: error.clone(),
+        sum: why.sum,
+        handler,
+        rule: why.rule,
+    })));
+    if handler.is_some() {
+        return;
+    }
+    if why.then == Then::Skip {
+        return skip(facts, of, why.reason);
+    }
+    let outer = outer_frame(facts, of, active);
+    give_up(facts, of, outer, why.reason, &error);
+}
+
+/// The first command of the handler that runs when a command stops because of this.
+pub(super) fn handler(facts: &Facts<'_>, of: Subject, active: &Active, why: &Stop) -> Option<u32> {
+    let plan = facts.job.plan();
+    let handler = plan.command(of.command)?.on_failure.as_deref()?;
+    let rounds = active.repeated().map_or(0, |frame| frame.rounds);
+    let may = why.then == Then::Stop && rounds < handler.max_attempts.max(1);
+    plan.handler_of(of.command).filter(|_| may)
+}
+
+/// An item is not gone on with.
+pub(super) fn skip(facts: &mut Facts<'_>, of: Subject, reason: Reason) {
+    facts.push(Event::ItemSkipped {
+        step: of.step,
+        item: of.item,
+        reason,
+    });
+}
+
+/// The frame of the command whose handler this one belongs to.
+fn outer_frame<'a>(facts: &Facts<'_>, of: Subject, active: &'a Active) -> Option<&'a Frame> {
+    let parent = facts.job.plan().handled_by(of.command)?;
+    active.frames.iter().rfind(|frame| frame.command == parent)
+}
+
+/// An item has failed. A handler that fails leaves the reason of the command it was to save.
+pub(super) fn give_up(
+    facts: &mut Facts<'_>,
+    of: Subject,
+    outer: Option<&Frame>,
+    reason: Reason,
+    error: &Text,
+) {
+    let (subject, reason, error) = match outer {
+        Some(frame) => {
+            let subject = Subject {
+                command: frame.command,
+                attempt: frame.attempts,
+                ..of
+            };
+            (subject, frame.reason, frame.error.clone())
+        }
+        None => (of, reason, error.clone()),
+    };
+    let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);
+    match rule {
+        Some(OnItemFailure::Skip) => skip(facts, of, reason),
+        _ => facts.push(Event::ItemDeadLettered {
+            subject,
+            reason,
+            error,
+        }),
+    }
+}
+
+/// A command is done with, and `after` comes next.
+pub(super) fn finish(facts: &mut Facts<'_>, of: Subject, active: &Active, after: After) {
+    match after {
+        // Said by the event that has just been put down.
+        After::Command(_) => {}
+        After::Item => facts.push(Event::ItemSucceeded {
+            step: of.step,
+            item: of.item,
+        }),
+        After::Handler(parent) => handled(facts, of, active, parent),
+    }
+}
+
+/// The handler of a command has succeeded.
+fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
+    let job = facts.job;
+    let frame = active.frames.iter().rfind(|frame| frame.command == parent);
+    let handler = job
+        .plan()
+        .command(parent)
+        .and_then(|command| command.on_failure.as_deref());
+    let (Some(frame), Some(handler)) = (frame, handler) else {
+        return;
+    };
+    let subject = Subject {
+        command: parent,
+        attempt: frame.attempts,
+        ..of
+    };
+    if handler.max_attempts > 0 {
+        // One attempt more is charged and limited like any other; without it nothing was saved.
+        let balance = job.pool.map(|pool| pool.balance(active.charged));
+        let refused = balance.is_some_and(|balance| balance.refuses().is_some());
+        let deadline = job.deadline_for(of.step, parent, active.began);
+        if refused || deadline.is_some_and(|deadline| deadline < facts.now) {
+            give_up(facts, subject, None, frame.reason, &frame.error);
+        } else {
+            facts.push(Event::CommandRepeated { subject });
+        }
+        return;
+    }
+    if handler.fail_workflow {
+        return give_up(facts, subject, None, frame.reason, &frame.error);
+    }
+    let after = job.plan().after(parent);
+    let next = match after {
+        After::Command(next) => Some(next),
+        After::Handler(_) | After::Item => None,
+    };
+    facts.push(Event::CommandRecovered { subject, next });
+    match after {
+        After::Command(_) => {}
+        After::Item => facts.push(Event::ItemSucceeded {
+            step: of.step,
+            item: of.item,
+        }),
+        After::Handler(outer) => handled(facts, of, active, outer),
+    }
+}

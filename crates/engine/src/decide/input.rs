@@ -1,0 +1,58 @@
+//! The one entrance: each input to its own file.
+
+use undaunted_policy::{Reason, Timestamp};
+
+use super::{ended, facts::Facts, items, resume, start};
+use crate::event::Event;
+use crate::input::Input;
+use crate::job::{Job, Stage};
+
+/// What happens because of an input. Reads nothing else; what comes too late or twice has no
+/// consequence.
+#[must_use]
+pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
+    if job.stage.has_ended() {
+        return Vec::new();
+    }
+    let mut facts = Facts::new(job, now);
+    match input {
+        Input::Resume => resume::resume(&mut facts),
+        Input::Start {
+            step,
+            item,
+            refused,
+        } => start::start(&mut facts, *step, *item, refused.as_deref()),
+        Input::Ended(end) => ended::ended(&mut facts, end),
+        Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
+        Input::InputFailed {
+            step,
+            reason,
+            error,
+            stderr,
+        } => items::failed(&mut facts, *step, *reason, error, *stderr),
+        Input::Woke => {
+            if job.stage == Stage::Running && job.deadline().is_some_and(|end| end <= now) {
+                facts.push(Event::JobStopping {
+                    reason: Reason::Deadline,
+                });
+            }
+        }
+        Input::Cancel => {
+            if job.is_stopping() != Some(Reason::Cancelled) {
+                facts.push(Event::JobStopping {
+                    reason: Reason::Cancelled,
+                });
+            }
+        }
+        Input::Suspend => {
+            if job.stage == Stage::Running && !job.has_running() {
+                facts.push(Event::JobSuspended);
+            }
+        }
+        Input::Update { text, changes } => facts.push(Event::PolicyChanged {
+            text: text.clone(),
+            changes: changes.clone(),
+        }),
+    }
+    facts.into_events()
+}

@@ -1,0 +1,62 @@
+//! The items of a map are known, or cannot be.
+
+use undaunted_policy::Reason;
+
+use super::facts::Facts;
+use crate::event::{Event, Kept, NewItem};
+use crate::job::StepStage;
+
+/// So many bytes of items go into one record.
+const RECORD: usize = 1 << 20;
+
+pub(super) fn read(facts: &mut Facts<'_>, step: u32, items: &[NewItem]) {
+    if !is_reading(facts, step) {
+        return;
+    }
+    let mut rest = items;
+    loop {
+        let mut bytes = 0_usize;
+        let fits = rest
+            .iter()
+            .take_while(|item| {
+                let fits = bytes < RECORD;
+                let size = item.identity.len().saturating_add(item.input.len());
+                bytes = bytes.saturating_add(size);
+                fits
+            })
+            .count();
+        let (now, later) = rest.split_at_checked(fits).unwrap_or((rest, &[]));
+        facts.push(Event::ItemsRead {
+            step,
+            items: now.to_vec(),
+            last: later.is_empty(),
+        });
+        if later.is_empty() {
+            return;
+        }
+        rest = later;
+    }
+}
+
+pub(super) fn failed(
+    facts: &mut Facts<'_>,
+    step: u32,
+    reason: Reason,
+    error: &str,
+    stderr: Option<Kept>,
+) {
+    if is_reading(facts, step) {
+        let error = facts.text(error);
+        facts.push(Event::InputFailed {
+            step,
+            reason,
+            error,
+            stderr,
+        });
+    }
+}
+
+fn is_reading(facts: &Facts<'_>, step: u32) -> bool {
+    let stage = facts.job.step(step).map(|state| state.stage);
+    matches!(stage, Some(StepStage::Reading(_)))
+}

@@ -1,0 +1,87 @@
+//! An item that is ready starts its attempt, unless something forbids it.
+
+use undaunted_policy::{Reason, Then, Timestamp};
+
+use super::facts::Facts;
+use super::fail::{Stop, give_up, stop};
+use super::words::with_last;
+use crate::event::{Event, Started, Subject};
+use crate::job::{Active, Item, Job, Stage, StepStage};
+
+pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option<&str>) {
+    let job = facts.job;
+    if job.stage != Stage::Running || !has_room(job, step) {
+        return;
+    }
+    if job.deadline().is_some_and(|end| end < facts.now) {
+        // Nobody has said yet that the time is up.
+        return facts.push(Event::JobStopping {
+            reason: Reason::Deadline,
+        });
+    }
+    let fresh;
+    let active = match job.item(step, item) {
+        Some(Item::Pending) if is_next(job, step, item) => {
+            let Some(first) = job.plan().first(step) else {
+                return;
+            };
+            fresh = Active::new(first, facts.now, Timestamp::ZERO);
+            &fresh
+        }
+        Some(Item::Active(active)) if active.is_ready(facts.now) => &**active,
+        _ => return,
+    };
+    let of = Subject {
+        step,
+        item,
+        command: active.command,
+        attempt: active.attempts,
+    };
+    if let Some(why) = forbidden(facts, step, active, refused) {
+        return match active.repeated() {
+            // Its handler has run; what it stopped for stands.
+            Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
+            None => stop(facts, of, active, &why),
+        };
+    }
+    facts.push(Event::AttemptStarted(Started {
+        subject: Subject {
+            attempt: active.attempts.saturating_add(1),
+            ..of
+        },
+        start: job.next_start,
+    }));
+}
+
+fn has_room(job: &Job, step: u32) -> bool {
+    job.step(step).is_some_and(|state| {
+        state.stage == StepStage::Running && state.running < job.parallel(step)
+    })
+}
+
+/// Items start in input order: one that is passed over would never be started.
+fn is_next(job: &Job, step: u32, item: u32) -> bool {
+    job.step(step).is_some_and(|state| state.cursor == item)
+}
+
+fn forbidden(facts: &Facts<'_>, step: u32, active: &Active, refused: Option<&str>) -> Option<Stop> {
+    let deadline = facts.job.deadline_of(step, active);
+    let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
+    let (reason, then, error) = match refused {
+        // A command that cannot be put together is nothing a handler could mend.
+        Some(why) => (Reason::Permanent, Then::DeadLetter, why.to_owned()),
+        None if overdue => {
+            let last = facts.last_error(active);
+            let error = with_last(Reason::Deadline.sentence(), &last);
+            (Reason::Deadline, Then::Stop, error)
+        }
+        None => return None,
+    };
+    Some(Stop {
+        reason,
+        then,
+        error,
+        sum: None,
+        rule: None,
+    })
+}

@@ -1,0 +1,76 @@
+//! What people read about a failure.
+
+use undaunted_policy::{Cause, Decision, Reason, Verdict};
+
+/// A cause, in a few words.
+#[must_use]
+pub fn of_cause(cause: Cause) -> String {
+    match cause {
+        Cause::Exit(127) => "exit status 127 (not found)".to_owned(),
+        Cause::Exit(126) => "exit status 126 (cannot be executed)".to_owned(),
+        Cause::Exit(code) => format!("exit status {code}"),
+        Cause::Signal(signal) => match signal_name(signal) {
+            Some(name) => format!("ended by signal {signal} ({name})"),
+            None => format!("ended by signal {signal}"),
+        },
+        Cause::Timeout => "timed out".to_owned(),
+        Cause::Network => "the connection failed".to_owned(),
+        Cause::Status(status) => format!("HTTP {status}"),
+        Cause::Refused => "refused by the other side".to_owned(),
+        Cause::Unreadable => "the output cannot be used".to_owned(),
+        Cause::Interrupted => "interrupted".to_owned(),
+        _ => "failed".to_owned(),
+    }
+}
+
+const fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        4 => "ILL",
+        6 => "ABRT",
+        7 => "BUS",
+        8 => "FPE",
+        9 => "KILL",
+        11 => "SEGV",
+        13 => "PIPE",
+        14 => "ALRM",
+        15 => "TERM",
+        24 => "XCPU",
+        25 => "XFSZ",
+        _ => return None,
+    })
+}
+
+/// A cause and the last lines of the command, if it wrote any.
+pub(super) fn of_failure(cause: Cause, lines: &str) -> String {
+    match lines {
+        "" => of_cause(cause),
+        lines => format!("{}: {lines}", of_cause(cause)),
+    }
+}
+
+/// Why a command stops, with the numbers behind it and its last error.
+pub(super) fn of_stop(verdict: &Verdict, last: &str) -> String {
+    let never_retried = matches!(
+        verdict.decision,
+        Decision::Stop {
+            reason: Reason::Attempts | Reason::Permanent,
+            ..
+        }
+    ) && verdict.arithmetic.retry == 1;
+    if never_retried {
+        // Somebody who asked for no retries need not be told that there were none.
+        return last.to_owned();
+    }
+    with_last(&verdict.to_string(), last)
+}
+
+/// A sentence, and the last error behind it.
+pub(super) fn with_last(sentence: &str, last: &str) -> String {
+    match last {
+        "" => sentence.to_owned(),
+        last => format!("{sentence}; last error: {last}"),
+    }
+}

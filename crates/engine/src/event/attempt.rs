@@ -1,0 +1,215 @@
+//! What is recorded of attempts, retries and the end of both.
+
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+use undaunted_policy::{Cause, Class, Reason, Timestamp};
+
+use super::codec;
+use super::text::Text;
+
+/// Which command of which item, and which attempt of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Subject {
+    /// The step, by its place in the workflow.
+    #[n(0)]
+    pub step: u32,
+    /// The item, by its place in the input.
+    #[n(1)]
+    pub item: u32,
+    /// The command, by its place among all commands of the workflow.
+    #[n(2)]
+    pub command: u32,
+    /// The attempt, counted from 1.
+    #[n(3)]
+    pub attempt: u32,
+}
+
+/// An attempt may begin. On the disk before it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Started {
+    /// Whose.
+    #[n(0)]
+    pub subject: Subject,
+    /// The number of this start, different from every other of the job.
+    #[n(1)]
+    pub start: u64,
+}
+
+/// An attempt has succeeded.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Succeeded {
+    /// Whose.
+    #[n(0)]
+    pub subject: Subject,
+    /// How long it took.
+    #[n(1)]
+    #[cbor(with = "codec::span")]
+    pub took: Duration,
+    /// The command of the item that comes next, if any.
+    #[n(2)]
+    pub next: Option<u32>,
+    /// What it wrote, where something depends on it.
+    #[n(3)]
+    pub output: Option<String>,
+    /// Where its output is kept.
+    #[n(4)]
+    pub stdout: Option<Kept>,
+    /// Where its error output is kept.
+    #[n(5)]
+    pub stderr: Option<Kept>,
+    /// Processes it left running.
+    #[n(6)]
+    pub left: Option<u32>,
+}
+
+/// An attempt has failed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Failed {
+    /// Whose.
+    #[n(0)]
+    pub subject: Subject,
+    /// How long it took.
+    #[n(1)]
+    #[cbor(with = "codec::span")]
+    pub took: Duration,
+    /// How.
+    #[n(2)]
+    #[cbor(with = "codec::cause")]
+    pub cause: Cause,
+    /// The class it was given.
+    #[n(3)]
+    #[cbor(with = "codec::class")]
+    pub class: Class,
+    /// The last lines it wrote, or what else is known.
+    #[n(4)]
+    pub error: Option<Text>,
+    /// The row of the table of rules that decided, counted from 0.
+    #[n(5)]
+    pub rule: Option<u32>,
+    /// What it wrote, where something depends on it.
+    #[n(6)]
+    pub output: Option<String>,
+    /// Where its output is kept.
+    #[n(7)]
+    pub stdout: Option<Kept>,
+    /// Where its error output is kept.
+    #[n(8)]
+    pub stderr: Option<Kept>,
+}
+
+/// Where the beginning and the end of an output are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Kept {
+    /// How many bytes were written.
+    #[n(0)]
+    pub length: u64,
+    /// How many bytes of the beginning are kept.
+    #[n(1)]
+    pub head: u64,
+    /// How many bytes of the end are kept.
+    #[n(2)]
+    pub tail: u64,
+    /// In which segment of the spool.
+    #[n(3)]
+    pub segment: u32,
+    /// Where in it.
+    #[n(4)]
+    pub offset: u64,
+}
+
+/// A retry will be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Retrying {
+    /// The attempt that failed.
+    #[n(0)]
+    pub subject: Subject,
+    /// How its delay came about.
+    #[n(1)]
+    pub sum: Sum,
+    /// When it falls due.
+    #[n(2)]
+    #[cbor(with = "codec::time")]
+    pub due: Timestamp,
+    /// The delay.
+    #[n(3)]
+    #[cbor(with = "codec::span")]
+    pub delay: Duration,
+}
+
+/// The numbers behind a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Sum {
+    /// The retry in question, counted from 1.
+    #[n(0)]
+    pub retry: u32,
+    /// How many are allowed; `None` is any number.
+    #[n(1)]
+    pub allowed: Option<u32>,
+    /// The delay by the formula.
+    #[n(2)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub computed: Option<Duration>,
+    /// The same, capped.
+    #[n(3)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub capped: Option<Duration>,
+    /// The same, drawn.
+    #[n(4)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub drawn: Option<Duration>,
+    /// Delays added up before it.
+    #[n(5)]
+    #[cbor(with = "codec::span")]
+    pub spent_before: Duration,
+    /// Delays added up with it.
+    #[n(6)]
+    #[cbor(with = "codec::span")]
+    pub spent_after: Duration,
+    /// The delay budget.
+    #[n(7)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub budget: Option<Duration>,
+    /// When the retry is too late to be made after unplanned downtime.
+    #[n(8)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    pub expires: Option<Timestamp>,
+    /// The wait the other side asked for.
+    #[n(9)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub retry_after: Option<Duration>,
+    /// The instant after which no retry may fall due.
+    #[n(10)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    pub deadline: Option<Timestamp>,
+    /// The job's pool before it: used and allowed.
+    #[n(11)]
+    pub pool: Option<(u32, u32)>,
+    /// The item's share of the pool before it: used and allowed.
+    #[n(12)]
+    pub share: Option<(u32, u32)>,
+}
+
+/// A command is tried no further.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Stopped {
+    /// The attempt that was the last; 0 if there was none.
+    #[n(0)]
+    pub subject: Subject,
+    /// Why.
+    #[n(1)]
+    #[cbor(with = "codec::reason")]
+    pub reason: Reason,
+    /// What people read: the reason with its numbers, and the last error.
+    #[n(2)]
+    pub error: Text,
+    /// The numbers behind the decision.
+    #[n(3)]
+    pub sum: Option<Sum>,
+    /// The first command of the handler that runs now, if one does.
+    #[n(4)]
+    pub handler: Option<u32>,
+    /// The row of the table of rules that decided, counted from 0.
+    #[n(5)]
+    pub rule: Option<u32>,
+}

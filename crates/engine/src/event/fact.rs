@@ -1,0 +1,220 @@
+//! The facts a journal is made of.
+//!
+//! Numbers of variants and fields are part of the stored format: they are added, never used again.
+
+use minicbor::{Decode, Encode};
+use undaunted_policy::Reason;
+
+use super::attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded};
+use super::codec;
+use super::job::{Ended, NewItem, PolicyChange, Resumed, Submitted};
+use super::text::Text;
+
+/// Something that has happened to a job.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Event {
+    /// It was handed in. Always the first.
+    #[n(0)]
+    JobSubmitted(#[n(0)] Box<Submitted>),
+    /// Somebody goes on with it.
+    #[n(1)]
+    JobResumed(#[n(0)] Resumed),
+    /// A step may begin.
+    #[n(2)]
+    StepStarted {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+        /// The number of the start of the command that gives its items, if one does.
+        #[n(1)]
+        start: Option<u64>,
+    },
+    /// Items of a map are known. There may be several of these; the last one says so.
+    #[n(3)]
+    ItemsRead {
+        /// The step.
+        #[n(0)]
+        step: u32,
+        /// They, in order.
+        #[n(1)]
+        items: Vec<NewItem>,
+        /// Whether there are no more.
+        #[n(2)]
+        last: bool,
+    },
+    /// The items of a map cannot be had.
+    #[n(4)]
+    InputFailed {
+        /// The step.
+        #[n(0)]
+        step: u32,
+        /// Why.
+        #[n(1)]
+        #[cbor(with = "codec::reason")]
+        reason: Reason,
+        /// What people read.
+        #[n(2)]
+        error: Text,
+        /// Where the output of its command is kept.
+        #[n(3)]
+        stderr: Option<Kept>,
+    },
+    /// A text that events refer to by its number.
+    #[n(5)]
+    TextKept {
+        /// It.
+        #[n(0)]
+        text: String,
+    },
+    /// An attempt may begin.
+    #[n(6)]
+    AttemptStarted(#[n(0)] Started),
+    /// An attempt has succeeded.
+    #[n(7)]
+    AttemptSucceeded(#[n(0)] Box<Succeeded>),
+    /// An attempt has failed.
+    #[n(8)]
+    AttemptFailed(#[n(0)] Box<Failed>),
+    /// A retry will be made.
+    #[n(9)]
+    RetryScheduled(#[n(0)] Box<Retrying>),
+    /// A command is tried no further.
+    #[n(10)]
+    CommandStopped(#[n(0)] Box<Stopped>),
+    /// The handler of a stopped command has succeeded, and the command is tried once more.
+    #[n(11)]
+    CommandRepeated {
+        /// The command; the attempt is the last one made.
+        #[n(0)]
+        subject: Subject,
+    },
+    /// The handler of a stopped command has succeeded, and the item goes on.
+    #[n(12)]
+    CommandRecovered {
+        /// The command; the attempt is the last one made.
+        #[n(0)]
+        subject: Subject,
+        /// The command that comes next, if any.
+        #[n(1)]
+        next: Option<u32>,
+    },
+    /// An item is done.
+    #[n(13)]
+    ItemSucceeded {
+        /// Its step.
+        #[n(0)]
+        step: u32,
+        /// Its place in the input.
+        #[n(1)]
+        item: u32,
+    },
+    /// An item has failed for good.
+    #[n(14)]
+    ItemDeadLettered {
+        /// The command and the last attempt of it.
+        #[n(0)]
+        subject: Subject,
+        /// Why.
+        #[n(1)]
+        #[cbor(with = "codec::reason")]
+        reason: Reason,
+        /// What people read.
+        #[n(2)]
+        error: Text,
+    },
+    /// An item is not gone on with.
+    #[n(15)]
+    ItemSkipped {
+        /// Its step.
+        #[n(0)]
+        step: u32,
+        /// Its place in the input.
+        #[n(1)]
+        item: u32,
+        /// Why.
+        #[n(2)]
+        #[cbor(with = "codec::reason")]
+        reason: Reason,
+    },
+    /// Nothing new is started any more.
+    #[n(16)]
+    JobStopping {
+        /// Why.
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        reason: Reason,
+    },
+    /// All items of a step are settled.
+    #[n(17)]
+    StepCompleted {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+    },
+    /// A step has failed.
+    #[n(18)]
+    StepFailed {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+    },
+    /// The job is done.
+    #[n(19)]
+    JobCompleted(#[n(0)] Box<Ended>),
+    /// The job is done, with dead letters.
+    #[n(20)]
+    JobPartial(#[n(0)] Box<Ended>),
+    /// The job has failed.
+    #[n(21)]
+    JobFailed(#[n(0)] Box<Ended>),
+    /// The job was cancelled.
+    #[n(22)]
+    JobCancelled(#[n(0)] Box<Ended>),
+    /// The job was left in good order, to be gone on with.
+    #[n(23)]
+    JobSuspended,
+    /// The workflow of the job was replaced by one with other settings.
+    #[n(24)]
+    PolicyChanged {
+        /// The new text.
+        #[n(0)]
+        text: String,
+        /// Every setting that differs.
+        #[n(1)]
+        changes: Vec<PolicyChange>,
+    },
+}
+
+impl Event {
+    /// The word it has in JSON.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::JobSubmitted(_) => "job_submitted",
+            Self::JobResumed(_) => "job_resumed",
+            Self::StepStarted { .. } => "step_started",
+            Self::ItemsRead { .. } => "items_read",
+            Self::InputFailed { .. } => "input_failed",
+            Self::TextKept { .. } => "text_kept",
+            Self::AttemptStarted(_) => "attempt_started",
+            Self::AttemptSucceeded(_) => "attempt_succeeded",
+            Self::AttemptFailed(_) => "attempt_failed",
+            Self::RetryScheduled(_) => "retry_scheduled",
+            Self::CommandStopped(_) => "command_stopped",
+            Self::CommandRepeated { .. } => "command_repeated",
+            Self::CommandRecovered { .. } => "command_recovered",
+            Self::ItemSucceeded { .. } => "item_succeeded",
+            Self::ItemDeadLettered { .. } => "item_dead_lettered",
+            Self::ItemSkipped { .. } => "item_skipped",
+            Self::JobStopping { .. } => "job_stopping",
+            Self::StepCompleted { .. } => "step_completed",
+            Self::StepFailed { .. } => "step_failed",
+            // "Completed with dead letters" is a completion; its status says the rest.
+            Self::JobCompleted(_) | Self::JobPartial(_) => "job_completed",
+            Self::JobFailed(_) => "job_failed",
+            Self::JobCancelled(_) => "job_cancelled",
+            Self::JobSuspended => "job_suspended",
+            Self::PolicyChanged { .. } => "policy_changed",
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What is recorded of a job as a whole.
+
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+use undaunted_policy::{Reason, Timestamp};
+
+use super::codec;
+use super::text::Text;
+
+/// Everything a job is made of, so that nothing else is needed to go on with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Submitted {
+    /// The job.
+    #[n(0)]
+    pub job: String,
+    /// The text of its workflow, checked.
+    #[n(1)]
+    pub text: String,
+    /// Where the text came from: an absolute path, or what stood in its place.
+    #[n(2)]
+    pub file: String,
+    /// The directory its commands run in.
+    #[n(3)]
+    pub working_dir: String,
+    /// The environment variables it refers to, as they were.
+    #[n(4)]
+    pub env: Vec<(String, String)>,
+    /// Where its jitter comes from.
+    #[n(5)]
+    pub seed: u64,
+    /// How many items of each step run at a time, by the place of the step.
+    #[n(6)]
+    pub parallel: Vec<(u32, u32)>,
+    /// The pool: retries for the job, and for any one item. Without it there is none.
+    #[n(7)]
+    pub pool: Option<(u32, u32)>,
+    /// The ceilings of the operator: defaults and maxima for the job and for any one item. Without
+    /// them the documented ones hold.
+    #[n(8)]
+    pub ceilings: Option<(u32, u32, u32, u32)>,
+    /// The release that wrote this, if it is known.
+    #[n(9)]
+    pub release: Option<String>,
+}
+
+/// Somebody goes on with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Resumed {
+    /// Which run this is; the first was 1.
+    #[n(0)]
+    pub run: u32,
+    /// How long nobody was there.
+    #[n(1)]
+    #[cbor(with = "codec::span")]
+    pub away: Duration,
+    /// Whether it had been suspended; otherwise whoever ran it has died.
+    #[n(2)]
+    pub planned: bool,
+    /// What was found.
+    #[n(3)]
+    pub restored: Restored,
+}
+
+/// What a resume found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Restored {
+    /// Attempts that had been started and not ended.
+    #[n(0)]
+    pub running: u32,
+    /// Items waiting for a retry.
+    #[n(1)]
+    pub waiting: u32,
+    /// Items that were done.
+    #[n(2)]
+    pub settled: u32,
+    /// Items never started.
+    #[n(3)]
+    pub pending: u32,
+    /// Attempts started so far.
+    #[n(4)]
+    pub attempts: u64,
+}
+
+/// An item of a map.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NewItem {
+    /// What it is called.
+    #[n(0)]
+    pub identity: String,
+    /// Its value, as JSON.
+    #[n(1)]
+    pub input: String,
+}
+
+/// One setting that `resume --update` has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct PolicyChange {
+    /// The command, or what else it belongs to.
+    #[n(0)]
+    pub of: String,
+    /// The setting.
+    #[n(1)]
+    pub setting: String,
+    /// What it was.
+    #[n(2)]
+    pub old: String,
+    /// What it is.
+    #[n(3)]
+    pub new: String,
+}
+
+/// A job has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Ended {
+    /// What it came to.
+    #[n(0)]
+    pub counts: Counts,
+    /// Why it did not simply complete.
+    #[n(1)]
+    #[cbor(with = "codec::maybe_reason", has_nil)]
+    pub reason: Option<Reason>,
+    /// What people read about it.
+    #[n(2)]
+    pub error: Option<Text>,
+    /// When it was submitted.
+    #[n(3)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    pub submitted: Option<Timestamp>,
+}
+
+/// What a job has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Counts {
+    /// Items there are.
+    #[n(0)]
+    pub total: u64,
+    /// Items that succeeded.
+    #[n(1)]
+    pub succeeded: u64,
+    /// Items that are dead letters.
+    #[n(2)]
+    pub dead: u64,
+    /// Items that were skipped.
+    #[n(3)]
+    pub skipped: u64,
+    /// Attempts started, handlers left out.
+    #[n(4)]
+    pub attempts: u64,
+    /// How many of them were retries.
+    #[n(5)]
+    pub retries: u64,
+    /// All delays added up.
+    #[n(6)]
+    #[cbor(with = "codec::span")]
+    pub delay: Duration,
+}

@@ -1,0 +1,17 @@
+//! What has happened: the facts of a journal, and how they are written.
+
+mod attempt;
+mod codec;
+mod fact;
+mod job;
+mod record;
+mod text;
+
+pub use attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded, Sum};
+pub use fact::Event;
+pub use job::{Counts, Ended, NewItem, PolicyChange, Restored, Resumed, Submitted};
+pub use record::{FORMAT, Record, RecordError};
+pub use text::Text;
+
+pub(crate) use codec::cause::parts as cause_parts;
+pub(crate) use codec::class::word as class_word;

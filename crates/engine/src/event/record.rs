@@ -1,0 +1,83 @@
+//! An event with its time, as bytes.
+//!
+//! The first byte is the version of the format; the rest is CBOR, in which a field has a number. A
+//! record of an older release may lack fields that came later: each of them is optional, and its
+//! absence has a meaning written at the field. A record of a newer release is refused, never
+//! guessed at. Whether the bytes arrived whole is the store's business.
+
+use minicbor::{Decode, Encode};
+use undaunted_policy::Timestamp;
+
+use super::codec;
+use super::fact::Event;
+
+/// The version of the format that is written.
+pub const FORMAT: u8 = 1;
+
+/// An event of a journal.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Record {
+    /// When it happened.
+    #[n(0)]
+    #[cbor(with = "codec::time")]
+    pub at: Timestamp,
+    /// What happened.
+    #[n(1)]
+    pub event: Event,
+}
+
+/// Why bytes are not a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A newer release wrote it.
+    #[error("it has format {found}; this release knows formats up to {FORMAT}")]
+    Newer {
+        /// The format it has.
+        found: u8,
+    },
+    /// It cannot be read.
+    #[error("it cannot be read: {what}")]
+    Malformed {
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Record {
+    /// The record as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        // Writing to memory cannot fail.
+        let _ = minicbor::encode(self, &mut bytes);
+        bytes
+    }
+
+    /// The record these bytes are.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`]
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        match bytes.split_first() {
+            Some((&FORMAT, rest)) => {
+                let mut decoder = minicbor::Decoder::new(rest);
+                let record = decoder.decode().map_err(|error| RecordError::Malformed {
+                    what: error.to_string(),
+                })?;
+                if decoder.position() == rest.len() {
+                    Ok(record)
+                } else {
+                    Err(RecordError::Malformed {
+                        what: "something stands behind its end".to_owned(),
+                    })
+                }
+            }
+            Some((&found, _)) if found > FORMAT => Err(RecordError::Newer { found }),
+            _ => Err(RecordError::Malformed {
+                what: "it has no format".to_owned(),
+            }),
+        }
+    }
+}

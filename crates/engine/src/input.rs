@@ -1,0 +1,81 @@
+//! What a job is told: by whoever runs it, by its commands and by the clock.
+
+use std::time::Duration;
+
+use undaunted_policy::{Cause, Reason};
+
+use crate::event::{Kept, NewItem, PolicyChange};
+
+/// Something a job is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Somebody goes on with it.
+    Resume,
+    /// An item that is ready may start its attempt.
+    Start {
+        /// Its step.
+        step: u32,
+        /// Its place in the input.
+        item: u32,
+        /// Why its command cannot be put together, if it cannot.
+        refused: Option<String>,
+    },
+    /// An attempt has ended.
+    Ended(Box<AttemptEnd>),
+    /// The items of a map are known.
+    ItemsRead {
+        /// The step.
+        step: u32,
+        /// They, in order.
+        items: Vec<NewItem>,
+    },
+    /// The items of a map cannot be had.
+    InputFailed {
+        /// The step.
+        step: u32,
+        /// Why.
+        reason: Reason,
+        /// What people read.
+        error: String,
+        /// Where the error output of its command is kept.
+        stderr: Option<Kept>,
+    },
+    /// Time has passed.
+    Woke,
+    /// Somebody wants it to end.
+    Cancel,
+    /// Everything that ran has ended, and whoever runs it leaves.
+    Suspend,
+    /// Its workflow is replaced by one with other settings.
+    Update {
+        /// The new text, checked and found to differ in its settings only.
+        text: String,
+        /// Every setting that differs.
+        changes: Vec<PolicyChange>,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AttemptEnd {
+    /// The number of its start.
+    pub start: u64,
+    /// What went wrong, if anything did.
+    pub failure: Option<Cause>,
+    /// How long it took.
+    pub took: Duration,
+    /// What it wrote, where something depends on it.
+    pub output: Option<String>,
+    /// The end of its output, for rules that look at it.
+    pub stdout_end: String,
+    /// The end of its error output, for rules that look at it.
+    pub stderr_end: String,
+    /// What people read about a failure.
+    pub error: String,
+    /// Where its output is kept.
+    pub stdout: Option<Kept>,
+    /// Where its error output is kept.
+    pub stderr: Option<Kept>,
+    /// Processes it left running.
+    pub left: u32,
+}

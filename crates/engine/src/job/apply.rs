@@ -1,0 +1,387 @@
+//! The only function that changes a job. It cannot fail: a stored fact is a fact.
+//!
+//! An event about something that is not there, which only a damaged or foreign journal can hold,
+//! changes nothing; `law` notices what then does not add up.
+
+use std::sync::Arc;
+
+use undaunted_policy::{Reason, Timestamp};
+
+use super::item::{Active, Doing, Frame, Item, Scope, Settled};
+use super::state::{Job, Mishap, Stage, stored_workflow};
+use super::step::{StepStage, StepState};
+use crate::capture;
+use crate::event::{
+    Event, Failed, NewItem, Record, Resumed, Retrying, Started, Stopped, Subject, Succeeded, Text,
+};
+use crate::plan::Plan;
+use crate::workflow::{MaxParallel, Work};
+
+impl Job {
+    /// Takes note of what has happened.
+    pub fn apply(&mut self, record: &Record) {
+        let left = self.last_at;
+        self.last_at = record.at;
+        match &record.event {
+            Event::JobSubmitted(_) => {}
+            Event::JobResumed(resumed) => self.resumed(resumed, left, record.at),
+            Event::StepStarted { step, start } => self.step_started(*step, *start),
+            Event::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
+            Event::InputFailed {
+                step,
+                reason,
+                error,
+                ..
+            } => {
+                self.step_stage(*step, StepStage::Failed);
+                self.note_failure(*reason, error);
+            }
+            Event::TextKept { text } => self.texts.keep(text),
+            Event::AttemptStarted(started) => self.attempt_started(started, record.at),
+            Event::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
+            Event::AttemptFailed(failed) => self.attempt_failed(failed),
+            Event::RetryScheduled(retrying) => self.retry_scheduled(retrying),
+            Event::CommandStopped(stopped) => self.command_stopped(stopped, record.at),
+            Event::CommandRepeated { subject } => self.command_repeated(*subject),
+            Event::CommandRecovered { subject, next } => self.command_recovered(*subject, *next),
+            Event::ItemSucceeded { step, item } => self.settle(*step, *item, Settled::Succeeded),
+            Event::ItemDeadLettered {
+                subject,
+                reason,
+                error,
+            } => {
+                self.note_failure(*reason, error);
+                self.settle(subject.step, subject.item, Settled::Dead(*reason));
+            }
+            Event::ItemSkipped { step, item, reason } => {
+                self.settle(*step, *item, Settled::Skipped(*reason));
+            }
+            Event::JobStopping { reason } => {
+                self.stage = Stage::Stopping(*reason);
+                self.stopped = Some(*reason);
+            }
+            Event::StepCompleted { step } => self.step_stage(*step, StepStage::Completed),
+            Event::StepFailed { step } => self.step_stage(*step, StepStage::Failed),
+            Event::JobCompleted(_) => self.stage = Stage::Completed,
+            Event::JobPartial(_) => self.stage = Stage::Partial,
+            Event::JobFailed(_) => self.stage = Stage::Failed,
+            Event::JobCancelled(_) => self.stage = Stage::Cancelled,
+            Event::JobSuspended => self.stage = Stage::Suspended,
+            Event::PolicyChanged { text, .. } => self.policy_changed(text),
+        }
+    }
+
+    fn resumed(&mut self, resumed: &Resumed, left: Timestamp, now: Timestamp) {
+        self.run = resumed.run;
+        if self.stage == Stage::Suspended {
+            self.stage = Stage::Running;
+        }
+        for step in &mut self.steps {
+            step.restore(resumed, left, now);
+        }
+    }
+
+    fn policy_changed(&mut self, text: &str) {
+        // It was checked before it was recorded; a release that refuses it keeps the old.
+        let Ok(workflow) = stored_workflow(&self.submitted, text) else {
+            return;
+        };
+        let submitted = Arc::make_mut(&mut self.submitted);
+        text.clone_into(&mut submitted.text);
+        for (step, width) in &mut submitted.parallel {
+            let found = usize::try_from(*step).ok();
+            let found = found.and_then(|step| workflow.steps.get(step));
+            // A variable keeps the value it had when the job was submitted.
+            if let Some(Work::Map(map)) = found.map(|found| &found.work)
+                && let MaxParallel::Number(number) = map.max_parallel
+            {
+                *width = number;
+            }
+        }
+        self.plan = Arc::new(Plan::new(workflow));
+    }
+
+    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool) {
+        if let Some(state) = self.step_mut(step) {
+            for item in items {
+                state.items.push(item);
+            }
+            if last {
+                state.stage = StepStage::Running;
+            }
+        }
+    }
+
+    /// The first failure that counts is what people read about the job.
+    fn note_failure(&mut self, reason: Reason, error: &Text) {
+        self.failure.get_or_insert_with(|| Mishap {
+            reason,
+            error: error.clone(),
+        });
+    }
+
+    fn step_started(&mut self, step: u32, start: Option<u64>) {
+        let command = self.plan.first(step);
+        let only = match command.and_then(|command| self.plan.command(command)) {
+            Some(command) if !self.plan.is_map(step) => Some(NewItem {
+                identity: command.id.clone(),
+                input: "null".to_owned(),
+            }),
+            _ => None,
+        };
+        if let Some(start) = start {
+            self.next_start = self.next_start.max(start.saturating_add(1));
+        }
+        if let Some(state) = self.step_mut(step) {
+            state.stage = match &only {
+                Some(item) => {
+                    state.items.push(item);
+                    StepStage::Running
+                }
+                None => StepStage::Reading(start),
+            };
+        }
+    }
+
+    fn attempt_started(&mut self, started: &Started, now: Timestamp) {
+        let of = started.subject;
+        self.next_start = self.next_start.max(started.start.saturating_add(1));
+        self.touch(of, now);
+        if self.active_mut(of).is_none() {
+            return;
+        }
+        self.running.insert(started.start, (of.step, of.item));
+        if self.plan.is_main(of.command) {
+            self.counts.attempts = self.counts.attempts.saturating_add(1);
+            let retry = u64::from(of.attempt > 1);
+            self.counts.retries = self.counts.retries.saturating_add(retry);
+        }
+        self.stop_waiting(of);
+        if let Some(active) = self.active_mut(of) {
+            active.attempts = of.attempt;
+            active.doing = Doing::Running(started.start);
+            active.expires = None;
+        }
+        if let Some(step) = self.step_mut(of.step) {
+            step.running = step.running.saturating_add(1);
+        }
+    }
+
+    fn attempt_succeeded(&mut self, succeeded: &Succeeded) {
+        let of = succeeded.subject;
+        self.stop_running(of);
+        if let Some(active) = self.active_mut(of)
+            && active.repeated().is_some()
+        {
+            let frame = active.frames.pop();
+            self.note_recovery(frame);
+        }
+        if let Some(output) = &succeeded.output {
+            self.note_output(of, true, output);
+        }
+        self.go_on(of, succeeded.next);
+    }
+
+    fn attempt_failed(&mut self, failed: &Failed) {
+        self.stop_running(failed.subject);
+        if let Some(active) = self.active_mut(failed.subject) {
+            active.cause = Some(failed.cause);
+            active.error.clone_from(&failed.error);
+        }
+        if let Some(output) = &failed.output {
+            self.note_output(failed.subject, false, output);
+        }
+    }
+
+    fn retry_scheduled(&mut self, retrying: &Retrying) {
+        let of = retrying.subject;
+        if self.plan.is_main(of.command) {
+            self.counts.delay = self.counts.delay.saturating_add(retrying.delay);
+        }
+        self.charge(of);
+        self.wait(of, retrying.due);
+        if let Some(active) = self.active_mut(of) {
+            active.progress = active.progress.after_wait(retrying.delay);
+            active.expires = retrying.sum.expires;
+        }
+    }
+
+    fn command_stopped(&mut self, stopped: &Stopped, now: Timestamp) {
+        let of = stopped.subject;
+        self.touch(of, now);
+        self.stop_waiting(of);
+        let Some(handler) = stopped.handler else {
+            return;
+        };
+        if let Some(active) = self.active_mut(of) {
+            let rounds = active.repeated().map_or(0, |frame| frame.rounds);
+            if active.repeated().is_some() {
+                active.frames.pop();
+            }
+            active.frames.push(Frame {
+                command: active.command,
+                attempts: active.attempts,
+                progress: active.progress,
+                rounds: rounds.saturating_add(1),
+                reason: stopped.reason,
+                error: stopped.error.clone(),
+            });
+        }
+        self.go_on(of, Some(handler));
+    }
+
+    fn command_repeated(&mut self, of: Subject) {
+        self.charge(of);
+        if let Some(active) = self.active_mut(of)
+            && let Some(frame) = active.frames.last()
+        {
+            active.command = frame.command;
+            active.attempts = frame.attempts;
+            active.progress = frame.progress;
+        }
+        self.wait(of, Timestamp::ZERO);
+    }
+
+    fn command_recovered(&mut self, of: Subject, next: Option<u32>) {
+        let frame = self.active_mut(of).and_then(|active| active.frames.pop());
+        self.note_recovery(frame);
+        self.go_on(of, next);
+    }
+
+    /// What stopped and was saved stays in the report.
+    fn note_recovery(&mut self, frame: Option<Frame>) {
+        if let Some(frame) = frame {
+            self.recovered.get_or_insert(Mishap {
+                reason: frame.reason,
+                error: frame.error,
+            });
+        }
+    }
+
+    /// Turns an item to its next command. Without one, another event says what becomes of it.
+    fn go_on(&mut self, of: Subject, next: Option<u32>) {
+        if let Some(next) = next {
+            if let Some(active) = self.active_mut(of) {
+                active.turn_to(next);
+            }
+            self.wait(of, Timestamp::ZERO);
+        }
+    }
+
+    fn note_output(&mut self, of: Subject, succeeded: bool, output: &str) {
+        let captured = self.plan.command(of.command).and_then(|command| {
+            let capture = command.capture.as_ref().filter(|_| succeeded)?;
+            let value = capture::read(output, capture.format).unwrap_or_else(|_| output.into());
+            Some((capture.name.clone(), value))
+        });
+        let scope = if self.plan.is_map(of.step) {
+            let active = self.active_mut(of);
+            active.map(|active| &mut **active.scope.get_or_insert_with(Box::default))
+        } else {
+            Some(&mut self.scope)
+        };
+        if let Some(Scope {
+            captured: values,
+            outputs,
+        }) = scope
+        {
+            values.extend(captured);
+            outputs.insert(of.command, (succeeded, output.to_owned()));
+        }
+    }
+
+    /// An item is touched for the first time.
+    fn touch(&mut self, of: Subject, now: Timestamp) {
+        if let Some(step) = self.step_mut(of.step)
+            && let Some(state @ Item::Pending) = step.items.get_mut(of.item)
+        {
+            *state = Item::Active(Box::new(Active::new(of.command, now, Timestamp::ZERO)));
+            step.cursor = step.cursor.max(of.item.saturating_add(1));
+        }
+    }
+
+    fn wait(&mut self, of: Subject, due: Timestamp) {
+        self.stop_waiting(of);
+        if let Some(active) = self.active_mut(of) {
+            active.doing = Doing::Waiting(due);
+            active.expires = None;
+            if let Some(step) = self.step_mut(of.step) {
+                step.waiting.insert((due, of.item));
+            }
+        }
+    }
+
+    fn stop_waiting(&mut self, of: Subject) {
+        if let Some(active) = self.active_mut(of)
+            && let Doing::Waiting(due) = active.doing
+        {
+            active.doing = Doing::Undecided;
+            if let Some(step) = self.step_mut(of.step) {
+                step.waiting.remove(&(due, of.item));
+            }
+        }
+    }
+
+    fn stop_running(&mut self, of: Subject) {
+        let Some(active) = self.active_mut(of) else {
+            return;
+        };
+        let Doing::Running(start) = active.doing else {
+            return;
+        };
+        active.doing = Doing::Undecided;
+        self.running.remove(&start);
+        if let Some(step) = self.step_mut(of.step) {
+            step.running = step.running.saturating_sub(1);
+        }
+    }
+
+    fn charge(&mut self, of: Subject) {
+        let Some(mut pool) = self.pool else { return };
+        if let Some(active) = self.active_mut(of) {
+            pool.consumed = pool.consumed.saturating_add(1);
+            active.charged = active.charged.saturating_add(1);
+            self.pool = Some(pool);
+        }
+    }
+
+    fn settle(&mut self, step: u32, item: u32, settled: Settled) {
+        let of = Subject {
+            step,
+            item,
+            command: 0,
+            attempt: 0,
+        };
+        self.stop_waiting(of);
+        self.stop_running(of);
+        if let Some(state) = self.step_mut(step)
+            && let Some(found @ (Item::Pending | Item::Active(_))) = state.items.get_mut(item)
+        {
+            *found = Item::Settled(settled);
+            state.cursor = state.cursor.max(item.saturating_add(1));
+            let count = match settled {
+                Settled::Succeeded => &mut state.succeeded,
+                Settled::Dead(_) => &mut state.dead,
+                Settled::Skipped(_) => &mut state.skipped,
+            };
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn step_stage(&mut self, step: u32, stage: StepStage) {
+        if let Some(state) = self.step_mut(step) {
+            state.stage = stage;
+        }
+    }
+
+    fn step_mut(&mut self, step: u32) -> Option<&mut StepState> {
+        self.steps.get_mut(usize::try_from(step).ok()?)
+    }
+
+    fn active_mut(&mut self, of: Subject) -> Option<&mut Active> {
+        match self.step_mut(of.step)?.items.get_mut(of.item)? {
+            Item::Active(active) => Some(active),
+            Item::Pending | Item::Settled(_) => None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The state of a job: what its events come to.
+//!
+//! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
+
+mod apply;
+mod item;
+mod items;
+mod restore;
+mod state;
+mod step;
+mod texts;
+
+pub use item::{Active, Doing, Frame, Item, Scope, Settled};
+pub use items::Items;
+pub use state::{Job, JobError, Mishap, Stage};
+pub use step::{StepStage, StepState};
+pub use texts::Texts;

@@ -1,0 +1,59 @@
+//! What a resume moves: waits and deadlines, never what was decided.
+//!
+//! Stands apart because it is about time only: nothing here starts, ends or charges anything.
+
+use std::time::Duration;
+
+use undaunted_policy::Timestamp;
+
+use super::item::{Active, Doing, Item};
+use super::step::StepState;
+use crate::event::Resumed;
+
+impl StepState {
+    /// Moves what a resume moves. `left` is when the job was last heard of.
+    pub(super) fn restore(&mut self, resumed: &Resumed, left: Timestamp, now: Timestamp) {
+        let mut moved = Vec::new();
+        for (item, state) in self.items.iter_mut() {
+            let Item::Active(active) = state else {
+                continue;
+            };
+            if resumed.planned {
+                active.stand_still(resumed.away, left, now);
+            }
+            if let Some((was, is)) = active.clamp(now) {
+                moved.push((was, is, item));
+            }
+        }
+        for (was, is, item) in moved {
+            self.waiting.remove(&(was, item));
+            self.waiting.insert((is, item));
+        }
+    }
+}
+
+impl Active {
+    /// The time of an item stands still while its job is suspended, and a retry that fell due then
+    /// has not been late.
+    fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
+        self.began = self.began.after(away);
+        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires) {
+            self.expires = Some(expires.after(now.since(due.max(left))));
+        }
+    }
+
+    /// A wait is never longer than its delay, however the clock was set meanwhile.
+    fn clamp(&mut self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let Doing::Waiting(due) = self.doing else {
+            return None;
+        };
+        let longest = now.after(self.progress.previous.unwrap_or_default());
+        if due <= longest {
+            return None;
+        }
+        self.doing = Doing::Waiting(longest);
+        let left = self.expires.map(|expires| expires.since(due));
+        self.expires = left.map(|left| longest.after(left));
+        Some((due, longest))
+    }
+}

@@ -1,0 +1,309 @@
+//! The whole of a job.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use undaunted_policy::{Ceilings, Pool, PoolLimits, Reason, Seed, Timestamp};
+
+use super::item::{Active, Item, Scope};
+use super::step::{StepStage, StepState};
+use super::texts::Texts;
+use crate::event::{Counts, Event, Record, Submitted, Text};
+use crate::plan::Plan;
+use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check};
+
+/// A job: what its journal comes to.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub(crate) submitted: Arc<Submitted>,
+    pub(crate) plan: Arc<Plan>,
+    /// When it was submitted.
+    pub submitted_at: Timestamp,
+    /// When the last event happened.
+    pub last_at: Timestamp,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Its steps, in the order of the workflow.
+    pub steps: Vec<StepState>,
+    /// Which run this is; the first is 1.
+    pub run: u32,
+    /// The number of the next start.
+    pub next_start: u64,
+    /// Which item each running attempt belongs to, by the number of its start.
+    pub running: BTreeMap<u64, (u32, u32)>,
+    /// The pool.
+    pub pool: Option<Pool>,
+    /// Attempts, retries and delays.
+    pub counts: Counts,
+    /// What commands outside a map have left for later ones.
+    pub scope: Scope,
+    /// Texts that events refer to.
+    pub texts: Texts,
+    /// Why nothing new was started any more, if it came to that.
+    pub stopped: Option<Reason>,
+    /// The first failure that counts.
+    pub failure: Option<Mishap>,
+    /// The first command that stopped and whose handler saved it.
+    pub recovered: Option<Mishap>,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It goes on.
+    Running,
+    /// Nothing new is started, because of this.
+    Stopping(Reason),
+    /// It was left in good order.
+    Suspended,
+    /// It is done.
+    Completed,
+    /// It is done, with dead letters.
+    Partial,
+    /// It has failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mishap {
+    /// Why it was not tried again.
+    pub reason: Reason,
+    /// What people read about it.
+    pub error: Text,
+}
+
+/// Why a journal is not a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// It does not begin with a submission.
+    #[error("its first record is no submission")]
+    NoSubmission,
+    /// Its workflow is refused by this release.
+    #[error("its workflow is not one for this release: {why}")]
+    Workflow {
+        /// The first thing that is wrong with it.
+        why: String,
+    },
+}
+
+impl Stage {
+    /// Whether nothing more can happen.
+    #[must_use]
+    pub const fn has_ended(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Partial | Self::Failed | Self::Cancelled
+        )
+    }
+}
+
+impl Job {
+    /// A job from the first record of its journal.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`]
+    pub fn begin(record: &Record) -> Result<Self, JobError> {
+        let Event::JobSubmitted(submitted) = &record.event else {
+            return Err(JobError::NoSubmission);
+        };
+        let workflow = stored_workflow(submitted, &submitted.text)?;
+        let steps = workflow.steps.iter().map(|_| StepState::default());
+        let pool = submitted
+            .pool
+            .map(|(total, per_item)| Pool::new(PoolLimits { total, per_item }));
+        Ok(Self {
+            steps: steps.collect(),
+            plan: Arc::new(Plan::new(workflow)),
+            submitted: Arc::new((**submitted).clone()),
+            submitted_at: record.at,
+            last_at: record.at,
+            stage: Stage::Running,
+            run: 1,
+            next_start: 1,
+            running: BTreeMap::new(),
+            pool,
+            counts: Counts::default(),
+            scope: Scope::default(),
+            texts: Texts::default(),
+            stopped: None,
+            failure: None,
+            recovered: None,
+        })
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn submitted(&self) -> &Submitted {
+        &self.submitted
+    }
+
+    /// Its name on the command line and in the store.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.submitted.job
+    }
+
+    /// Its workflow, laid out.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Its workflow.
+    #[must_use]
+    pub fn workflow(&self) -> &Workflow {
+        self.plan.workflow()
+    }
+
+    /// Where its jitter comes from.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        Seed(self.submitted.seed)
+    }
+
+    /// Whether it stops for this reason.
+    #[must_use]
+    pub const fn is_stopping(&self) -> Option<Reason> {
+        match self.stage {
+            Stage::Stopping(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether a command of it runs: an attempt, or what gives the items of a map.
+    #[must_use]
+    pub fn has_running(&self) -> bool {
+        let reading = |step: &StepState| matches!(step.stage, StepStage::Reading(Some(_)));
+        !self.running.is_empty() || self.steps.iter().any(reading)
+    }
+
+    /// The instant at which it has to be done.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let allowed = self.workflow().deadline?;
+        Some(self.submitted_at.after(allowed))
+    }
+
+    /// A step by its place.
+    #[must_use]
+    pub fn step(&self, step: u32) -> Option<&StepState> {
+        self.steps.get(usize::try_from(step).ok()?)
+    }
+
+    /// An item by its place.
+    #[must_use]
+    pub fn item(&self, step: u32, item: u32) -> Option<&Item> {
+        self.step(step)?.items.get(item)
+    }
+
+    /// An item that was started and is not settled.
+    #[must_use]
+    pub fn active(&self, step: u32, item: u32) -> Option<&Active> {
+        match self.item(step, item)? {
+            Item::Active(active) => Some(active),
+            Item::Pending | Item::Settled(_) => None,
+        }
+    }
+
+    /// How many items of a step run at a time.
+    #[must_use]
+    pub fn parallel(&self, step: u32) -> u32 {
+        let mut widths = self.submitted.parallel.iter();
+        let stored = widths.find(|(of, _)| *of == step);
+        stored.map_or(1, |(_, width)| (*width).max(1))
+    }
+
+    /// How long one item of a step may take.
+    #[must_use]
+    pub fn item_limit(&self, step: u32) -> Option<Duration> {
+        self.plan.map(step)?.item_deadline
+    }
+
+    /// The instant after which an item may not be tried again.
+    #[must_use]
+    pub fn deadline_of(&self, step: u32, active: &Active) -> Option<Timestamp> {
+        self.deadline_for(step, active.command, active.began)
+    }
+
+    /// The same for any command of an item whose time began to run then.
+    pub(crate) fn deadline_for(
+        &self,
+        step: u32,
+        command: u32,
+        began: Timestamp,
+    ) -> Option<Timestamp> {
+        // A handler may clean up after an item whose time has run out.
+        let is_handler = self.plan.handled_by(command).is_some();
+        let own = self.item_limit(step).filter(|_| !is_handler);
+        let own = own.map(|limit| began.after(limit));
+        own.into_iter().chain(self.deadline()).min()
+    }
+
+    /// The steps whose items are counted: those of the map, or all there are.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (u32, &StepState)> {
+        let only_map = self.workflow().mode == Mode::MapReduce;
+        let steps = (0_u32..).zip(&self.steps);
+        steps.filter(move |(step, _)| !only_map || self.plan.is_map(*step))
+    }
+
+    /// What it has come to so far.
+    #[must_use]
+    pub fn tally(&self) -> Counts {
+        let mut counts = self.counts;
+        for (number, step) in self.counted() {
+            // An item of a list exists before its step begins; those of a map are read first.
+            let total = if self.plan.is_map(number) {
+                step.items.len()
+            } else {
+                1
+            };
+            counts.total = counts.total.saturating_add(total.into());
+            counts.succeeded = counts.succeeded.saturating_add(step.succeeded.into());
+            counts.dead = counts.dead.saturating_add(step.dead.into());
+            counts.skipped = counts.skipped.saturating_add(step.skipped.into());
+        }
+        counts
+    }
+
+    /// Whether the steps a step needs are complete.
+    pub(crate) fn may_begin(&self, step: u32) -> bool {
+        self.plan.step(step).is_some_and(|found| {
+            found.needs.iter().all(|need| {
+                self.steps
+                    .get(*need)
+                    .is_some_and(|needed| needed.stage == StepStage::Completed)
+            })
+        })
+    }
+}
+
+/// Reads the workflow that is stored with a job.
+pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workflow, JobError> {
+    let operator = Operator {
+        ceilings: submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
+            let (default_total, max_total, default_per_item, max_per_item) = stored;
+            Ceilings {
+                default_total,
+                max_total,
+                default_per_item,
+                max_per_item,
+            }
+        }),
+        ..Operator::default()
+    };
+    let source = Source::new(submitted.file.clone(), text.to_owned());
+    let checked = check(&source, &operator);
+    checked.workflow.ok_or_else(|| JobError::Workflow {
+        why: checked
+            .diagnostics
+            .iter()
+            .find(|found| found.code.severity() == Severity::Error)
+            .map_or_else(String::new, |found| found.message.clone()),
+    })
+}

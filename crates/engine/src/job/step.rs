@@ -1,0 +1,61 @@
+//! The state of one step.
+
+use std::collections::BTreeSet;
+
+use undaunted_policy::Timestamp;
+
+use super::items::Items;
+
+/// A step.
+#[derive(Clone, Debug, Default)]
+pub struct StepState {
+    /// How far it has come.
+    pub stage: StepStage,
+    /// Its items.
+    pub items: Items,
+    /// Items that wait, the one that is due first at the front. Those that wait for a slot only are
+    /// due at the beginning of time.
+    pub waiting: BTreeSet<(Timestamp, u32)>,
+    /// How many attempts run.
+    pub running: u32,
+    /// The first item that was never started.
+    pub cursor: u32,
+    /// Items that succeeded.
+    pub succeeded: u32,
+    /// Items that are dead letters.
+    pub dead: u32,
+    /// Items that were skipped.
+    pub skipped: u32,
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepStage {
+    /// Steps it needs are not complete.
+    #[default]
+    Waiting,
+    /// Its items are being read; by a command, if there is the number of a start.
+    Reading(Option<u64>),
+    /// Its items are worked on.
+    Running,
+    /// All its items are settled.
+    Completed,
+    /// It has failed.
+    Failed,
+}
+
+impl StepState {
+    /// Items to which nothing more happens.
+    #[must_use]
+    pub const fn settled(&self) -> u32 {
+        self.succeeded
+            .saturating_add(self.dead)
+            .saturating_add(self.skipped)
+    }
+
+    /// Items that were never started.
+    #[must_use]
+    pub fn pending(&self) -> u32 {
+        self.items.len().saturating_sub(self.cursor)
+    }
+}

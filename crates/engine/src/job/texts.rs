@@ -1,0 +1,76 @@
+//! Texts that events refer to by number.
+//!
+//! Bounded: when there are many different texts, or they are long, later ones stand in their events
+//! and nothing is kept of them here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::event::Text;
+
+/// The texts of a job.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    numbers: BTreeMap<Arc<str>, u32>,
+    kept: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+/// The most texts that are kept.
+const MOST: usize = 4096;
+/// The most bytes that are kept.
+const MOST_BYTES: usize = 4 << 20;
+
+impl Texts {
+    pub(crate) fn keep(&mut self, text: &str) {
+        let number = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
+        let text: Arc<str> = text.into();
+        self.bytes = self.bytes.saturating_add(text.len());
+        self.numbers.insert(Arc::clone(&text), number);
+        self.kept.push(text);
+    }
+
+    /// The number of a text that was kept.
+    #[must_use]
+    pub fn number(&self, text: &str) -> Option<u32> {
+        self.numbers.get(text).copied()
+    }
+
+    /// The number this text would have, if it may be kept behind so many that are about to be.
+    pub(crate) fn room_for(&self, text: &str, ahead: usize, ahead_bytes: usize) -> Option<u32> {
+        let number = self.kept.len().saturating_add(ahead);
+        let bytes = self.bytes.saturating_add(ahead_bytes);
+        let fits = number < MOST && bytes.saturating_add(text.len()) <= MOST_BYTES;
+        u32::try_from(number).ok().filter(|_| fits)
+    }
+
+    /// How many are kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Whether none is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// How many bytes they have together.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn read<'t>(&'t self, text: &'t Text) -> &'t str {
+        match text {
+            Text::Kept(number) => usize::try_from(*number)
+                .ok()
+                .and_then(|number| self.kept.get(number))
+                .map_or("", |text| text),
+            Text::Itself(text) => text,
+        }
+    }
+}

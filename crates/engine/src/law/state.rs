@@ -1,0 +1,105 @@
+//! The laws about what a job is at any time.
+
+use std::collections::BTreeSet;
+
+use super::violation::{Claims, Violation};
+use crate::job::{Active, Doing, Item, Job, Settled, StepState};
+
+/// The laws that a state breaks. Bounds are those that hold now: after `resume --update` more may run
+/// for a while than may be started.
+#[must_use]
+pub fn broken_in(job: &Job) -> Vec<Violation> {
+    let mut claims = Claims::default();
+    let mut live = BTreeSet::new();
+    for (number, step) in (0_u32..).zip(&job.steps) {
+        step_adds_up(job, number, step, &mut live, &mut claims);
+    }
+    let known: BTreeSet<u64> = job.running.keys().copied().collect();
+    claims.claim(
+        "every running attempt is known by its start",
+        known == live,
+        || format!("{known:?} is not {live:?}"),
+    );
+    if let Some(pool) = job.pool {
+        claims.claim(
+            "a pool is never overdrawn",
+            pool.consumed <= pool.limits.total,
+            || format!("{} of {}", pool.consumed, pool.limits.total),
+        );
+    }
+    claims.broken
+}
+
+/// What is found when the items of a step are looked at one by one.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    succeeded: u32,
+    dead: u32,
+    skipped: u32,
+    running: u32,
+    waiting: usize,
+}
+
+fn step_adds_up(
+    job: &Job,
+    number: u32,
+    step: &StepState,
+    live: &mut BTreeSet<u64>,
+    claims: &mut Claims,
+) {
+    let mut found = Found::default();
+    for (item, state) in step.items.iter() {
+        let place = || format!("item {item} of step {number}");
+        let pending = matches!(state, Item::Pending);
+        let in_order = pending == (item >= step.cursor);
+        claims.claim("items start in input order", in_order, place);
+        match state {
+            Item::Pending => {}
+            Item::Settled(Settled::Succeeded) => {
+                found.succeeded = found.succeeded.saturating_add(1);
+            }
+            Item::Settled(Settled::Dead(_)) => found.dead = found.dead.saturating_add(1),
+            Item::Settled(Settled::Skipped(_)) => found.skipped = found.skipped.saturating_add(1),
+            Item::Active(active) => {
+                match active.doing {
+                    Doing::Running(start) => {
+                        found.running = found.running.saturating_add(1);
+                        let fresh = live.insert(start);
+                        claims.claim("a start belongs to one item", fresh, place);
+                    }
+                    Doing::Waiting(due) => {
+                        found.waiting = found.waiting.saturating_add(1);
+                        let queued = step.waiting.contains(&(due, item));
+                        claims.claim("what waits is in the queue", queued, place);
+                    }
+                    Doing::Undecided => {}
+                }
+                item_adds_up(job, active, place, claims);
+            }
+        }
+    }
+    let counted = Found {
+        succeeded: step.succeeded,
+        dead: step.dead,
+        skipped: step.skipped,
+        running: step.running,
+        waiting: step.waiting.len(),
+    };
+    claims.claim("what is counted is there", counted == found, || {
+        format!("step {number}: {counted:?} is not {found:?}")
+    });
+    let may = job.parallel(number);
+    claims.claim("no more run than may", found.running <= may, || {
+        format!("step {number}: {} of {may}", found.running)
+    });
+}
+
+fn item_adds_up(job: &Job, active: &Active, place: impl Fn() -> String, claims: &mut Claims) {
+    let share = job.pool.map(|pool| pool.limits.per_item);
+    let within = share.is_none_or(|most| active.charged <= most);
+    claims.claim(
+        "no item uses more than its share of the pool",
+        within,
+        || format!("{}: {}", place(), active.charged),
+    );
+}

@@ -1,0 +1,388 @@
+//! Every law can be broken, and is noticed.
+
+use std::time::Duration;
+
+use undaunted_policy::{Cause, Class, Pool, PoolLimits, Reason, Timestamp};
+
+use super::{broken_by, broken_in};
+use crate::event::{
+    Ended, Event, Failed, NewItem, Record, Retrying, Started, Subject, Submitted, Succeeded, Sum,
+};
+use crate::job::{Doing, Item, Job, Stage};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(1_000_000).after(SECOND.saturating_mul(u32::try_from(seconds).unwrap()))
+}
+
+/// Four items, two at a time, of two commands with one retry each; a list of one behind them.
+fn job() -> Job {
+    let text = "
+mode: mapreduce
+map:
+  input: a.json
+  agent_template:
+    - {shell: a, retry_config: {attempts: 1, retry_budget: 5s}}
+    - {shell: b}
+reduce: [{shell: r}]
+";
+    let submitted = Submitted {
+        text: text.to_owned(),
+        parallel: vec![(0, 2)],
+        pool: Some((3, 2)),
+        ..Submitted::default()
+    };
+    let mut job = Job::begin(&record(Event::JobSubmitted(Box::new(submitted)))).unwrap();
+    let item = |name: &str| NewItem {
+        identity: name.to_owned(),
+        input: "null".to_owned(),
+    };
+    apply(
+        &mut job,
+        Event::StepStarted {
+            step: 0,
+            start: None,
+        },
+    );
+    apply(
+        &mut job,
+        Event::ItemsRead {
+            step: 0,
+            items: ["a", "b", "c", "d"].map(item).to_vec(),
+            last: true,
+        },
+    );
+    job
+}
+
+fn record(event: Event) -> Record {
+    Record { at: at(10), event }
+}
+
+fn apply(job: &mut Job, event: Event) {
+    let record = record(event);
+    assert_eq!(broken_by(job, &record), [], "{record:?}");
+    job.apply(&record);
+    assert_eq!(broken_in(job), [], "{record:?}");
+}
+
+fn of(item: u32, command: u32, attempt: u32) -> Subject {
+    Subject {
+        step: 0,
+        item,
+        command,
+        attempt,
+    }
+}
+
+fn started(subject: Subject, start: u64) -> Event {
+    Event::AttemptStarted(Started { subject, start })
+}
+
+fn failed(subject: Subject) -> Event {
+    Event::AttemptFailed(Box::new(Failed {
+        subject,
+        took: SECOND,
+        cause: Cause::Exit(1),
+        class: Class::Transient,
+        error: None,
+        rule: None,
+        output: None,
+        stdout: None,
+        stderr: None,
+    }))
+}
+
+fn succeeded(subject: Subject) -> Event {
+    Event::AttemptSucceeded(Box::new(Succeeded {
+        subject,
+        took: SECOND,
+        next: None,
+        output: None,
+        stdout: None,
+        stderr: None,
+        left: None,
+    }))
+}
+
+fn retrying(subject: Subject) -> Retrying {
+    Retrying {
+        subject,
+        sum: Sum {
+            retry: 1,
+            allowed: Some(1),
+            computed: None,
+            capped: None,
+            drawn: None,
+            spent_before: Duration::ZERO,
+            spent_after: SECOND,
+            budget: Some(SECOND),
+            expires: Some(at(11)),
+            retry_after: None,
+            deadline: Some(at(11)),
+            pool: None,
+            share: None,
+        },
+        due: at(11),
+        delay: SECOND,
+    }
+}
+
+/// A job whose first item runs.
+fn running() -> Job {
+    let mut job = job();
+    apply(&mut job, started(of(0, 0, 1), 1));
+    job
+}
+
+/// A job whose first item waits until 11 s, one second from now.
+fn waiting() -> Job {
+    let mut job = running();
+    apply(&mut job, failed(of(0, 0, 1)));
+    apply(
+        &mut job,
+        Event::RetryScheduled(Box::new(retrying(of(0, 0, 1)))),
+    );
+    job
+}
+
+fn breaks(job: &Job, event: Event, law: &str) {
+    let broken = broken_by(job, &record(event));
+    assert!(broken.iter().any(|it| it.law == law), "{law}: {broken:?}");
+}
+
+fn is_broken(job: &Job, law: &str) {
+    let broken = broken_in(job);
+    assert!(broken.iter().any(|it| it.law == law), "{law}: {broken:?}");
+}
+
+#[test]
+fn something_that_happens_to_a_job_that_has_ended_is_noticed() {
+    let mut job = job();
+    job.stage = Stage::Completed;
+    let law = "nothing happens to a job that has ended";
+    breaks(&job, Event::JobSuspended, law);
+    breaks(&job, started(of(0, 0, 1), 1), law);
+}
+
+#[test]
+fn a_start_in_a_job_that_stops_is_noticed() {
+    let law = "nothing starts in a job that stops";
+    let mut job = running();
+    job.stage = Stage::Stopping(Reason::Cancelled);
+    breaks(&job, started(of(1, 0, 1), 2), law);
+    let step = Event::StepStarted {
+        step: 1,
+        start: None,
+    };
+    breaks(&job, step, law);
+    let retry = Event::RetryScheduled(Box::new(retrying(of(0, 0, 1))));
+    breaks(&job, retry, law);
+    job.stage = Stage::Suspended;
+    breaks(&job, started(of(1, 0, 1), 2), law);
+}
+
+#[test]
+fn a_step_that_begins_twice_or_too_early_is_noticed() {
+    let begin = |step| Event::StepStarted { step, start: None };
+    breaks(&job(), begin(0), "a step begins once");
+    breaks(&job(), begin(1), "a step waits for those it needs");
+}
+
+#[test]
+fn a_second_live_attempt_is_noticed() {
+    let law = "one attempt of a command lives at a time";
+    breaks(&running(), started(of(0, 0, 2), 2), law);
+}
+
+#[test]
+fn a_retry_before_its_time_is_noticed() {
+    let law = "no retry starts before it is due";
+    breaks(&waiting(), started(of(0, 0, 2), 2), law);
+}
+
+#[test]
+fn a_number_that_is_left_out_is_noticed() {
+    let law = "attempts are numbered one by one";
+    breaks(&job(), started(of(0, 0, 2), 1), law);
+    breaks(&waiting(), started(of(0, 0, 1), 2), law);
+    breaks(&waiting(), started(of(0, 0, 3), 2), law);
+}
+
+#[test]
+fn an_attempt_too_many_is_noticed() {
+    let law = "attempts stay within their bound";
+    breaks(&waiting(), started(of(0, 0, 3), 2), law);
+    breaks(&job(), started(of(0, 1, 2), 2), law);
+}
+
+#[test]
+fn a_command_out_of_its_turn_is_noticed() {
+    let law = "commands run in their order";
+    breaks(&job(), started(of(0, 1, 1), 1), law);
+    breaks(&waiting(), started(of(0, 1, 2), 2), law);
+}
+
+#[test]
+fn a_number_of_a_start_that_was_used_is_noticed() {
+    let law = "no two starts have the same number";
+    breaks(&running(), started(of(1, 0, 1), 1), law);
+}
+
+#[test]
+fn an_end_of_what_does_not_run_is_noticed() {
+    let law = "only what runs can end";
+    breaks(&job(), failed(of(0, 0, 1)), law);
+    breaks(&waiting(), succeeded(of(0, 0, 1)), law);
+    breaks(&running(), failed(of(0, 0, 2)), law);
+    breaks(&running(), succeeded(of(0, 1, 1)), law);
+}
+
+#[test]
+fn a_retry_whose_sum_is_wrong_is_noticed() {
+    let check = |change: fn(&mut Retrying), law| {
+        let mut retrying = retrying(of(0, 0, 1));
+        change(&mut retrying);
+        let event = Event::RetryScheduled(Box::new(retrying));
+        breaks(&running(), event, law);
+    };
+    check(
+        |it| it.sum.budget = Some(SECOND / 2),
+        "delays stay within their budget",
+    );
+    check(|it| it.due = at(12), "a retry falls due after its delay");
+    let exactly = "what was spent is added up exactly";
+    check(|it| it.sum.spent_after = SECOND * 2, exactly);
+    check(|it| it.sum.spent_before = SECOND, exactly);
+    check(
+        |it| it.sum.deadline = Some(at(10)),
+        "no retry falls due after its deadline",
+    );
+}
+
+#[test]
+fn an_item_that_ends_twice_or_while_it_runs_is_noticed() {
+    let done = Event::ItemSucceeded { step: 0, item: 0 };
+    let skipped = Event::ItemSkipped {
+        step: 0,
+        item: 0,
+        reason: Reason::Cancelled,
+    };
+    let dead = Event::ItemDeadLettered {
+        subject: of(0, 0, 1),
+        reason: Reason::Attempts,
+        error: crate::event::Text::Itself(String::new()),
+    };
+    let mut settled = running();
+    apply(&mut settled, succeeded(of(0, 0, 1)));
+    apply(&mut settled, done.clone());
+    for event in [done, skipped, dead] {
+        breaks(&settled, event.clone(), "an item ends once");
+        breaks(&running(), event, "an item ends after its attempt");
+    }
+}
+
+#[test]
+fn a_job_that_ends_while_something_runs_is_noticed() {
+    let law = "a job ends or is left when nothing runs";
+    let ended = Box::<Ended>::default;
+    for event in [
+        Event::JobCompleted(ended()),
+        Event::JobPartial(ended()),
+        Event::JobFailed(ended()),
+        Event::JobCancelled(ended()),
+        Event::JobSuspended,
+    ] {
+        breaks(&running(), event, law);
+    }
+}
+
+#[test]
+fn an_attempt_nobody_knows_of_is_noticed() {
+    let law = "every running attempt is known by its start";
+    let mut job = running();
+    job.running.clear();
+    is_broken(&job, law);
+    let mut job = waiting();
+    job.running.insert(1, (0, 0));
+    is_broken(&job, law);
+}
+
+#[test]
+fn a_pool_that_is_overdrawn_is_noticed() {
+    let limits = PoolLimits {
+        total: 3,
+        per_item: 2,
+    };
+    let mut job = waiting();
+    job.pool = Some(Pool {
+        limits,
+        consumed: 4,
+    });
+    is_broken(&job, "a pool is never overdrawn");
+    let mut job = waiting();
+    active(&mut job).charged = 3;
+    is_broken(&job, "no item uses more than its share of the pool");
+}
+
+/// The first item of a job, which is active.
+fn active(job: &mut Job) -> &mut crate::job::Active {
+    match job.steps[0].items.get_mut(0) {
+        Some(Item::Active(active)) => active,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_item_that_was_passed_over_is_noticed() {
+    let mut job = running();
+    job.steps[0].cursor = 2;
+    is_broken(&job, "items start in input order");
+    job.steps[0].cursor = 0;
+    is_broken(&job, "items start in input order");
+}
+
+#[test]
+fn a_start_of_two_items_is_noticed() {
+    let mut job = running();
+    job.apply(&record(started(of(1, 0, 1), 1)));
+    is_broken(&job, "a start belongs to one item");
+}
+
+#[test]
+fn a_wait_that_is_not_in_the_queue_is_noticed() {
+    let mut job = waiting();
+    job.steps[0].waiting.clear();
+    is_broken(&job, "what waits is in the queue");
+    let mut job = waiting();
+    active(&mut job).doing = Doing::Waiting(at(12));
+    is_broken(&job, "what waits is in the queue");
+}
+
+#[test]
+fn a_count_that_is_off_is_noticed() {
+    let law = "what is counted is there";
+    let changes: [fn(&mut crate::job::StepState); 5] = [
+        |step| step.succeeded += 1,
+        |step| step.dead += 1,
+        |step| step.skipped += 1,
+        |step| step.running += 1,
+        |step| {
+            step.waiting.insert((at(1), 3));
+        },
+    ];
+    for change in changes {
+        let mut job = running();
+        change(&mut job.steps[0]);
+        is_broken(&job, law);
+    }
+}
+
+#[test]
+fn one_that_runs_without_a_slot_is_noticed() {
+    let mut job = running();
+    apply(&mut job, started(of(1, 0, 1), 2));
+    job.apply(&record(started(of(2, 0, 1), 3)));
+    is_broken(&job, "no more run than may");
+}

@@ -1,0 +1,317 @@
+//! A workflow, laid out for a job: every command by its number, and what comes after it.
+//!
+//! Commands stand in lists: those of a step, of a handler, of what follows a success. A job names
+//! them by their number; here is said which list a number is in and which number comes next. All of
+//! it follows from the workflow, so nothing of it is stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::workflow::template::{Reference, Root, Segment};
+use crate::workflow::{Action, Command, InputSource, Map, Step, Work, Workflow};
+
+/// A workflow whose commands can be found by number.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    workflow: Arc<Workflow>,
+    places: Vec<Place>,
+    /// Commands whose output something refers to.
+    outputs: BTreeSet<u32>,
+    /// Whether something refers to the results of the map.
+    results: bool,
+}
+
+/// Where a command stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    step: u32,
+    list: List,
+    position: usize,
+}
+
+/// Which list a command stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    /// Those of its step.
+    Step,
+    /// The handler of this command.
+    OnFailure(u32),
+    /// What follows the success of this command.
+    OnSuccess(u32),
+}
+
+/// What comes after a command that is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Another command.
+    Command(u32),
+    /// The handler of this command has come to its end.
+    Handler(u32),
+    /// The item has come to its end.
+    Item,
+}
+
+impl Plan {
+    /// Lays out a workflow.
+    #[must_use]
+    pub fn new(workflow: Workflow) -> Self {
+        let workflow = Arc::new(workflow);
+        let mut plan = Self {
+            workflow: Arc::clone(&workflow),
+            places: Vec::new(),
+            outputs: BTreeSet::new(),
+            results: false,
+        };
+        for (step, found) in (0_u32..).zip(&workflow.steps) {
+            plan.lay_out(step, List::Step, &found.commands);
+        }
+        plan.note_references();
+        plan
+    }
+
+    fn lay_out(&mut self, step: u32, list: List, commands: &[Command]) {
+        for (position, command) in commands.iter().enumerate() {
+            let number = number(command);
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let place = Place {
+                step,
+                list,
+                position,
+            };
+            if self.places.len() <= at {
+                self.places.resize(at.saturating_add(1), place);
+            }
+            if let Some(slot) = self.places.get_mut(at) {
+                *slot = place;
+            }
+            if let Some(handler) = &command.on_failure {
+                self.lay_out(step, List::OnFailure(number), &handler.commands);
+            }
+            self.lay_out(step, List::OnSuccess(number), &command.on_success);
+        }
+    }
+
+    fn note_references(&mut self) {
+        let mut named = BTreeSet::new();
+        let mut captured = BTreeSet::new();
+        let mut results = false;
+        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        for number in 0..count {
+            if self.command(number).is_some_and(|it| it.capture.is_some()) {
+                captured.insert(number);
+            }
+        }
+        every_reference(&self.workflow, &mut |reference| match reference.root() {
+            Root::Step(name) => {
+                named.insert(name.clone());
+            }
+            Root::Map => {
+                results |= matches!(reference.path().first(),
+                    Some(Segment::Field(field)) if field.starts_with("results"));
+            }
+            _ => {}
+        });
+        self.results = results;
+        let last =
+            |number: &u32| self.is_map(self.step_of(*number)) && self.after(*number) == After::Item;
+        let wanted = (0..count).filter(|number| {
+            let by_name = self
+                .command(*number)
+                .is_some_and(|command| named.contains(&command.id));
+            by_name || captured.contains(number) || (results && last(number))
+        });
+        self.outputs = wanted.collect();
+    }
+
+    /// The workflow.
+    #[must_use]
+    pub fn workflow(&self) -> &Workflow {
+        &self.workflow
+    }
+
+    /// A step by its place.
+    #[must_use]
+    pub fn step(&self, step: u32) -> Option<&Step> {
+        self.workflow.steps.get(usize::try_from(step).ok()?)
+    }
+
+    /// The map of a step, if it is one.
+    #[must_use]
+    pub fn map(&self, step: u32) -> Option<&Map> {
+        match &self.step(step)?.work {
+            Work::Map(map) => Some(map),
+            Work::One | Work::Call(_) => None,
+        }
+    }
+
+    /// Whether a step has an item for each element of an input.
+    #[must_use]
+    pub fn is_map(&self, step: u32) -> bool {
+        self.map(step).is_some()
+    }
+
+    /// A command by its number.
+    #[must_use]
+    pub fn command(&self, number: u32) -> Option<&Command> {
+        let place = self.place(number)?;
+        match place.list {
+            List::Step => self.step(place.step)?.commands.get(place.position),
+            List::OnFailure(parent) => {
+                let handler = self.command(parent)?.on_failure.as_deref()?;
+                handler.commands.get(place.position)
+            }
+            List::OnSuccess(parent) => self.command(parent)?.on_success.get(place.position),
+        }
+    }
+
+    /// Whether a command is one of its step, not of a handler.
+    #[must_use]
+    pub fn is_main(&self, number: u32) -> bool {
+        self.place(number)
+            .is_some_and(|place| place.list == List::Step)
+    }
+
+    /// Whether something depends on what a command writes.
+    #[must_use]
+    pub fn wants_output(&self, number: u32) -> bool {
+        self.outputs.contains(&number)
+    }
+
+    /// Whether something depends on the results of the map.
+    #[must_use]
+    pub const fn wants_results(&self) -> bool {
+        self.results
+    }
+
+    /// Whether any command, or an input, is a program.
+    #[must_use]
+    pub fn has_programs(&self) -> bool {
+        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let mut commands = (0..count).filter_map(|number| self.command(number));
+        let by_command = |step: &Step| match &step.work {
+            Work::Map(map) => matches!(map.input.source, InputSource::Shell(_)),
+            Work::One | Work::Call(_) => false,
+        };
+        commands.any(|command| matches!(command.action, Action::Shell(_) | Action::Agent { .. }))
+            || self.workflow.steps.iter().any(by_command)
+    }
+
+    pub(crate) fn step_of(&self, number: u32) -> u32 {
+        self.place(number).map_or(0, |place| place.step)
+    }
+
+    /// The first command of a step.
+    pub(crate) fn first(&self, step: u32) -> Option<u32> {
+        self.step(step)?.commands.first().map(number)
+    }
+
+    /// The first command of what runs when a command has stopped.
+    pub(crate) fn handler_of(&self, command: u32) -> Option<u32> {
+        let handler = self.command(command)?.on_failure.as_deref()?;
+        handler.commands.first().map(number)
+    }
+
+    /// What comes when a command has succeeded.
+    pub(crate) fn after_success(&self, command: u32) -> After {
+        let follow_up = self.command(command).and_then(|it| it.on_success.first());
+        match follow_up {
+            Some(first) => After::Command(number(first)),
+            None => self.after(command),
+        }
+    }
+
+    /// What comes when a command, and all that belongs to it, is done with.
+    pub(crate) fn after(&self, command: u32) -> After {
+        let Some(place) = self.place(command) else {
+            return After::Item;
+        };
+        let list = match place.list {
+            List::Step => self.step(place.step).map(|step| step.commands.as_slice()),
+            List::OnFailure(parent) => self
+                .command(parent)
+                .and_then(|parent| parent.on_failure.as_deref())
+                .map(|handler| handler.commands.as_slice()),
+            List::OnSuccess(parent) => self
+                .command(parent)
+                .map(|parent| parent.on_success.as_slice()),
+        };
+        let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
+        match (next, place.list) {
+            (Some(next), _) => After::Command(number(next)),
+            (None, List::Step) => After::Item,
+            (None, List::OnFailure(parent)) => After::Handler(parent),
+            (None, List::OnSuccess(parent)) => self.after(parent),
+        }
+    }
+
+    /// The command whose handler this one belongs to, directly or not.
+    pub(crate) fn handled_by(&self, command: u32) -> Option<u32> {
+        match self.place(command)?.list {
+            List::Step => None,
+            List::OnFailure(parent) => Some(parent),
+            List::OnSuccess(parent) => self.handled_by(parent),
+        }
+    }
+
+    fn place(&self, number: u32) -> Option<Place> {
+        self.places.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// The number of a command. A workflow of ten megabytes has far fewer than there are numbers.
+fn number(command: &Command) -> u32 {
+    u32::try_from(command.index).unwrap_or(u32::MAX)
+}
+
+/// Everything a command refers to.
+fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
+    match &command.action {
+        Action::Shell(script) => script.references().for_each(&mut *take),
+        Action::Agent { prompt, .. } => prompt.references().for_each(&mut *take),
+        Action::WriteFile(file) => {
+            file.path.references().for_each(&mut *take);
+            file.content.references().for_each(&mut *take);
+        }
+        // Requests are not run yet.
+        Action::Http(_) => {}
+    }
+    for (_, value) in &command.env {
+        value.references().for_each(&mut *take);
+    }
+    if let Some(path) = &command.working_dir {
+        path.references().for_each(&mut *take);
+    }
+}
+
+/// Everything a workflow refers to.
+fn every_reference(workflow: &Workflow, take: &mut dyn FnMut(&Reference)) {
+    for (_, value) in &workflow.env {
+        value.references().for_each(&mut *take);
+    }
+    for step in &workflow.steps {
+        if let Work::Map(map) = &step.work {
+            match &map.input.source {
+                InputSource::File(path) => path.references().for_each(&mut *take),
+                InputSource::Shell(text) => text.references().for_each(&mut *take),
+            }
+        }
+        let mut waiting: Vec<&Command> = step.commands.iter().collect();
+        while let Some(command) = waiting.pop() {
+            each_reference(command, take);
+            waiting.extend(&command.on_success);
+            waiting.extend(command.on_failure.iter().flat_map(|it| &it.commands));
+        }
+    }
+}
+
+/// The environment variables that a workflow refers to by name, each once.
+#[must_use]
+pub fn environment_of(workflow: &Workflow) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    every_reference(workflow, &mut |reference| {
+        if let (Root::Env, [Segment::Field(name)]) = (reference.root(), reference.path()) {
+            names.insert(name.clone());
+        }
+    });
+    names
+}

@@ -1,0 +1,146 @@
+//! From a checked workflow to a job.
+//!
+//! What a workflow asks for and this release does not do is refused here, by name, before anything
+//! is stored: a setting that is accepted is obeyed.
+
+use undaunted_policy::PoolLimits;
+
+use crate::event::Submitted;
+use crate::plan::environment_of;
+use crate::workflow::{Action, Command, MaxParallel, Mode, Operator, Span, Work, Workflow};
+
+/// Where a job is submitted.
+pub struct Surroundings<'a> {
+    /// What it will be called.
+    pub job: String,
+    /// Where its workflow came from.
+    pub file: String,
+    /// The directory its commands run in.
+    pub working_dir: String,
+    /// Where its jitter comes from.
+    pub seed: u64,
+    /// What the operator has settled.
+    pub operator: &'a Operator,
+    /// Environment variables.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// This release.
+    pub release: String,
+}
+
+/// Why a workflow cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// Part of the language, but this release does not do it.
+    #[error("{what} cannot be run yet")]
+    NotBuilt {
+        /// What.
+        what: String,
+        /// Where, if it stands in one place.
+        at: Option<Span>,
+    },
+    /// The variable that says how many items run at a time does not.
+    #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
+    Parallel {
+        /// Its name.
+        variable: String,
+        /// What it is.
+        found: String,
+    },
+}
+
+/// Makes a job of a workflow.
+///
+/// # Errors
+///
+/// [`Unfit`]
+pub fn submission(
+    workflow: &Workflow,
+    text: &str,
+    around: Surroundings<'_>,
+) -> Result<Submitted, Unfit> {
+    refuse_what_is_not_built(workflow)?;
+    let mut parallel = Vec::new();
+    for (number, step) in (0_u32..).zip(&workflow.steps) {
+        if let Work::Map(map) = &step.work {
+            parallel.push((number, width(&map.max_parallel, around.variable)?));
+        }
+    }
+    let ceilings = around.operator.ceilings;
+    let asked = workflow.pool.map(|pool| (pool.total, pool.per_item));
+    let asked = asked.or_else(|| around.operator.pool_for_all.then_some((0, 0)));
+    let pool = asked.map(|(total, per_item)| {
+        let limits = PoolLimits::effective(total, per_item, &ceilings);
+        (limits.total, limits.per_item)
+    });
+    let env = environment_of(workflow)
+        .into_iter()
+        .filter_map(|name| Some(((around.variable)(&name)?, name)))
+        .map(|(value, name)| (name, value));
+    Ok(Submitted {
+        job: around.job,
+        text: text.to_owned(),
+        file: around.file,
+        working_dir: around.working_dir,
+        env: env.collect(),
+        seed: around.seed,
+        parallel,
+        pool,
+        ceilings: Some((
+            ceilings.default_total,
+            ceilings.max_total,
+            ceilings.default_per_item,
+            ceilings.max_per_item,
+        )),
+        release: Some(around.release),
+    })
+}
+
+fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Result<u32, Unfit> {
+    let name = match wanted {
+        MaxParallel::Number(number) => return Ok(*number),
+        MaxParallel::Variable(name) => name,
+    };
+    let value = variable(name);
+    let number = value.as_deref().and_then(|value| value.parse().ok());
+    number
+        .filter(|number| *number > 0)
+        .ok_or_else(|| Unfit::Parallel {
+            variable: name.clone(),
+            found: value.map_or_else(
+                || "not set".to_owned(),
+                |value| format!("`{value}`, not a number from 1"),
+            ),
+        })
+}
+
+fn refuse_what_is_not_built(workflow: &Workflow) -> Result<(), Unfit> {
+    let not_built = |what: &str, at| {
+        Err(Unfit::NotBuilt {
+            what: what.to_owned(),
+            at,
+        })
+    };
+    if workflow.mode == Mode::Flow {
+        return not_built("a flow", None);
+    }
+    for step in &workflow.steps {
+        let mut commands: Vec<&Command> = step.commands.iter().collect();
+        if let Work::Map(map) = &step.work
+            && map.completion.best_effort
+        {
+            return not_built("the completion rule (`best_effort`)", None);
+        }
+        while let Some(command) = commands.pop() {
+            if matches!(command.action, Action::Http(_)) {
+                return not_built("`http`", Some(command.span));
+            }
+            if command.breaker.is_some() {
+                return not_built("`breaker`", Some(command.span));
+            }
+            commands.extend(&command.on_success);
+            commands.extend(command.on_failure.iter().flat_map(|it| &it.commands));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! The task of an attempt: its command, its environment, its time.
+
+use std::time::Duration;
+
+use undaunted_policy::Timestamp;
+
+use super::identity::{correlation_id, receipt_token};
+use super::seen::{Files, Seen, within};
+use crate::event::Subject;
+use crate::job::{Active, Doing, Job};
+use crate::workflow::template::ValueError;
+use crate::workflow::{Action, Command};
+
+/// What an attempt is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The work itself.
+    pub work: TaskWork,
+    /// Variables to add to the environment, later ones over earlier ones.
+    pub env: Vec<(String, String)>,
+    /// Where it runs.
+    pub working_dir: String,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Bytes of output after which it is ended.
+    pub output_limit: Option<u64>,
+    /// Whether something depends on what it writes.
+    pub wants_output: bool,
+    /// Whether it reads the file that holds the item.
+    pub reads_item_file: bool,
+}
+
+/// The work of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskWork {
+    /// Run a program.
+    Run {
+        /// It and its arguments.
+        argv: Vec<String>,
+    },
+    /// Write a file.
+    Write {
+        /// Where.
+        path: String,
+        /// What.
+        content: String,
+        /// Whether missing directories are made.
+        create_dirs: bool,
+        /// Its permissions.
+        mode: Option<u32>,
+    },
+}
+
+/// What the next attempt of an item is to do.
+///
+/// # Errors
+///
+/// A value that is missing, too large or cannot be given to a command.
+pub fn task(
+    job: &Job,
+    step: u32,
+    item: u32,
+    files: Files<'_>,
+    now: Timestamp,
+) -> Result<Option<Task>, ValueError> {
+    let active = job.active(step, item);
+    let number = active.map(|active| active.command);
+    let Some(number) = number.or_else(|| job.plan().first(step)) else {
+        return Ok(None);
+    };
+    let Some(command) = job.plan().command(number) else {
+        return Ok(None);
+    };
+    let seen = Seen::new(job, step, item, files);
+    let mut env = seen.declared()?;
+    for (name, value) in &command.env {
+        env.push((name.clone(), value.render(&seen)?));
+    }
+    let Some(work) = work_of(&seen, command, &mut env)? else {
+        return Ok(None);
+    };
+    let of = Subject {
+        step,
+        item,
+        command: number,
+        attempt: active.map_or(1, next_attempt),
+    };
+    env.extend(known_to_commands(job, of, active));
+    let directory = command.working_dir.as_ref();
+    let directory = directory.map(|path| path.render(&seen)).transpose()?;
+    Ok(Some(Task {
+        work,
+        env,
+        working_dir: within(&job.submitted().working_dir, directory.as_deref()),
+        timeout: time_left(job, step, active, command.timeout, now),
+        output_limit: command.output_limit,
+        wants_output: job.plan().wants_output(number),
+        reads_item_file: seen.asked_for_item_file(),
+    }))
+}
+
+fn work_of(
+    seen: &Seen<'_>,
+    command: &Command,
+    env: &mut Vec<(String, String)>,
+) -> Result<Option<TaskWork>, ValueError> {
+    Ok(Some(match &command.action {
+        Action::Shell(text) => {
+            let script = text.render(seen)?;
+            env.extend(script.env);
+            TaskWork::shell(seen.job, script.text)
+        }
+        Action::Agent { name, prompt } => {
+            let prompt = prompt.render(seen)?;
+            let argv = seen.job.workflow().agents.get(name);
+            let argv = argv.into_iter().flatten();
+            TaskWork::Run {
+                argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect(),
+            }
+        }
+        Action::WriteFile(file) => TaskWork::Write {
+            path: file.path.render(seen)?,
+            content: file.content.render(seen)?,
+            create_dirs: file.create_dirs,
+            mode: file.mode,
+        },
+        // A job with requests is not accepted yet.
+        Action::Http(_) => return Ok(None),
+    }))
+}
+
+impl TaskWork {
+    /// A text for the shell of a job's workflow.
+    pub(super) fn shell(job: &Job, text: String) -> Self {
+        Self::Run {
+            argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text],
+        }
+    }
+}
+
+/// The number of the attempt that is made now. One that was recorded and never began has its own.
+fn next_attempt(active: &Active) -> u32 {
+    match active.doing {
+        Doing::Running(_) => active.attempts,
+        Doing::Waiting(_) | Doing::Undecided => active.attempts.saturating_add(1),
+    }
+}
+
+fn known_to_commands(
+    job: &Job,
+    of: Subject,
+    active: Option<&Active>,
+) -> impl Iterator<Item = (String, String)> {
+    let round = active.map_or(1, |active| active.round);
+    let identity = job.step(of.step).map(|state| state.items.identity(of.item));
+    // No environment can hold a zero character.
+    let identity = identity.unwrap_or_default().replace('\0', "\u{fffd}");
+    [
+        ("UNDAUNTED_JOB", job.id().to_owned()),
+        ("UNDAUNTED_ITEM", identity),
+        ("UNDAUNTED_ATTEMPT", of.attempt.to_string()),
+        ("UNDAUNTED_RECEIPT_TOKEN", receipt_token(job, of, round)),
+        (
+            "UNDAUNTED_CORRELATION_ID",
+            correlation_id(job, of.step, of.item),
+        ),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+}
+
+/// An attempt has no more time than its item and its job.
+fn time_left(
+    job: &Job,
+    step: u32,
+    active: Option<&Active>,
+    timeout: Option<Duration>,
+    now: Timestamp,
+) -> Option<Duration> {
+    let fresh = job.item_limit(step).map(|limit| now.after(limit));
+    let fresh = fresh.into_iter().chain(job.deadline()).min();
+    let deadline = match active {
+        Some(active) => job.deadline_of(step, active),
+        None => fresh,
+    };
+    let left = deadline.map(|deadline| deadline.since(now));
+    timeout.into_iter().chain(left).min()
+}

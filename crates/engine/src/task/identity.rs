@@ -1,0 +1,40 @@
+//! Names that the outside world sees and that never change: drawn, so that nothing is stored.
+
+use undaunted_policy::Seed;
+
+use crate::event::Subject;
+use crate::job::Job;
+
+/// The id of an item, the same for ever: a UUID made of the names of job and item.
+#[must_use]
+pub fn correlation_id(job: &Job, step: u32, item: u32) -> String {
+    let draws = name_of(job).draws(item.into(), step.into(), 0);
+    let (high, low) = (draws.at(1), draws.at(2));
+    // Version 8 (made by a rule of one's own) and the variant of RFC 9562.
+    let high = (high & !0xf000) | 0x8000;
+    let low = (low & !(0b11 << 62)) | (0b10 << 62);
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xffff,
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+/// The token of a command, the same for all its attempts in a round.
+#[must_use]
+pub fn receipt_token(job: &Job, of: Subject, round: u32) -> String {
+    let place = u64::from(of.step) << 32 | u64::from(of.item);
+    let draws = name_of(job).draws(place, of.command.into(), round);
+    format!("{:016x}{:016x}", draws.at(3), draws.at(4))
+}
+
+/// Jobs with the same seed must not share ids, so these come from the name of the job.
+fn name_of(job: &Job) -> Seed {
+    let name = job.id().bytes();
+    Seed(name.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    }))
+}

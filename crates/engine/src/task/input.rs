@@ -1,0 +1,49 @@
+//! Where the items of a map come from, with all values filled in.
+
+use super::attempt::{Task, TaskWork};
+use super::seen::{Files, Seen, within};
+use crate::job::Job;
+use crate::workflow::InputSource;
+use crate::workflow::template::ValueError;
+
+/// Where the items of a map come from, with all values filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputTask {
+    /// A file.
+    File(String),
+    /// What a program writes.
+    Run(Task),
+}
+
+/// The command that gives the items of a map.
+///
+/// # Errors
+///
+/// As [`task`](super::task).
+pub fn input_task(job: &Job, step: u32, files: Files<'_>) -> Result<Option<InputTask>, ValueError> {
+    let Some(map) = job.plan().map(step) else {
+        return Ok(None);
+    };
+    let seen = Seen::new(job, step, 0, files);
+    Ok(Some(match &map.input.source {
+        InputSource::File(path) => {
+            let path = path.render(&seen)?;
+            InputTask::File(within(&job.submitted().working_dir, Some(&path)))
+        }
+        InputSource::Shell(text) => {
+            let script = text.render(&seen)?;
+            let mut env = seen.declared()?;
+            env.extend(script.env);
+            env.push(("UNDAUNTED_JOB".to_owned(), job.id().to_owned()));
+            InputTask::Run(Task {
+                work: TaskWork::shell(job, script.text),
+                env,
+                working_dir: job.submitted().working_dir.clone(),
+                timeout: None,
+                output_limit: None,
+                wants_output: true,
+                reads_item_file: false,
+            })
+        }
+    }))
+}

@@ -1,0 +1,14 @@
+//! What an attempt is to do, with all values filled in.
+//!
+//! Data only: whoever runs it adds the rest of the environment and the values of secrets, which are
+//! never part of a job's state.
+
+mod attempt;
+mod identity;
+mod input;
+mod seen;
+
+pub use attempt::{Task, TaskWork, task};
+pub use identity::{correlation_id, receipt_token};
+pub use input::{InputTask, input_task};
+pub use seen::Files;

@@ -1,0 +1,164 @@
+//! What the templates of an item can see.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use serde_json::{Value, json};
+
+use crate::capture;
+use crate::job::{Job, Scope};
+use crate::workflow::template::{Reference, Root, Segment, TextTemplate, ValueError, Values};
+
+/// What a job refers to and does not hold itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// The file that holds the item as JSON.
+    pub item: &'a str,
+    /// The results of the map, where they are small enough to be given on.
+    pub results: Option<&'a Value>,
+    /// The file that holds them.
+    pub results_file: &'a str,
+}
+
+/// A path, seen from a directory.
+pub(super) fn within(directory: &str, path: Option<&str>) -> String {
+    match path {
+        None | Some("") => directory.to_owned(),
+        Some(path) if path.starts_with('/') => path.to_owned(),
+        Some(path) => format!("{}/{path}", directory.trim_end_matches('/')),
+    }
+}
+
+/// What the templates of an item can see.
+pub(super) struct Seen<'a> {
+    pub(super) job: &'a Job,
+    step: u32,
+    item: u32,
+    files: Files<'a>,
+    value: OnceCell<Value>,
+    item_file: OnceCell<()>,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) const fn new(job: &'a Job, step: u32, item: u32, files: Files<'a>) -> Self {
+        Self {
+            job,
+            step,
+            item,
+            files,
+            value: OnceCell::new(),
+            item_file: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn asked_for_item_file(&self) -> bool {
+        self.item_file.get().is_some()
+    }
+
+    /// The environment variables of every command.
+    pub(super) fn declared(&self) -> Result<Vec<(String, String)>, ValueError> {
+        let declared = self.job.workflow().env.iter();
+        declared
+            .map(|(name, value)| Ok((name.clone(), value.render(self)?)))
+            .collect()
+    }
+
+    fn item(&self) -> &Value {
+        self.value.get_or_init(|| {
+            let input = self.job.step(self.step);
+            let input = input.map_or("null", |state| state.items.input(self.item));
+            serde_json::from_str(input).unwrap_or_default()
+        })
+    }
+
+    fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        let active = self.job.active(self.step, self.item);
+        let own = active.and_then(|active| active.scope.as_deref());
+        own.into_iter().chain([&self.job.scope])
+    }
+
+    fn step_value(&self, name: &str, reference: &Reference) -> Option<Value> {
+        let plan = self.job.plan();
+        let found = self.scopes().find_map(|scope| {
+            let mut outputs = scope.outputs.iter();
+            outputs.find(|(number, _)| {
+                plan.command(**number)
+                    .is_some_and(|command| command.id == name)
+            })
+        });
+        let (_, (succeeded, output)) = found?;
+        let status = if *succeeded { "succeeded" } else { "failed" };
+        let output = match reference.path() {
+            // A field of an output is a field of the JSON it holds.
+            [_, _, ..] => serde_json::from_str(output).unwrap_or_default(),
+            _ => Value::from(capture::without_end(output)),
+        };
+        let known = json!({ "output": output, "status": status });
+        reference.follow(&known).cloned()
+    }
+
+    fn map_value(&self, reference: &Reference) -> Option<Value> {
+        let steps = (0_u32..).zip(&self.job.steps);
+        let mut maps = steps.filter(|(step, _)| self.job.plan().is_map(*step));
+        let (_, state) = maps.next()?;
+        if let Some(Segment::Field(field)) = reference.path().first()
+            && field == "results"
+        {
+            let known = json!({ "results": self.files.results? });
+            return reference.follow(&known).cloned();
+        }
+        let known = json!({
+            "total": state.items.len(),
+            "successful": state.succeeded,
+            "failed": state.dead,
+            "results_file": self.files.results_file,
+        });
+        reference.follow(&known).cloned()
+    }
+
+    fn variable(&self, reference: &Reference) -> Option<Value> {
+        let [Segment::Field(name)] = reference.path() else {
+            return None;
+        };
+        let stored = self.job.submitted().env.iter();
+        let stored = stored.filter(|(known, _)| known == name);
+        let stored = stored.map(|(_, value)| Value::from(value.as_str())).next();
+        let mut declared = self.job.workflow().env.iter();
+        let declared: Option<&TextTemplate> =
+            declared.find_map(|(known, value)| (known == name).then_some(value));
+        // A declared variable that refers to itself means the one outside.
+        let declared = declared.filter(|value| {
+            !value
+                .references()
+                .any(|inner| matches!(inner.root(), Root::Env))
+        });
+        let declared = declared.and_then(|value| value.render(self).ok());
+        declared.map(Value::from).or(stored)
+    }
+}
+
+impl Values for Seen<'_> {
+    fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>> {
+        match reference.root() {
+            Root::Item => reference.follow(self.item()).map(Cow::Borrowed),
+            Root::ItemFile => {
+                let _ = self.item_file.set(());
+                Some(Cow::Owned(self.files.item.into()))
+            }
+            Root::Map => self.map_value(reference).map(Cow::Owned),
+            Root::Step(name) => self.step_value(name, reference).map(Cow::Owned),
+            Root::Env => self.variable(reference).map(Cow::Owned),
+            Root::Workflow => {
+                let known = json!({ "name": self.job.workflow().name, "job": self.job.id() });
+                reference.follow(&known).cloned().map(Cow::Owned)
+            }
+            Root::Captured(name) => {
+                let mut scopes = self.scopes();
+                let value = scopes.find_map(|scope| scope.captured.get(name))?;
+                reference
+                    .follow(value)
+                    .map(|value| Cow::Owned(value.clone()))
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What `resume --update` may change, and what it may not.
+//!
+//! A job keeps its work: what was done under the old commands must not be taken for the work of new
+//! ones. Everything about when to try again, how long things may take and how many run is a setting.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use serde_json::Value;
+use undaunted_policy::{Policy, RetryConfig};
+
+use crate::event::PolicyChange;
+use crate::workflow::{Command, Handler, Map, Step, Work, Workflow};
+
+/// How two workflows differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// In these settings only.
+    Settings(Vec<PolicyChange>),
+    /// In what is to be done: each difference in a line.
+    Work(Vec<String>),
+}
+
+/// Compares the workflow of a job with one that is to replace it.
+#[must_use]
+pub fn compare(old: &Workflow, new: &Workflow) -> Update {
+    let mut found = Differences::default();
+    found.workflow(old, new);
+    if found.work.is_empty() {
+        Update::Settings(found.settings)
+    } else {
+        Update::Work(found.work)
+    }
+}
+
+#[derive(Default)]
+struct Differences {
+    settings: Vec<PolicyChange>,
+    work: Vec<String>,
+}
+
+impl Differences {
+    fn setting<T: Debug + PartialEq>(&mut self, of: &str, setting: &str, old: &T, new: &T) {
+        if old != new {
+            self.settings.push(PolicyChange {
+                of: of.to_owned(),
+                setting: setting.to_owned(),
+                old: format!("{old:?}"),
+                new: format!("{new:?}"),
+            });
+        }
+    }
+
+    fn work<T: PartialEq>(&mut self, of: &str, what: &str, old: &T, new: &T) {
+        if old != new {
+            self.work.push(format!("{of}: {what} differs"));
+        }
+    }
+
+    fn workflow(&mut self, old: &Workflow, new: &Workflow) {
+        const OF: &str = "the workflow";
+        self.setting(OF, "deadline", &old.deadline, &new.deadline);
+        self.work(OF, "mode", &old.mode, &new.mode);
+        self.work(OF, "shell", &old.shell, &new.shell);
+        self.work(OF, "agents", &old.agents, &new.agents);
+        self.work(OF, "env", &old.env, &new.env);
+        self.work(OF, "secrets", &old.secrets, &new.secrets);
+        let pool = |workflow: &Workflow| workflow.pool.map(|pool| (pool.total, pool.per_item));
+        self.work(OF, "retry_budget", &pool(old), &pool(new));
+        let names = |workflow: &Workflow| -> Vec<String> {
+            let steps = workflow.steps.iter();
+            steps.map(|step| step.name.clone()).collect()
+        };
+        if names(old) != names(new) {
+            return self.work(OF, "the list of steps", &names(old), &names(new));
+        }
+        for (old, new) in old.steps.iter().zip(&new.steps) {
+            self.step(old, new);
+        }
+    }
+
+    fn step(&mut self, old: &Step, new: &Step) {
+        self.work(&old.name, "what it needs", &old.needs, &new.needs);
+        if let (Work::Map(old_map), Work::Map(new_map)) = (&old.work, &new.work) {
+            self.map(&old.name, old_map, new_map);
+        }
+        self.commands(&old.name, &old.commands, &new.commands);
+    }
+
+    fn map(&mut self, of: &str, old: &Map, new: &Map) {
+        self.work(of, "input", &old.input, &new.input);
+        self.work(of, "the selection of items", &old.selection, &new.selection);
+        self.work(of, "best_effort", &old.completion, &new.completion);
+        self.setting(of, "max_parallel", &old.max_parallel, &new.max_parallel);
+        let (limit, new_limit) = (&old.item_deadline, &new.item_deadline);
+        self.setting(of, "agent_timeout_secs", limit, new_limit);
+        self.setting(of, "tolerance", &old.tolerance, &new.tolerance);
+        let (rule, new_rule) = (&old.on_item_failure, &new.on_item_failure);
+        self.setting(of, "on_item_failure", rule, new_rule);
+    }
+
+    fn commands(&mut self, of: &str, old: &[Command], new: &[Command]) {
+        let ids = |commands: &[Command]| -> Vec<String> {
+            commands.iter().map(|command| command.id.clone()).collect()
+        };
+        if ids(old) != ids(new) {
+            return self.work(of, "the list of commands", &ids(old), &ids(new));
+        }
+        for (old, new) in old.iter().zip(new) {
+            self.command(old, new);
+        }
+    }
+
+    fn command(&mut self, old: &Command, new: &Command) {
+        let of = &old.id;
+        self.work(of, old.action.kind(), &old.action, &new.action);
+        self.work(of, "env", &old.env, &new.env);
+        self.work(of, "working_dir", &old.working_dir, &new.working_dir);
+        self.work(of, "capture_output", &old.capture, &new.capture);
+        self.work(of, "breaker", &old.breaker, &new.breaker);
+        self.setting(of, "timeout", &old.timeout, &new.timeout);
+        self.setting(of, "output_limit", &old.output_limit, &new.output_limit);
+        self.setting(of, "on_interrupt", &old.on_interrupt, &new.on_interrupt);
+        self.policy(of, &old.retry.policy, &new.retry.policy);
+        self.handler(of, old.on_failure.as_deref(), new.on_failure.as_deref());
+        self.commands(of, &old.on_success, &new.on_success);
+    }
+
+    /// Setting by setting, as they are written in a file.
+    fn policy(&mut self, of: &str, old: &Policy, new: &Policy) {
+        let settings = |policy| match serde_json::to_value(RetryConfig::from(policy)) {
+            Ok(Value::Object(settings)) => settings,
+            _ => serde_json::Map::new(),
+        };
+        let (old, new) = (settings(old), settings(new));
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names {
+            let value = |settings: &serde_json::Map<String, Value>| match settings.get(name) {
+                None | Some(Value::Null) => "none".to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            let (old, new) = (value(&old), value(&new));
+            if old != new {
+                self.settings.push(PolicyChange {
+                    of: of.to_owned(),
+                    setting: format!("retry_config.{name}"),
+                    old,
+                    new,
+                });
+            }
+        }
+    }
+
+    fn handler(&mut self, of: &str, old: Option<&Handler>, new: Option<&Handler>) {
+        match (old, new) {
+            (None, None) => {}
+            (Some(old), Some(new)) => {
+                let (rounds, new_rounds) = (&old.max_attempts, &new.max_attempts);
+                self.setting(of, "on_failure.max_attempts", rounds, new_rounds);
+                let (fails, new_fails) = (&old.fail_workflow, &new.fail_workflow);
+                self.setting(of, "on_failure.fail_workflow", fails, new_fails);
+                self.commands(of, &old.commands, &new.commands);
+            }
+            _ => self.work.push(format!("{of}: on_failure differs")),
+        }
+    }
+}

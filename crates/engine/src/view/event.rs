@@ -1,0 +1,296 @@
+//! An event as machines see it.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use undaunted_policy::{Reason, Timestamp};
+
+use crate::event::{
+    Counts, Ended, Event, Failed, Kept, Record, Retrying, Stopped, Subject, Succeeded, Sum, Text,
+    cause_parts, class_word,
+};
+use crate::job::{Job, Stage};
+use crate::task::correlation_id;
+use crate::view::Status;
+
+/// An event with its fields, in the order they are printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventView {
+    fields: Vec<(&'static str, Value)>,
+}
+
+/// What is shown of a record. The job is as it is after the record.
+#[must_use]
+pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
+    let mut view = EventView {
+        fields: vec![
+            ("seq", seq.into()),
+            ("at", time(record.at)),
+            ("type", record.event.word().into()),
+        ],
+    };
+    view.fill(job, &record.event);
+    view
+}
+
+impl EventView {
+    /// Its fields, in order.
+    #[must_use]
+    pub fn fields(&self) -> &[(&'static str, Value)] {
+        &self.fields
+    }
+
+    fn put(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.fields.push((name, value.into()));
+    }
+
+    fn put_some(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+
+    fn fill(&mut self, job: &Job, event: &Event) {
+        match event {
+            Event::JobSubmitted(submitted) => {
+                self.put("job", submitted.job.as_str());
+                self.put_some("name", job.workflow().name.as_deref());
+                self.put("workflow", submitted.file.as_str());
+                self.put("working_dir", submitted.working_dir.as_str());
+                self.put("seed", submitted.seed);
+            }
+            Event::JobResumed(resumed) => {
+                self.put("run", resumed.run);
+                self.put("downtime_ms", millis(resumed.away));
+                self.put("planned", resumed.planned);
+                let found = resumed.restored;
+                self.put(
+                    "restored",
+                    json!({
+                        "running": found.running, "waiting": found.waiting,
+                        "settled": found.settled, "pending": found.pending,
+                        "attempts": found.attempts,
+                    }),
+                );
+            }
+            Event::StepStarted { step, .. }
+            | Event::StepCompleted { step }
+            | Event::StepFailed { step } => self.step(job, *step),
+            Event::ItemsRead { step, items, last } => {
+                self.step(job, *step);
+                self.put("items", items.len());
+                self.put("last", *last);
+            }
+            Event::InputFailed {
+                step,
+                reason,
+                error,
+                stderr,
+            } => {
+                self.step(job, *step);
+                self.why(job, *reason, error);
+                self.put_some("stderr", stderr.map(kept));
+            }
+            Event::TextKept { text } => self.put("text", text.as_str()),
+            Event::JobStopping { reason } => self.put("reason", reason.word()),
+            Event::JobCompleted(ended) => self.ended(job, Stage::Completed, ended),
+            Event::JobPartial(ended) => self.ended(job, Stage::Partial, ended),
+            Event::JobFailed(ended) => self.ended(job, Stage::Failed, ended),
+            Event::JobCancelled(ended) => self.ended(job, Stage::Cancelled, ended),
+            Event::JobSuspended => self.put("status", Status::Suspended.word()),
+            Event::PolicyChanged { changes, .. } => {
+                let changes = changes.iter().map(|change| {
+                    json!({
+                        "of": change.of, "setting": change.setting,
+                        "old": change.old, "new": change.new,
+                    })
+                });
+                self.put("changes", changes.collect::<Vec<_>>());
+            }
+            Event::AttemptStarted(_)
+            | Event::AttemptSucceeded(_)
+            | Event::AttemptFailed(_)
+            | Event::RetryScheduled(_)
+            | Event::CommandStopped(_)
+            | Event::CommandRepeated { .. }
+            | Event::CommandRecovered { .. }
+            | Event::ItemSucceeded { .. }
+            | Event::ItemDeadLettered { .. }
+            | Event::ItemSkipped { .. } => self.fill_of_item(job, event),
+        }
+    }
+
+    fn fill_of_item(&mut self, job: &Job, event: &Event) {
+        match event {
+            Event::AttemptStarted(started) => {
+                self.subject(job, started.subject);
+                self.put("start", started.start);
+            }
+            Event::AttemptSucceeded(done) => self.succeeded(job, done),
+            Event::AttemptFailed(failed) => self.failed(job, failed),
+            Event::RetryScheduled(retrying) => self.retrying(job, retrying),
+            Event::CommandStopped(stopped) => self.stopped(job, stopped),
+            Event::CommandRepeated { subject } | Event::CommandRecovered { subject, .. } => {
+                self.subject(job, *subject);
+            }
+            Event::ItemSucceeded { step, item } => self.item(job, *step, *item),
+            Event::ItemDeadLettered {
+                subject,
+                reason,
+                error,
+            } => {
+                self.subject(job, *subject);
+                self.why(job, *reason, error);
+            }
+            Event::ItemSkipped { step, item, reason } => {
+                self.item(job, *step, *item);
+                self.put("reason", reason.word());
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, job: &Job, step: u32) {
+        let name = job.plan().step(step).map(|step| step.name.as_str());
+        self.put("step", name);
+    }
+
+    fn item(&mut self, job: &Job, step: u32, item: u32) {
+        let identity = job.step(step).map(|state| state.items.identity(item));
+        self.put("item", identity);
+        self.put("index", item);
+        self.put("correlation_id", correlation_id(job, step, item));
+    }
+
+    fn subject(&mut self, job: &Job, of: Subject) {
+        self.item(job, of.step, of.item);
+        let command = job.plan().command(of.command);
+        self.put("command", command.map(|command| command.id.as_str()));
+        self.put("attempt", of.attempt);
+    }
+
+    fn why(&mut self, job: &Job, reason: Reason, error: &Text) {
+        self.put("reason", reason.word());
+        self.put("error", job.texts.read(error));
+    }
+
+    fn succeeded(&mut self, job: &Job, done: &Succeeded) {
+        self.subject(job, done.subject);
+        self.put("duration_ms", millis(done.took));
+        self.put_some("output", done.output.as_deref());
+        self.put_some("stdout", done.stdout.map(kept));
+        self.put_some("stderr", done.stderr.map(kept));
+        self.put_some("left_running", done.left);
+    }
+
+    fn failed(&mut self, job: &Job, failed: &Failed) {
+        self.subject(job, failed.subject);
+        self.put("duration_ms", millis(failed.took));
+        let (cause, number) = cause_parts(failed.cause);
+        self.put("cause", cause);
+        match cause {
+            "exit" => self.put("exit_code", number),
+            "signal" => self.put("signal", number),
+            "status" => self.put("status", number),
+            _ => {}
+        }
+        self.put("class", class_word(failed.class));
+        self.put_some("rule", failed.rule);
+        let error = failed.error.as_ref().map(|error| job.texts.read(error));
+        self.put("error", error);
+        self.put_some("stdout", failed.stdout.map(kept));
+        self.put_some("stderr", failed.stderr.map(kept));
+    }
+
+    fn retrying(&mut self, job: &Job, retrying: &Retrying) {
+        self.subject(job, retrying.subject);
+        self.sum(&retrying.sum);
+        self.put("delay_ms", millis(retrying.delay));
+        self.put("due_at", time(retrying.due));
+    }
+
+    fn stopped(&mut self, job: &Job, stopped: &Stopped) {
+        self.subject(job, stopped.subject);
+        self.why(job, stopped.reason, &stopped.error);
+        self.put_some("rule", stopped.rule);
+        self.put("handled", stopped.handler.is_some());
+        if let Some(sum) = &stopped.sum {
+            self.sum(sum);
+            self.put_some("delay_ms", sum.drawn.map(millis));
+        }
+    }
+
+    fn sum(&mut self, sum: &Sum) {
+        self.put("retry", sum.retry);
+        self.put("retries_allowed", sum.allowed);
+        self.put_some("computed_ms", sum.computed.map(millis));
+        self.put_some("capped_ms", sum.capped.map(millis));
+        self.put("spent_ms", millis(sum.spent_after));
+        self.put("spent_before_ms", millis(sum.spent_before));
+        self.put_some("retry_budget_ms", sum.budget.map(millis));
+        self.put_some("retry_budget_expires_at", sum.expires.map(time));
+        self.put_some("retry_after_ms", sum.retry_after.map(millis));
+        self.put_some("deadline", sum.deadline.map(time));
+        let balance = |(used, allowed): (u32, u32)| json!({ "used": used, "allowed": allowed });
+        self.put_some("pool", sum.pool.map(balance));
+        self.put_some("share", sum.share.map(balance));
+    }
+
+    fn ended(&mut self, job: &Job, stage: Stage, ended: &Ended) {
+        self.put("status", Status::from(stage).word());
+        self.put("reason", ended.reason.map(Reason::word));
+        let error = ended.error.as_ref().map(|error| job.texts.read(error));
+        self.put("error", error);
+        let Counts {
+            total,
+            succeeded,
+            dead,
+            skipped,
+            attempts,
+            retries,
+            delay,
+        } = ended.counts;
+        self.put(
+            "items",
+            json!({ "total": total, "succeeded": succeeded, "dead": dead, "skipped": skipped }),
+        );
+        self.put("attempts", attempts);
+        self.put("retries", retries);
+        self.put("delay_ms", millis(delay));
+    }
+}
+
+impl Serialize for EventView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
+        for (name, value) in &self.fields {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn kept(kept: Kept) -> Value {
+    json!({ "bytes": kept.length, "kept": kept.head.saturating_add(kept.tail) })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An instant in RFC 3339.
+pub(super) fn time(at: Timestamp) -> Value {
+    rfc3339(at).into()
+}
+
+/// An instant in RFC 3339, to the millisecond.
+#[must_use]
+pub fn rfc3339(at: Timestamp) -> String {
+    // Later than this cannot be written; nobody waits that long.
+    const LAST: u64 = 253_402_300_799;
+    let since = Duration::from_nanos(at.as_nanos()).min(Duration::from_secs(LAST));
+    let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
+    humantime::format_rfc3339_millis(at).to_string()
+}

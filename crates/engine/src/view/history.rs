@@ -1,0 +1,246 @@
+//! Everything that happened to some items, put together from their events.
+//!
+//! A fold over records beside the job's own: the state keeps what the next decision needs, and here
+//! is the past. Only the items somebody asks about are kept, so that one item of a million costs
+//! what one item costs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use undaunted_policy::{Cause, Class, Reason, Timestamp};
+
+use crate::event::{Event, Kept, Record, Subject, Sum};
+use crate::job::Job;
+
+/// The histories of the items that were asked for.
+pub struct Histories<'w> {
+    wanted: Box<dyn Fn(u32, u32) -> bool + 'w>,
+    /// By step and place in the input.
+    pub items: BTreeMap<(u32, u32), History>,
+}
+
+/// What happened to one item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// Every attempt of every command, in order.
+    pub attempts: Vec<Attempt>,
+    /// Every time a command was tried no further.
+    pub stops: Vec<Stop>,
+    /// How it ended, if it has.
+    pub end: Option<End>,
+    /// The round it is in, counted from 1.
+    pub round: u32,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Which one.
+    pub subject: Subject,
+    /// The round it belongs to, counted from 1.
+    pub round: u32,
+    /// When it was started.
+    pub began: Timestamp,
+    /// How it ended, if it has.
+    pub outcome: Option<Outcome>,
+    /// The retry that followed from it.
+    pub retry: Option<Planned>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// When its end was recorded.
+    pub at: Timestamp,
+    /// How long it took.
+    pub took: Duration,
+    /// What went wrong, if anything did.
+    pub failure: Option<Failure>,
+    /// Where its output is kept.
+    pub stdout: Option<Kept>,
+    /// Where its error output is kept.
+    pub stderr: Option<Kept>,
+}
+
+/// What went wrong with an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// How it failed.
+    pub cause: Cause,
+    /// The class it was given.
+    pub class: Class,
+    /// The row of the table of rules that decided, counted from 0.
+    pub rule: Option<u32>,
+    /// The last lines it wrote, or what else is known.
+    pub error: String,
+}
+
+/// A retry that was scheduled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Planned {
+    /// How its delay came about.
+    pub sum: Sum,
+    /// The delay.
+    pub delay: Duration,
+    /// When it fell due.
+    pub due: Timestamp,
+}
+
+/// A command that was tried no further.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stop {
+    /// The command and its last attempt.
+    pub subject: Subject,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: Reason,
+    /// What people read about it.
+    pub error: String,
+    /// The numbers behind the decision.
+    pub sum: Option<Sum>,
+    /// The row of the table of rules that decided, counted from 0.
+    pub rule: Option<u32>,
+    /// Whether its handler ran.
+    pub handled: bool,
+}
+
+/// How an item ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// When.
+    pub at: Timestamp,
+    /// Why, if it did not succeed.
+    pub reason: Option<Reason>,
+    /// What people read about it.
+    pub error: Option<String>,
+    /// Whether it is a dead letter.
+    pub dead: bool,
+}
+
+impl<'w> Histories<'w> {
+    /// Keeps the histories of the items for which `wanted` is true, by step and place.
+    pub fn of(wanted: impl Fn(u32, u32) -> bool + 'w) -> Self {
+        Self {
+            wanted: Box::new(wanted),
+            items: BTreeMap::new(),
+        }
+    }
+
+    /// Takes note of a record. The job is as it is after it.
+    pub fn take(&mut self, job: &Job, record: &Record) {
+        let Some((step, item)) = place(&record.event) else {
+            return;
+        };
+        if !(self.wanted)(step, item) {
+            return;
+        }
+        let history = self.items.entry((step, item)).or_insert_with(|| History {
+            round: 1,
+            ..History::default()
+        });
+        history.take(job, record);
+    }
+}
+
+/// The item an event is about.
+fn place(event: &Event) -> Option<(u32, u32)> {
+    let subject = match event {
+        Event::AttemptStarted(started) => started.subject,
+        Event::AttemptSucceeded(done) => done.subject,
+        Event::AttemptFailed(failed) => failed.subject,
+        Event::RetryScheduled(retrying) => retrying.subject,
+        Event::CommandStopped(stopped) => stopped.subject,
+        Event::ItemDeadLettered { subject, .. } => *subject,
+        Event::ItemSucceeded { step, item } | Event::ItemSkipped { step, item, .. } => {
+            return Some((*step, *item));
+        }
+        _ => return None,
+    };
+    Some((subject.step, subject.item))
+}
+
+impl History {
+    fn take(&mut self, job: &Job, record: &Record) {
+        let at = record.at;
+        match &record.event {
+            Event::AttemptStarted(started) => self.attempts.push(Attempt {
+                subject: started.subject,
+                round: self.round,
+                began: at,
+                outcome: None,
+                retry: None,
+            }),
+            Event::AttemptSucceeded(done) => self.ended(
+                done.subject,
+                Outcome {
+                    at,
+                    took: done.took,
+                    failure: None,
+                    stdout: done.stdout,
+                    stderr: done.stderr,
+                },
+            ),
+            Event::AttemptFailed(failed) => {
+                let error = failed.error.as_ref();
+                let error = error.map(|error| job.texts.read(error).to_owned());
+                let failure = Failure {
+                    cause: failed.cause,
+                    class: failed.class,
+                    rule: failed.rule,
+                    error: error.unwrap_or_default(),
+                };
+                let outcome = Outcome {
+                    at,
+                    took: failed.took,
+                    failure: Some(failure),
+                    stdout: failed.stdout,
+                    stderr: failed.stderr,
+                };
+                self.ended(failed.subject, outcome);
+            }
+            Event::RetryScheduled(retrying) => {
+                let planned = Planned {
+                    sum: retrying.sum,
+                    delay: retrying.delay,
+                    due: retrying.due,
+                };
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.retry = Some(planned);
+                }
+            }
+            Event::CommandStopped(stopped) => self.stops.push(Stop {
+                subject: stopped.subject,
+                at,
+                reason: stopped.reason,
+                error: job.texts.read(&stopped.error).to_owned(),
+                sum: stopped.sum,
+                rule: stopped.rule,
+                handled: stopped.handler.is_some(),
+            }),
+            Event::ItemSucceeded { .. } => self.end(at, None, None, false),
+            Event::ItemSkipped { reason, .. } => self.end(at, Some(*reason), None, false),
+            Event::ItemDeadLettered { reason, error, .. } => {
+                let error = job.texts.read(error).to_owned();
+                self.end(at, Some(*reason), Some(error), true);
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, subject: Subject, outcome: Outcome) {
+        let mut attempts = self.attempts.iter_mut().rev();
+        if let Some(attempt) = attempts.find(|attempt| attempt.subject == subject) {
+            attempt.outcome = Some(outcome);
+        }
+    }
+
+    fn end(&mut self, at: Timestamp, reason: Option<Reason>, error: Option<String>, dead: bool) {
+        self.end = Some(End {
+            at,
+            reason,
+            error,
+            dead,
+        });
+    }
+}

@@ -1,0 +1,199 @@
+//! What a job has come to, in one object.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use undaunted_policy::Reason;
+
+use crate::event::Counts;
+use crate::job::{Item, Job, Stage};
+
+/// What a job has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The job.
+    pub job: String,
+    /// The name of its workflow, if it has one.
+    pub name: Option<String>,
+    /// How it stands.
+    pub status: Status,
+    /// Why it did not simply complete.
+    pub reason: Option<Reason>,
+    /// What people read about it.
+    pub error: Option<String>,
+    /// Items, attempts, retries and delays.
+    pub counts: Counts,
+    /// From its submission to its last event.
+    pub duration: Duration,
+    /// Items that were never started, and why.
+    pub missing: Vec<Missing>,
+}
+
+/// An item that was never started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What it is called.
+    pub item: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// How a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is not done.
+    Running,
+    /// It ends as soon as what runs has ended.
+    Stopping,
+    /// It was left in good order.
+    Suspended,
+    /// It is done.
+    Completed,
+    /// It is done, with dead letters.
+    Partial,
+    /// It has failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Status {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Suspended => "suspended",
+            Self::Completed => "completed",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl From<Stage> for Status {
+    fn from(stage: Stage) -> Self {
+        match stage {
+            Stage::Running => Self::Running,
+            Stage::Stopping(_) => Self::Stopping,
+            Stage::Suspended => Self::Suspended,
+            Stage::Completed => Self::Completed,
+            Stage::Partial => Self::Partial,
+            Stage::Failed => Self::Failed,
+            Stage::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// What a job has come to so far.
+#[must_use]
+pub fn report(job: &Job) -> Report {
+    let status = Status::from(job.stage);
+    let failure = job.failure.as_ref();
+    let mishap = failure.or(job.recovered.as_ref());
+    let reason = match status {
+        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
+            .stopped
+            .or_else(|| failure.map(|failure| failure.reason)),
+        Status::Running | Status::Suspended | Status::Completed => None,
+    };
+    Report {
+        job: job.id().to_owned(),
+        name: job.workflow().name.clone(),
+        status,
+        reason,
+        error: mishap.map(|mishap| job.texts.read(&mishap.error).to_owned()),
+        counts: job.tally(),
+        duration: job.last_at.since(job.submitted_at),
+        missing: missing(job),
+    }
+}
+
+/// What was never started and will not be.
+fn missing(job: &Job) -> Vec<Missing> {
+    if !job.stage.has_ended() {
+        return Vec::new();
+    }
+    // What comes after a failed command of a list is not begun: one failure is all it tolerates.
+    let reason = job.stopped.unwrap_or(Reason::Tolerance);
+    let mut missing = Vec::new();
+    for (number, step) in job.counted() {
+        if step.items.is_empty() && !job.plan().is_map(number) {
+            let command = job.plan().first(number);
+            let command = command.and_then(|command| job.plan().command(command));
+            missing.extend(command.map(|command| Missing {
+                item: command.id.clone(),
+                reason,
+            }));
+        }
+        let pending = step.items.iter();
+        let pending = pending.filter(|(_, state)| matches!(state, Item::Pending));
+        missing.extend(pending.map(|(item, _)| Missing {
+            item: step.items.identity(item).to_owned(),
+            reason,
+        }));
+    }
+    missing
+}
+
+/// The shape of the object that `run --json` prints.
+#[derive(Serialize)]
+struct ReportJson<'r> {
+    job: &'r str,
+    status: &'static str,
+    reason: Option<&'static str>,
+    error: Option<&'r str>,
+    items: ItemsJson,
+    attempts: u64,
+    retries: u64,
+    delay_ms: u64,
+    duration_ms: u64,
+    missing: Vec<MissingJson<'r>>,
+}
+
+#[derive(Serialize)]
+struct ItemsJson {
+    total: u64,
+    succeeded: u64,
+    dead: u64,
+    skipped: u64,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'r> {
+    item: &'r str,
+    reason: &'static str,
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let missing = self.missing.iter().map(|missing| MissingJson {
+            item: &missing.item,
+            reason: missing.reason.word(),
+        });
+        ReportJson {
+            job: &self.job,
+            status: self.status.word(),
+            reason: self.reason.map(Reason::word),
+            error: self.error.as_deref(),
+            items: ItemsJson {
+                total: self.counts.total,
+                succeeded: self.counts.succeeded,
+                dead: self.counts.dead,
+                skipped: self.counts.skipped,
+            },
+            attempts: self.counts.attempts,
+            retries: self.counts.retries,
+            delay_ms: millis(self.counts.delay),
+            duration_ms: millis(self.duration),
+            missing: missing.collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,179 @@
+//! Several commands of an item, and what one leaves for the next.
+
+use serde_json::{Value, json};
+use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_policy::{Cause, Reason};
+
+use crate::scene::Scene;
+use crate::spoken::said;
+
+fn map(commands: &str) -> String {
+    format!("mode: mapreduce\nmap:\n  input: a.json\n  agent_template:\n{commands}")
+}
+
+/// The environment variables that hold what a template refers to.
+fn given(scene: &Scene, step: u32, item: u32) -> Vec<String> {
+    let made = task(&scene.job, step, item, Files::default(), scene.now);
+    let made = made.unwrap().unwrap();
+    assert!(matches!(made.work, TaskWork::Run { .. }));
+    let env = made.env.into_iter();
+    let env = env.filter(|(name, _)| !is_always_there(name));
+    env.map(|(_, value)| value).collect()
+}
+
+fn is_always_there(name: &str) -> bool {
+    [
+        "UNDAUNTED_JOB",
+        "UNDAUNTED_ITEM",
+        "UNDAUNTED_ATTEMPT",
+        "UNDAUNTED_RECEIPT_TOKEN",
+        "UNDAUNTED_CORRELATION_ID",
+    ]
+    .contains(&name)
+}
+
+#[test]
+fn the_commands_of_an_item_run_one_after_the_other_and_finished_ones_not_again() {
+    let text =
+        map("    - shell: a\n    - {shell: b, retry_config: {attempts: 1}}\n    - shell: c\n");
+    let mut scene = Scene::over(&text, 1);
+    let _ = scene.start();
+    assert_eq!(
+        said(&scene.succeed(0)),
+        ["attempt_succeeded 0/0 0.1, next 1"]
+    );
+    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
+    assert_eq!(
+        said(&scene.fail(0, Cause::Exit(1)))[1],
+        "retry_scheduled 0/0 1.1 in 1s at +1s"
+    );
+    scene.at(1);
+    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.2 as 3"]);
+    let _ = scene.succeed(0);
+    assert_eq!(said(&scene.start()), ["attempt_started 0/0 2.1 as 4"]);
+    let _ = scene.succeed(0);
+    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+    assert_eq!(scene.counted().0, 4);
+}
+
+#[test]
+fn retries_and_spent_delays_belong_to_a_command() {
+    let retry = "retry_config: {attempts: 1, retry_budget: 1s}";
+    let text = map(&format!(
+        "    - {{shell: a, {retry}}}\n    - {{shell: b, {retry}}}\n"
+    ));
+    let mut scene = Scene::over(&text, 1);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    scene.at(1);
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    let _ = scene.start();
+    let said = said(&scene.fail(0, Cause::Exit(1)));
+    assert_eq!(said[1], "retry_scheduled 0/0 1.1 in 1s at +2s");
+}
+
+#[test]
+fn what_is_captured_is_there_for_the_next_command_in_each_format() {
+    for (format, output, value, text) in [
+        ("string", "two words\n", json!("two words"), "two words"),
+        ("json", "{\"a\": [1]}\n", json!({"a": [1]}), "{\"a\":[1]}"),
+        ("lines", "x\ny\n", json!(["x", "y"]), "[\"x\",\"y\"]"),
+        ("number", "42\n", json!(42), "42"),
+        ("boolean", "true\n", json!(true), "true"),
+    ] {
+        let text_of = map(&format!(
+            "    - {{shell: a, capture_output: got, capture_format: {format}}}\n    - shell: echo ${{got}}\n"
+        ));
+        let mut scene = Scene::over(&text_of, 1);
+        let _ = scene.start();
+        let _ = scene.succeed_writing(0, Some(output));
+        let scope = scene.active(0).scope.clone().unwrap();
+        assert_eq!(scope.captured.get("got"), Some(&value), "{format}");
+        assert_eq!(given(&scene, 0, 0), [text], "{format}");
+        scene.job = scene.refolded();
+        assert_eq!(given(&scene, 0, 0), [text], "{format}, after a crash");
+    }
+}
+
+#[test]
+fn output_of_another_format_is_a_permanent_failure_however_the_command_ended() {
+    for (format, output) in [("json", "{"), ("number", "twelve"), ("boolean", "yes")] {
+        let text = map(&format!(
+            "    - {{shell: a, capture_output: got, capture_format: {format}, retry_config: {{attempts: 3}}}}\n"
+        ));
+        let mut scene = Scene::over(&text, 1);
+        let _ = scene.start();
+        let said = said(&scene.succeed_writing(0, Some(output)));
+        assert!(said.contains(&"attempt_failed 0/0 0.1 Unreadable".to_owned()));
+        assert_eq!(
+            scene.came_to(),
+            ("partial", Some(Reason::Permanent), [0, 1, 0])
+        );
+    }
+}
+
+#[test]
+fn a_command_that_wrote_nothing_has_captured_an_empty_text() {
+    let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
+    let mut scene = Scene::over(&text, 1);
+    let _ = scene.start();
+    let _ = scene.succeed_writing(0, Some(""));
+    assert_eq!(given(&scene, 0, 0), [""]);
+}
+
+#[test]
+fn what_an_item_captures_is_its_own() {
+    let text = map("    - {shell: a, capture_output: got}\n    - shell: echo ${got}\n");
+    let mut scene = Scene::over(&text, 2);
+    let _ = scene.start();
+    let _ = scene.succeed_writing(0, Some("zero"));
+    let _ = scene.succeed_writing(1, Some("one"));
+    assert_eq!(given(&scene, 0, 0), ["zero"]);
+    assert_eq!(given(&scene, 0, 1), ["one"]);
+    assert_eq!(scene.job.scope.captured.len(), 0);
+}
+
+#[test]
+fn what_a_list_captures_is_the_jobs() {
+    let mut scene = Scene::of("- {shell: a, capture_output: got}\n- shell: echo ${got}\n");
+    let _ = scene.start();
+    let _ = scene.succeed_writing(0, Some("x\n"));
+    assert_eq!(scene.job.scope.captured.get("got"), Some(&Value::from("x")));
+    assert_eq!(given(&scene, 1, 0), ["x"]);
+}
+
+#[test]
+fn a_missing_value_dead_letters_the_item_as_permanent_with_no_attempt() {
+    let text = map(
+        "    - {shell: 'echo ${item.nowhere}', on_failure: {shell: mend}, retry_config: {attempts: 3}}\n",
+    );
+    let mut scene = Scene::over(&text, 2);
+    let said = said(&scene.start());
+    assert_eq!(
+        said,
+        [
+            "text_kept ``item.nowhere` has no value`",
+            "command_stopped 0/0 0.0: permanent",
+            "item_dead_lettered 0/0 0.0: permanent",
+            "command_stopped 0/1 0.0: permanent",
+            "item_dead_lettered 0/1 0.0: permanent",
+            "step_completed 0",
+            "job_completed partial",
+        ]
+    );
+    assert_eq!(scene.counted().0, 0);
+}
+
+#[test]
+fn the_output_of_a_setup_command_is_kept_for_the_input_of_the_map() {
+    let text = "
+mode: mapreduce
+setup: [{shell: ls, id: list}]
+map:
+  input: {shell: 'echo ${step.list.output}'}
+  agent_template: [{shell: a}]
+";
+    let scene = Scene::of(text);
+    assert!(scene.job.plan().wants_output(0));
+}

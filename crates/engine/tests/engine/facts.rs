@@ -1,0 +1,252 @@
+//! One event of each kind, with every field that may be missing there.
+
+use std::time::Duration;
+
+use undaunted_engine::event::{
+    Counts, Ended, Event, Failed, Kept, NewItem, PolicyChange, Restored, Resumed, Retrying,
+    Started, Stopped, Subject, Submitted, Succeeded, Sum, Text,
+};
+use undaunted_policy::{Cause, Class, Reason};
+
+use crate::scene::{at, secs};
+
+/// The event of each golden file, by its name.
+pub(crate) fn facts() -> Vec<(&'static str, Event)> {
+    let mut facts = of_the_job();
+    facts.extend(of_items());
+    facts.extend(ends());
+    facts
+}
+
+fn of_the_job() -> Vec<(&'static str, Event)> {
+    let resumed = Resumed {
+        run: 2,
+        away: secs(90),
+        planned: true,
+        restored: Restored {
+            running: 1,
+            waiting: 2,
+            settled: 3,
+            pending: 4,
+            attempts: 500,
+        },
+    };
+    let item = |name: &str| NewItem {
+        identity: name.to_owned(),
+        input: format!("{{\"id\":\"{name}\"}}"),
+    };
+    vec![
+        (
+            "job_submitted",
+            Event::JobSubmitted(Box::new(Submitted {
+                job: "7f3k".to_owned(),
+                text: "- shell: echo é\n".to_owned(),
+                file: "/w/w.yaml".to_owned(),
+                working_dir: "/w".to_owned(),
+                env: vec![("HOME".to_owned(), "/home/me".to_owned())],
+                seed: u64::MAX,
+                parallel: vec![(1, 10)],
+                pool: Some((20, 3)),
+                ceilings: Some((20, 50, 3, 5)),
+                release: Some("0.1.0".to_owned()),
+            })),
+        ),
+        ("job_resumed", Event::JobResumed(resumed)),
+        (
+            "step_started",
+            Event::StepStarted {
+                step: 1,
+                start: Some(7),
+            },
+        ),
+        (
+            "items_read",
+            Event::ItemsRead {
+                step: 1,
+                items: vec![item("a"), item("b")],
+                last: true,
+            },
+        ),
+        (
+            "input_failed",
+            Event::InputFailed {
+                step: 1,
+                reason: Reason::Permanent,
+                error: Text::Itself("not there".to_owned()),
+                stderr: Some(KEPT),
+            },
+        ),
+        (
+            "text_kept",
+            Event::TextKept {
+                text: "connection refused".to_owned(),
+            },
+        ),
+        (
+            "job_stopping",
+            Event::JobStopping {
+                reason: Reason::Tolerance,
+            },
+        ),
+        ("step_completed", Event::StepCompleted { step: 1 }),
+        ("step_failed", Event::StepFailed { step: 1 }),
+        ("job_suspended", Event::JobSuspended),
+        (
+            "policy_changed",
+            Event::PolicyChanged {
+                text: "- shell: b\n".to_owned(),
+                changes: vec![PolicyChange {
+                    of: "shell-1".to_owned(),
+                    setting: "attempts".to_owned(),
+                    old: "3".to_owned(),
+                    new: "unlimited".to_owned(),
+                }],
+            },
+        ),
+    ]
+}
+
+fn of_items() -> Vec<(&'static str, Event)> {
+    vec![
+        (
+            "attempt_started",
+            Event::AttemptStarted(Started {
+                subject: OF,
+                start: 4_294_967_296,
+            }),
+        ),
+        (
+            "attempt_succeeded",
+            Event::AttemptSucceeded(Box::new(Succeeded {
+                subject: OF,
+                took: Duration::from_millis(1500),
+                next: Some(4),
+                output: Some("{\"a\": 1}\n".to_owned()),
+                stdout: Some(KEPT),
+                stderr: Some(KEPT),
+                left: Some(2),
+            })),
+        ),
+        (
+            "attempt_failed",
+            Event::AttemptFailed(Box::new(Failed {
+                subject: OF,
+                took: Duration::from_millis(1500),
+                cause: Cause::Exit(-1),
+                class: Class::Transient,
+                error: Some(Text::Kept(3)),
+                rule: Some(1),
+                output: Some(String::new()),
+                stdout: Some(KEPT),
+                stderr: Some(KEPT),
+            })),
+        ),
+        (
+            "retry_scheduled",
+            Event::RetryScheduled(Box::new(Retrying {
+                subject: OF,
+                sum: sum(),
+                due: at(31),
+                delay: secs(31),
+            })),
+        ),
+        (
+            "command_stopped",
+            Event::CommandStopped(Box::new(Stopped {
+                subject: OF,
+                reason: Reason::RetryBudget,
+                error: Text::Kept(4),
+                sum: Some(sum()),
+                handler: Some(5),
+                rule: Some(0),
+            })),
+        ),
+        ("command_repeated", Event::CommandRepeated { subject: OF }),
+        (
+            "command_recovered",
+            Event::CommandRecovered {
+                subject: OF,
+                next: Some(6),
+            },
+        ),
+        (
+            "item_succeeded",
+            Event::ItemSucceeded { step: 1, item: 299 },
+        ),
+        (
+            "item_dead_lettered",
+            Event::ItemDeadLettered {
+                subject: OF,
+                reason: Reason::Attempts,
+                error: Text::Kept(4),
+            },
+        ),
+        (
+            "item_skipped",
+            Event::ItemSkipped {
+                step: 1,
+                item: 299,
+                reason: Reason::Cancelled,
+            },
+        ),
+    ]
+}
+
+fn ends() -> Vec<(&'static str, Event)> {
+    let ended = Ended {
+        counts: Counts {
+            total: 1_000_000,
+            succeeded: 999_990,
+            dead: 7,
+            skipped: 3,
+            attempts: 1_000_020,
+            retries: 20,
+            delay: secs(91),
+        },
+        reason: Some(Reason::Deadline),
+        error: Some(Text::Kept(4)),
+        submitted: Some(at(0)),
+    };
+    vec![
+        (
+            "job_completed",
+            Event::JobCompleted(Box::new(ended.clone())),
+        ),
+        ("job_partial", Event::JobPartial(Box::new(ended.clone()))),
+        ("job_failed", Event::JobFailed(Box::new(ended.clone()))),
+        ("job_cancelled", Event::JobCancelled(Box::new(ended))),
+    ]
+}
+
+const OF: Subject = Subject {
+    step: 1,
+    item: 299,
+    command: 3,
+    attempt: 2,
+};
+
+const KEPT: Kept = Kept {
+    length: 5_000_000,
+    head: 1_048_576,
+    tail: 1_048_576,
+    segment: 2,
+    offset: 77,
+};
+
+fn sum() -> Sum {
+    Sum {
+        retry: 2,
+        allowed: Some(9),
+        computed: Some(secs(40)),
+        capped: Some(secs(30)),
+        drawn: Some(secs(31)),
+        spent_before: secs(20),
+        spent_after: secs(51),
+        budget: Some(secs(120)),
+        expires: Some(at(100)),
+        retry_after: Some(secs(3)),
+        deadline: Some(at(3600)),
+        pool: Some((4, 20)),
+        share: Some((1, 3)),
+    }
+}

@@ -1,0 +1,410 @@
+//! Records as they were written: every one stays readable, and means what it meant.
+//!
+//! A file of `tests/golden/` holds one record: above in the notation of CBOR, below as hexadecimal
+//! numbers, the first of which is the format. It never changes; a new field gets a new file.
+
+use std::path::Path;
+
+use minicbor::Decoder;
+use minicbor::data::Type;
+use proptest::prelude::*;
+use undaunted_engine::event::{Event, FORMAT, Record, RecordError, Sum};
+
+use crate::facts::facts;
+use crate::scene::at;
+
+/// The bytes of a golden file.
+fn golden(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.hex"))).expect(name);
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let numbers = lines.flat_map(str::split_whitespace);
+    numbers
+        .map(|number| u8::from_str_radix(number, 16).unwrap())
+        .collect()
+}
+
+/// What a golden file of this record would hold.
+fn file(name: &str, record: &Record) -> String {
+    let bytes = record.encode();
+    let lines = bytes.chunks(24).map(|line| {
+        let numbers: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        numbers.join(" ") + "\n"
+    });
+    let shown = tree(&bytes[1..]).shown();
+    let lines: String = lines.collect();
+    format!("# {name}, format {FORMAT}\n# {shown}\n{lines}")
+}
+
+fn record(event: Event) -> Record {
+    Record { at: at(5), event }
+}
+
+#[test]
+fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
+    for (name, event) in facts() {
+        let record = record(event);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
+        assert_eq!(
+            held.unwrap_or_default(),
+            file(name, &record),
+            "{name}.hex differs"
+        );
+        let bytes = golden(name);
+        assert_eq!(Record::decode(&bytes).as_ref(), Ok(&record), "{name}");
+        assert_eq!(record.encode(), bytes, "{name}");
+    }
+}
+
+#[test]
+fn no_kind_of_event_is_forgotten() {
+    // The number of its variant is the second element of the event.
+    let numbers = facts().into_iter().map(|(_, event)| {
+        let bytes = record(event).encode();
+        match tree(&bytes[1..]).at(&[1, 0]) {
+            Cbor::Plain(number) => number[..].to_vec(),
+            other @ Cbor::List(_) => panic!("{other:?}"),
+        }
+    });
+    let mut numbers: Vec<Vec<u8>> = numbers.collect();
+    numbers.sort();
+    let all: Vec<Vec<u8>> = (0_u8..25)
+        .map(|number| minicbor::to_vec(number).unwrap())
+        .collect();
+    assert_eq!(numbers, all);
+}
+
+/// A piece of CBOR: a list, or anything else as its bytes.
+#[derive(Clone, Debug)]
+enum Cbor {
+    List(Vec<Cbor>),
+    Plain(Vec<u8>),
+}
+
+const NULL: u8 = 0xf6;
+
+fn tree(bytes: &[u8]) -> Cbor {
+    fn piece(decoder: &mut Decoder<'_>) -> Cbor {
+        if decoder.datatype().unwrap() == Type::Array {
+            let length = decoder.array().unwrap().unwrap();
+            return Cbor::List((0..length).map(|_| piece(decoder)).collect());
+        }
+        let begin = decoder.position();
+        decoder.skip().unwrap();
+        Cbor::Plain(decoder.input()[begin..decoder.position()].to_vec())
+    }
+    piece(&mut Decoder::new(bytes))
+}
+
+impl Cbor {
+    fn at(&mut self, path: &[usize]) -> &mut Cbor {
+        match (self, path) {
+            (found, []) => found,
+            (Cbor::List(list), [first, rest @ ..]) => list[*first].at(rest),
+            (Cbor::Plain(_), _) => panic!("no list"),
+        }
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        match self {
+            Cbor::Plain(bytes) => to.extend(bytes),
+            Cbor::List(list) => {
+                let mut encoder = minicbor::Encoder::new(&mut *to);
+                encoder.array(u64::try_from(list.len()).unwrap()).unwrap();
+                for piece in list {
+                    piece.write(to);
+                }
+            }
+        }
+    }
+
+    /// In the notation of CBOR.
+    fn shown(&self) -> String {
+        let bytes = match self {
+            Cbor::List(list) => {
+                let pieces: Vec<String> = list.iter().map(Cbor::shown).collect();
+                return format!("[{}]", pieces.join(", "));
+            }
+            Cbor::Plain(bytes) => bytes,
+        };
+        let mut decoder = Decoder::new(bytes);
+        match decoder.datatype().unwrap() {
+            Type::String => format!("{:?}", decoder.str().unwrap()),
+            Type::Bool => decoder.bool().unwrap().to_string(),
+            Type::Null => "null".to_owned(),
+            _ => decoder.int().unwrap().to_string(),
+        }
+    }
+
+    fn record(&self) -> Result<Record, RecordError> {
+        let mut bytes = vec![FORMAT];
+        self.write(&mut bytes);
+        Record::decode(&bytes)
+    }
+}
+
+/// The event without the field of this number.
+fn without(event: &Event, field: usize) -> Event {
+    let mut event = event.clone();
+    match (&mut event, field) {
+        (Event::JobSubmitted(it), 7) => it.pool = None,
+        (Event::JobSubmitted(it), 8) => it.ceilings = None,
+        (Event::JobSubmitted(it), 9) => it.release = None,
+        (Event::StepStarted { start, .. }, 1) => *start = None,
+        (Event::InputFailed { stderr, .. }, 3) => *stderr = None,
+        (Event::AttemptSucceeded(it), 2) => it.next = None,
+        (Event::AttemptSucceeded(it), 3) => it.output = None,
+        (Event::AttemptSucceeded(it), 4) => it.stdout = None,
+        (Event::AttemptSucceeded(it), 5) => it.stderr = None,
+        (Event::AttemptSucceeded(it), 6) => it.left = None,
+        (Event::AttemptFailed(it), 4) => it.error = None,
+        (Event::AttemptFailed(it), 5) => it.rule = None,
+        (Event::AttemptFailed(it), 6) => it.output = None,
+        (Event::AttemptFailed(it), 7) => it.stdout = None,
+        (Event::AttemptFailed(it), 8) => it.stderr = None,
+        (Event::RetryScheduled(it), field) => it.sum = sum_without(it.sum, field),
+        (Event::CommandStopped(it), 3) => it.sum = None,
+        (Event::CommandStopped(it), 4) => it.handler = None,
+        (Event::CommandStopped(it), 5) => it.rule = None,
+        (Event::CommandRecovered { next, .. }, 1) => *next = None,
+        (
+            Event::JobCompleted(it)
+            | Event::JobPartial(it)
+            | Event::JobFailed(it)
+            | Event::JobCancelled(it),
+            field,
+        ) => match field {
+            1 => it.reason = None,
+            2 => it.error = None,
+            _ => it.submitted = None,
+        },
+        (other, field) => panic!("field {field} of {other:?} is needed"),
+    }
+    event
+}
+
+fn sum_without(mut sum: Sum, field: usize) -> Sum {
+    match field {
+        1 => sum.allowed = None,
+        2 => sum.computed = None,
+        3 => sum.capped = None,
+        4 => sum.drawn = None,
+        7 => sum.budget = None,
+        8 => sum.expires = None,
+        9 => sum.retry_after = None,
+        10 => sum.deadline = None,
+        11 => sum.pool = None,
+        12 => sum.share = None,
+        other => panic!("field {other} is needed"),
+    }
+    sum
+}
+
+/// Where the fields of an event stand that may be missing, and their numbers.
+fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
+    match event {
+        Event::JobSubmitted(_) => (&[1, 1, 0], &[7, 8, 9]),
+        Event::StepStarted { .. } | Event::CommandRecovered { .. } => (&[1, 1], &[1]),
+        Event::InputFailed { .. } => (&[1, 1], &[3]),
+        Event::AttemptSucceeded(_) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
+        Event::AttemptFailed(_) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
+        Event::RetryScheduled(_) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
+        Event::CommandStopped(_) => (&[1, 1, 0], &[3, 4, 5]),
+        Event::JobCompleted(_)
+        | Event::JobPartial(_)
+        | Event::JobFailed(_)
+        | Event::JobCancelled(_) => (&[1, 1, 0], &[1, 2, 3]),
+        _ => (&[1, 1], &[]),
+    }
+}
+
+#[test]
+fn a_record_that_lacks_an_optional_field_is_read_as_one_without_it() {
+    for (name, event) in facts() {
+        let (path, fields) = optional(&event);
+        for &field in fields {
+            let mut older = tree(&golden(name)[1..]);
+            let mut place = path.to_vec();
+            place.push(field);
+            *older.at(&place) = Cbor::Plain(vec![NULL]);
+            let expected = record(without(&event, field));
+            assert_eq!(older.record(), Ok(expected), "{name} without {field}");
+        }
+    }
+}
+
+#[test]
+fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_later_ones() {
+    for (name, event) in facts() {
+        let (path, fields) = optional(&event);
+        for &field in fields {
+            let mut older = tree(&golden(name)[1..]);
+            let Cbor::List(list) = older.at(path) else {
+                panic!("{name} has no fields");
+            };
+            let later: Vec<usize> = (field..list.len()).collect();
+            list.truncate(field);
+            if later.iter().all(|it| fields.contains(it)) {
+                let expected = later.iter().fold(event.clone(), |it, at| without(&it, *at));
+                let expected = record(expected);
+                assert_eq!(older.record(), Ok(expected), "{name} before {field}");
+            } else {
+                let found = older.record();
+                assert!(matches!(found, Err(RecordError::Malformed { .. })));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_that_is_needed_is_missed() {
+    for (name, event) in facts() {
+        let (path, fields) = optional(&event);
+        let mut whole = tree(&golden(name)[1..]);
+        let Cbor::List(list) = whole.at(path).clone() else {
+            panic!("{name} has no fields");
+        };
+        for field in (0..list.len()).filter(|field| !fields.contains(field)) {
+            let mut lacking = tree(&golden(name)[1..]);
+            let mut place = path.to_vec();
+            place.push(field);
+            *lacking.at(&place) = Cbor::Plain(vec![NULL]);
+            let found = lacking.record();
+            assert!(
+                matches!(found, Err(RecordError::Malformed { .. })),
+                "{name} without {field}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_newer_release_is_refused_and_never_guessed_at() {
+    for found in [FORMAT + 1, 17, u8::MAX] {
+        let mut bytes = golden("attempt_started");
+        bytes[0] = found;
+        let error = Record::decode(&bytes).unwrap_err();
+        assert_eq!(error, RecordError::Newer { found });
+        assert_eq!(
+            error.to_string(),
+            format!("it has format {found}; this release knows formats up to 1")
+        );
+    }
+}
+
+#[test]
+fn bytes_without_a_format_or_of_none_that_ever_was_are_malformed() {
+    let mut zero = golden("attempt_started");
+    zero[0] = 0;
+    for bytes in [&[][..], &zero] {
+        let found = Record::decode(bytes);
+        assert!(matches!(found, Err(RecordError::Malformed { .. })));
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_short_anywhere_is_malformed() {
+    for (name, _) in facts() {
+        let bytes = golden(name);
+        for length in 0..bytes.len() {
+            let found = Record::decode(&bytes[..length]);
+            assert!(
+                matches!(found, Err(RecordError::Malformed { .. })),
+                "{name} cut to {length}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_record_with_something_behind_it_is_malformed() {
+    for (name, _) in facts() {
+        let mut bytes = golden(name);
+        bytes.push(0);
+        let found = Record::decode(&bytes);
+        let what = "something stands behind its end".to_owned();
+        assert_eq!(found, Err(RecordError::Malformed { what }), "{name}");
+    }
+}
+
+#[test]
+fn an_event_a_reason_a_class_or_a_cause_nobody_knows_is_malformed() {
+    let malformed = |name: &str, path: &[usize], word: Vec<u8>| {
+        let mut foreign = tree(&golden(name)[1..]);
+        *foreign.at(path) = Cbor::Plain(word);
+        let found = foreign.record();
+        assert!(
+            matches!(found, Err(RecordError::Malformed { .. })),
+            "{name}: {found:?}"
+        );
+    };
+    let word = |word: &str| minicbor::to_vec(word).unwrap();
+    malformed("job_suspended", &[1, 0], minicbor::to_vec(25).unwrap());
+    malformed("job_stopping", &[1, 1, 0], word("boredom"));
+    malformed("attempt_failed", &[1, 1, 0, 3], word("odd"));
+    malformed("attempt_failed", &[1, 1, 0, 2, 0], word("gremlins"));
+    // A status that is none: only damage writes it.
+    let mut foreign = tree(&golden("attempt_failed")[1..]);
+    *foreign.at(&[1, 1, 0, 2, 0]) = Cbor::Plain(word("status"));
+    let found = foreign.record();
+    assert!(matches!(found, Err(RecordError::Malformed { .. })));
+}
+
+#[test]
+fn every_cause_is_read_as_it_was_written() {
+    use undaunted_policy::{Cause, Class};
+    let facts = facts();
+    let found = facts.into_iter().find_map(|(_, event)| match event {
+        Event::AttemptFailed(failed) => Some(failed),
+        _ => None,
+    });
+    let mut failed = found.unwrap();
+    for cause in [
+        Cause::Exit(0),
+        Cause::Exit(i32::MIN),
+        Cause::Signal(9),
+        Cause::Timeout,
+        Cause::Network,
+        Cause::Status(0),
+        Cause::Status(u16::MAX),
+        Cause::Refused,
+        Cause::Unreadable,
+        Cause::Interrupted,
+        Cause::Other(Class::Transient),
+        Cause::Other(Class::Throttled),
+        Cause::Other(Class::Permanent),
+    ] {
+        failed.cause = cause;
+        failed.class = cause.class();
+        let written = record(Event::AttemptFailed(failed.clone()));
+        assert_eq!(Record::decode(&written.encode()), Ok(written));
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_of_any_kind_are_read_or_refused_and_never_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let _ = Record::decode(&bytes);
+        let mut with_format = vec![FORMAT];
+        with_format.extend(bytes);
+        let _ = Record::decode(&with_format);
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_or_is_another_record(
+        which in any::<prop::sample::Index>(),
+        place in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let facts = facts();
+        let mut bytes = golden(which.get(&facts).0);
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Ok(found) = Record::decode(&bytes) {
+            prop_assert_eq!(Record::decode(&found.encode()), Ok(found));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Plain lists: one command after the other.
+
+use undaunted_engine::input::Input;
+use undaunted_policy::{Cause, Reason};
+
+use crate::scene::Scene;
+use crate::spoken::said;
+
+#[test]
+fn a_command_without_retry_config_runs_once() {
+    let mut scene = Scene::of("- shell: 'true'\n");
+    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.1 as 1"]);
+    assert_eq!(scene.wanted(), ["begin 1 for 0/0"]);
+    assert_eq!(
+        said(&scene.succeed(0)),
+        [
+            "attempt_succeeded 0/0 0.1",
+            "item_succeeded 0/0",
+            "step_completed 0",
+            "job_completed",
+        ]
+    );
+    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+}
+
+#[test]
+fn a_command_without_retry_config_that_fails_is_not_tried_again() {
+    let mut scene = Scene::of("- shell: 'false'\n");
+    let _ = scene.start();
+    assert_eq!(
+        said(&scene.fail(0, Cause::Exit(1))),
+        [
+            "attempt_failed 0/0 0.1 Exit(1)",
+            "text_kept `exit status 1`",
+            "command_stopped 0/0 0.1: attempts",
+            "item_dead_lettered 0/0 0.1: attempts",
+            "step_failed 0",
+            "job_failed attempts",
+        ]
+    );
+    // Somebody who asked for no retries is not told that there were none.
+    assert_eq!(scene.report().error.as_deref(), Some("exit status 1"));
+}
+
+#[test]
+fn a_job_that_was_just_submitted_begins_when_it_is_told_anything() {
+    let scene = Scene::of("- shell: a\n- shell: b\n");
+    let words = scene.journal.len();
+    assert_eq!(words, 2, "submitted, step started");
+    assert_eq!(scene.job.submitted().job, "7f3k");
+}
+
+#[test]
+fn the_next_command_begins_when_the_one_before_is_done() {
+    let mut scene = Scene::of("- shell: a\n- shell: b\n");
+    assert_eq!(scene.ready(), [(0, 0)]);
+    let _ = scene.start();
+    assert_eq!(scene.ready(), []);
+    let said = said(&scene.succeed(0));
+    assert_eq!(said.last().map(String::as_str), Some("step_started 1"));
+    assert_eq!(scene.ready(), [(1, 0)]);
+}
+
+#[test]
+fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
+    let mut scene = Scene::of("- shell: a\n- {shell: b, id: second}\n- shell: c\n");
+    let _ = scene.start();
+    let _ = scene.fail_saying(0, Cause::Exit(3), "no such table");
+    assert_eq!(
+        scene.came_to(),
+        ("failed", Some(Reason::Attempts), [0, 1, 0])
+    );
+    let report = scene.report();
+    assert_eq!(report.counts.total, 3);
+    assert_eq!(
+        report.error.as_deref(),
+        Some("exit status 3: no such table")
+    );
+    let missing: Vec<_> = report.missing.iter().map(|it| it.item.as_str()).collect();
+    assert_eq!(missing, ["second", "shell-2"]);
+}
+
+#[test]
+fn nothing_happens_to_a_job_that_has_ended() {
+    let mut scene = Scene::of("- shell: 'true'\n");
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    let inputs = [
+        Input::Resume,
+        Input::Woke,
+        Input::Cancel,
+        Input::Suspend,
+        Input::Start {
+            step: 0,
+            item: 0,
+            refused: None,
+        },
+        Input::Ended(Box::default()),
+        Input::ItemsRead {
+            step: 0,
+            items: Vec::new(),
+        },
+        Input::Update {
+            text: "- shell: b".to_owned(),
+            changes: Vec::new(),
+        },
+    ];
+    for input in inputs {
+        assert_eq!(scene.hear(&input), [""; 0], "{input:?}");
+    }
+    assert_eq!(scene.wanted(), [""; 0]);
+    assert_eq!((scene.ready(), scene.next_wake()), (Vec::new(), None));
+}

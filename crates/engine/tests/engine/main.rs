@@ -1,0 +1,32 @@
+//! The engine, one call at a time: a workflow and events make a state, one input is told, and what
+//! follows is compared. No clock, no files, no waiting.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic in a test is a red test"
+)]
+
+mod cancel;
+mod captures;
+mod deadlines;
+mod delay_budget;
+mod facts;
+mod golden;
+mod handlers;
+mod lists;
+mod order;
+mod pool;
+mod recovery;
+mod reports;
+mod retries;
+mod rules;
+mod scene;
+mod spoken;
+mod tasks;
+mod texts;
+mod tolerance;
+mod walks;
+mod workflows;

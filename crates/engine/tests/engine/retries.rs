@@ -1,0 +1,279 @@
+//! Retries: how many, when, and the sums that lead there.
+
+use std::time::Duration;
+
+use undaunted_engine::event::{Event, Record, Retrying, Sum};
+use undaunted_engine::input::Input;
+use undaunted_policy::{Cause, Reason, Schedule, Seed};
+
+use crate::scene::{SECOND, Scene, at, secs};
+use crate::spoken::said;
+
+/// The retry that was scheduled, if one was.
+pub(crate) fn scheduled(records: &[Record]) -> Option<Retrying> {
+    records.iter().find_map(|record| match &record.event {
+        Event::RetryScheduled(retrying) => Some(**retrying),
+        _ => None,
+    })
+}
+
+/// Every delay until the only command stops.
+fn delays(scene: &mut Scene) -> Vec<Duration> {
+    let mut delays = Vec::new();
+    loop {
+        let _ = scene.start();
+        let records = scene.fail(0, Cause::Exit(1));
+        let Some(retrying) = scheduled(&records) else {
+            return delays;
+        };
+        delays.push(retrying.delay);
+        scene.now = retrying.due;
+    }
+}
+
+#[test]
+fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them() {
+    let text = "- {shell: a, retry_config: {attempts: 3, retry_budget: 1m}}\n";
+    let mut scene = Scene::of(text);
+    let _ = scene.start();
+    scene.at(10);
+    let first = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    assert_eq!((first.delay, first.due), (SECOND, at(11)));
+    let expected = Sum {
+        retry: 1,
+        allowed: Some(3),
+        computed: Some(SECOND),
+        capped: Some(SECOND),
+        drawn: Some(SECOND),
+        spent_before: Duration::ZERO,
+        spent_after: SECOND,
+        budget: Some(secs(60)),
+        expires: Some(at(11 + 59)),
+        retry_after: None,
+        deadline: None,
+        pool: None,
+        share: None,
+    };
+    assert_eq!(first.sum, expected);
+    scene.at(11);
+    let _ = scene.start();
+    scene.at(20);
+    let second = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    assert_eq!((second.delay, second.due), (secs(2), at(22)));
+    let expected = Sum {
+        retry: 2,
+        computed: Some(secs(2)),
+        capped: Some(secs(2)),
+        drawn: Some(secs(2)),
+        spent_before: SECOND,
+        spent_after: secs(3),
+        expires: Some(at(22 + 57)),
+        ..expected
+    };
+    assert_eq!(second.sum, expected);
+}
+
+#[test]
+fn a_long_delay_is_recorded_as_computed_and_as_capped() {
+    let text = "- {shell: a, retry_config: {attempts: 9, initial_delay: 20s, max_delay: 30s}}\n";
+    let mut scene = Scene::of(text);
+    let _ = scene.start();
+    let first = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    scene.now = first.due;
+    let _ = scene.start();
+    let sum = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap().sum;
+    assert_eq!(sum.computed, Some(secs(40)));
+    assert_eq!((sum.capped, sum.drawn), (Some(secs(30)), Some(secs(30))));
+    assert_eq!(sum.spent_after, secs(50));
+}
+
+#[test]
+fn n_retries_are_n_plus_one_attempts_and_not_one_more() {
+    let text = "- {shell: a, retry_config: {attempts: 3, backoff: fixed, initial_delay: 5s}}\n";
+    let mut scene = Scene::of(text);
+    assert_eq!(delays(&mut scene), [secs(5); 3]);
+    assert_eq!(scene.counted(), (4, 3, secs(15)));
+    assert_eq!(
+        scene.came_to(),
+        ("failed", Some(Reason::Attempts), [0, 1, 0])
+    );
+    assert_eq!(
+        scene.report().error.as_deref(),
+        Some("All attempts used (3 retries, 4 attempts); last error: exit status 1")
+    );
+}
+
+#[test]
+fn a_retry_that_succeeds_ends_the_matter() {
+    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    scene.at(1);
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+    assert_eq!(scene.counted(), (2, 1, SECOND));
+    assert_eq!(scene.report().error, None);
+}
+
+#[test]
+fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
+    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    assert_eq!(scene.next_wake(), Some(at(1)));
+    scene.pass(Duration::from_nanos(999_999_999));
+    assert_eq!(scene.ready(), []);
+    let early = Input::Start {
+        step: 0,
+        item: 0,
+        refused: None,
+    };
+    assert_eq!(scene.hear(&early), [""; 0]);
+    scene.pass(Duration::from_nanos(1));
+    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.next_wake(), None, "what is ready is not waited for");
+}
+
+#[test]
+fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
+    for seed in [0, 7, u64::MAX] {
+        for jitter in ["jitter: true", "jitter: full", "jitter: decorrelated"] {
+            let text = format!("- {{shell: a, retry_config: {{attempts: 6, {jitter}}}}}\n");
+            let mut scene = Scene::seeded(&text, seed);
+            let policy = scene.job.plan().command(0).unwrap().retry.policy.clone();
+            let schedule = Schedule::new(&policy, Seed(seed).draws(0, 0, 1));
+            let planned: Vec<_> = schedule.map(|planned| planned.delay.drawn).collect();
+            assert_eq!(planned.len(), 6);
+            assert_eq!(delays(&mut scene), planned, "{seed} {jitter}");
+        }
+    }
+}
+
+#[test]
+fn items_that_fail_together_do_not_come_back_together() {
+    let text = "
+mode: mapreduce
+map:
+  input: a.json
+  error_policy: {retry_config: {attempts: 1, jitter: full, initial_delay: 30s}}
+  agent_template: [{shell: a}]
+";
+    let mut scene = Scene::over(text, 5);
+    let _ = scene.start();
+    let mut dues = Vec::new();
+    for item in 0..5 {
+        dues.push(scheduled(&scene.fail(item, Cause::Exit(1))).unwrap().due);
+    }
+    dues.sort_unstable();
+    dues.dedup();
+    assert_eq!(dues.len(), 5);
+}
+
+#[test]
+fn a_hundred_attempts_with_two_minutes_make_seven_retries_of_ninety_one_seconds() {
+    let text = "- {shell: a, retry_config: {attempts: 100, retry_budget: 2m}}\n";
+    let mut scene = Scene::of(text);
+    let made = delays(&mut scene);
+    assert_eq!(made, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
+    assert_eq!(scene.counted(), (8, 7, secs(91)));
+    assert_eq!(
+        scene.report().error.as_deref(),
+        Some(
+            "Retry budget exhausted (spent 91s, next delay 30s, budget 120s); last error: exit status 1"
+        )
+    );
+    assert_eq!(scene.report().reason, Some(Reason::RetryBudget));
+}
+
+#[test]
+fn one_two_four_with_five_seconds_stops_before_the_third_retry() {
+    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 5s}}\n";
+    assert_eq!(delays(&mut Scene::of(text)), [SECOND, secs(2)]);
+}
+
+#[test]
+fn a_delay_that_uses_the_budget_up_exactly_is_allowed() {
+    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 7s}}\n";
+    assert_eq!(delays(&mut Scene::of(text)), [SECOND, secs(2), secs(4)]);
+}
+
+#[test]
+fn attempts_stop_first_when_the_budget_would_last_longer() {
+    let text = "- {shell: a, retry_config: {attempts: 2, retry_budget: 1h}}\n";
+    let mut scene = Scene::of(text);
+    assert_eq!(delays(&mut scene), [SECOND, secs(2)]);
+    assert_eq!(scene.report().reason, Some(Reason::Attempts));
+}
+
+#[test]
+fn the_refused_retry_shows_the_sum_that_refused_it() {
+    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 2s}}\n";
+    let mut scene = Scene::of(text);
+    let records = scene.fail_until_it_stops();
+    let stopped = records.iter().find_map(|record| match &record.event {
+        Event::CommandStopped(stopped) => Some(stopped.clone()),
+        _ => None,
+    });
+    let sum = stopped.unwrap().sum.unwrap();
+    assert_eq!((sum.retry, sum.allowed), (2, Some(9)));
+    assert_eq!((sum.spent_before, sum.spent_after), (SECOND, secs(3)));
+    assert_eq!((sum.budget, sum.expires), (Some(secs(2)), None));
+}
+
+#[test]
+fn running_time_and_time_in_a_queue_are_never_charged() {
+    let text = "- {shell: a, retry_config: {attempts: 9, retry_budget: 3s}}\n";
+    let mut scene = Scene::of(text);
+    let _ = scene.start();
+    scene.at(1000);
+    let _ = scene.fail(0, Cause::Exit(1));
+    // Due at 1001; started long after, without a crash.
+    scene.at(5000);
+    let _ = scene.start();
+    let second = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    assert_eq!(second.sum.spent_after, secs(3));
+}
+
+#[test]
+fn a_permanent_failure_is_not_tried_again() {
+    for cause in [Cause::Exit(126), Cause::Exit(127), Cause::Unreadable] {
+        let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+        let _ = scene.start();
+        let _ = scene.fail(0, cause);
+        assert_eq!(
+            scene.came_to(),
+            ("failed", Some(Reason::Permanent), [0, 1, 0])
+        );
+    }
+}
+
+#[test]
+fn an_exit_a_signal_a_timeout_and_an_interruption_are_tried_again() {
+    for cause in [
+        Cause::Exit(2),
+        Cause::Signal(9),
+        Cause::Timeout,
+        Cause::Interrupted,
+    ] {
+        let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 1}}\n");
+        let _ = scene.start();
+        let said = said(&scene.fail(0, cause));
+        assert_eq!(said[1], "retry_scheduled 0/0 0.1 in 1s at +1s", "{cause:?}");
+    }
+}
+
+#[test]
+fn unlimited_attempts_go_on_and_a_far_retry_is_as_long_as_the_cap() {
+    let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
+    let mut scene = Scene::of(text);
+    for _ in 0..100 {
+        let _ = scene.start();
+        let retrying = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+        assert_eq!(retrying.sum.allowed, None);
+        scene.now = retrying.due;
+    }
+    let _ = scene.start();
+    let retrying = scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
+    assert_eq!((retrying.delay, retrying.sum.retry), (secs(30), 101));
+}

@@ -1,0 +1,112 @@
+//! What an attempt is given.
+
+use undaunted_engine::event::Subject;
+use undaunted_engine::task::{Files, Task, TaskWork, correlation_id, receipt_token, task};
+use undaunted_policy::Cause;
+
+use crate::scene::Scene;
+
+fn made(scene: &Scene, step: u32, item: u32) -> Task {
+    let files = Files {
+        item: "/run/item.json",
+        ..Files::default()
+    };
+    task(&scene.job, step, item, files, scene.now)
+        .unwrap()
+        .unwrap()
+}
+
+fn variable(task: &Task, name: &str) -> String {
+    let mut env = task.env.iter().rev();
+    let found = env.find(|(known, _)| known == name);
+    found.map(|(_, value)| value.clone()).unwrap()
+}
+
+#[test]
+fn the_token_and_the_id_stay_the_same_over_attempts_and_crashes_and_the_number_rises() {
+    let mut scene = Scene::of("- {shell: a, retry_config: {attempts: 3}}\n");
+    let names = [
+        "UNDAUNTED_JOB",
+        "UNDAUNTED_ITEM",
+        "UNDAUNTED_RECEIPT_TOKEN",
+        "UNDAUNTED_CORRELATION_ID",
+    ];
+    let first = made(&scene, 0, 0);
+    assert_eq!(variable(&first, "UNDAUNTED_ATTEMPT"), "1");
+    let _ = scene.start();
+    assert_eq!(
+        made(&scene, 0, 0),
+        first,
+        "one that was recorded and never began"
+    );
+    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.crash_and_resume();
+    let second = made(&scene, 0, 0);
+    assert_eq!(variable(&second, "UNDAUNTED_ATTEMPT"), "2");
+    for name in names {
+        assert_eq!(variable(&first, name), variable(&second, name), "{name}");
+    }
+}
+
+#[test]
+fn an_attempt_more_after_a_handler_has_the_same_token() {
+    let mut scene = Scene::of("- {shell: a, on_failure: {shell: mend, max_attempts: 1}}\n");
+    let first = made(&scene, 0, 0);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    let handler = made(&scene, 0, 0);
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    let second = made(&scene, 0, 0);
+    let token = |task| variable(task, "UNDAUNTED_RECEIPT_TOKEN");
+    assert_eq!(token(&first), token(&second));
+    assert_ne!(token(&first), token(&handler));
+    assert_eq!(variable(&second, "UNDAUNTED_ATTEMPT"), "2");
+}
+
+#[test]
+fn ids_differ_from_item_to_item_and_tokens_from_command_to_command() {
+    let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: a}, {shell: b}]}\n";
+    let scene = Scene::over(text, 2);
+    let ids = [0, 1].map(|item| correlation_id(&scene.job, 0, item));
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(ids[0].len(), 36);
+    let token = |command, attempt, round| {
+        let of = Subject {
+            step: 0,
+            item: 0,
+            command,
+            attempt,
+        };
+        receipt_token(&scene.job, of, round)
+    };
+    assert_eq!(token(0, 1, 1), token(0, 9, 1));
+    assert_ne!(token(0, 1, 1), token(1, 1, 1));
+    assert_ne!(token(0, 1, 1), token(0, 1, 2));
+}
+
+#[test]
+fn values_of_the_item_are_given_as_data_and_the_file_of_the_item_only_if_it_is_read() {
+    let text = "mode: mapreduce\nmap: {input: a, agent_template: [{shell: 'echo ${item.id}'}, {shell: 'cat ${item_file}'}]}\n";
+    let mut scene = Scene::over(text, 1);
+    let first = made(&scene, 0, 0);
+    assert!(first.env.iter().any(|(_, value)| value == "a0"));
+    assert!(!first.reads_item_file);
+    let TaskWork::Run { argv } = &first.work else {
+        panic!("{first:?}");
+    };
+    assert!(!argv[2].contains("a0"), "{argv:?}");
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    let second = made(&scene, 0, 0);
+    assert!(second.reads_item_file);
+}
+
+#[test]
+fn a_directory_is_seen_from_where_the_job_was_submitted() {
+    for (written, seen) in [("sub", "/w/sub"), ("/abs", "/abs")] {
+        let scene = Scene::of(&format!("- {{shell: a, working_dir: {written}}}\n"));
+        assert_eq!(made(&scene, 0, 0).working_dir, seen);
+    }
+    assert_eq!(made(&Scene::of("- shell: a\n"), 0, 0).working_dir, "/w");
+}

@@ -1,0 +1,117 @@
+//! Equal texts are kept once, and only so many.
+
+use undaunted_engine::decide::react;
+use undaunted_engine::event::{Event, Record, Text};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_policy::Cause;
+
+use crate::scene::Scene;
+
+const MAP: &str = "
+mode: mapreduce
+map: {input: a.json, max_parallel: 6000, agent_template: [{shell: a}]}
+";
+
+fn kept(records: &[Record]) -> usize {
+    let kept = |record: &&Record| matches!(record.event, Event::TextKept { .. });
+    records.iter().filter(kept).count()
+}
+
+fn error(records: &[Record]) -> Option<Text> {
+    records.iter().find_map(|record| match &record.event {
+        Event::AttemptFailed(failed) => failed.error.clone(),
+        _ => None,
+    })
+}
+
+/// One item is started and fails. The laws are looked at in other tests; here there is too much of
+/// everything.
+fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
+    let start = Input::Start {
+        step: 0,
+        item,
+        refused: None,
+    };
+    let _ = react(&mut scene.job, &start, scene.now);
+    let end = AttemptEnd {
+        start: u64::from(item) + 1,
+        failure: Some(Cause::Exit(1)),
+        error: error.to_owned(),
+        ..AttemptEnd::default()
+    };
+    react(&mut scene.job, &Input::Ended(Box::new(end)), scene.now)
+}
+
+#[test]
+fn equal_errors_are_stored_once() {
+    let mut scene = Scene::over(MAP, 3);
+    let _ = scene.start();
+    let first = scene.fail_saying(0, Cause::Exit(1), "connection refused");
+    assert_eq!(kept(&first), 2, "what it said, and why it stopped");
+    let second = scene.fail_saying(1, Cause::Exit(1), "connection refused");
+    assert_eq!(kept(&second), 0);
+    assert_eq!(error(&first), error(&second));
+    assert_eq!(error(&second), Some(Text::Kept(0)));
+    let job = scene.refolded();
+    assert_eq!(job.texts.read(&Text::Kept(0)), "connection refused");
+    assert_eq!(
+        job.texts.read(&Text::Kept(1)),
+        "exit status 1: connection refused"
+    );
+}
+
+#[test]
+fn a_short_text_stands_where_it_is() {
+    let mut scene = Scene::over(MAP, 1);
+    let _ = scene.start();
+    let records = scene.fail_saying(0, Cause::Exit(1), "busy");
+    assert_eq!(error(&records), Some(Text::Itself("busy".to_owned())));
+}
+
+#[test]
+fn a_command_that_said_nothing_has_no_error_text() {
+    let mut scene = Scene::over(MAP, 1);
+    let _ = scene.start();
+    assert_eq!(error(&scene.fail(0, Cause::Exit(1))), None);
+}
+
+#[test]
+fn when_four_thousand_texts_are_kept_the_others_stand_where_they_are() {
+    let mut scene = Scene::over(MAP, 2100);
+    let mut last = Vec::new();
+    for item in 0..2100 {
+        last = fail_once(&mut scene, item, &format!("error number {item}"));
+    }
+    assert_eq!(scene.job.texts.len(), 4096);
+    let Some(Text::Itself(text)) = error(&last) else {
+        panic!("{last:?}");
+    };
+    assert_eq!(text, "error number 2099");
+    assert_eq!(
+        scene.job.texts.number("error number 0"),
+        Some(0),
+        "the first ones are still known"
+    );
+}
+
+#[test]
+fn texts_kept_in_one_decision_are_bounded_too() {
+    let text = "
+mode: mapreduce
+map:
+  input: a.json
+  max_parallel: 5000
+  error_policy: {retry_config: {attempts: 2, retry_budget: 1m, jitter: full, initial_delay: 30s}}
+  agent_template: [{shell: a}]
+";
+    let mut scene = Scene::over(text, 5000);
+    for item in 0..5000 {
+        let _ = fail_once(&mut scene, item, "");
+    }
+    // Every retry has expired by another time, so every text differs.
+    scene.at(1000);
+    let records = react(&mut scene.job, &Input::Resume, scene.now);
+    assert!(records.len() > 10_000);
+    assert_eq!(scene.job.texts.len(), 4096);
+    assert!(scene.job.texts.bytes() <= 4 << 20);
+}

@@ -1,0 +1,63 @@
+//! What time it is.
+//!
+//! The wall clock is read once, when the clock is made; from then on time passes as the machine
+//! counts it, sleep included. Somebody who sets the clock while a job runs neither skips nor
+//! stretches a wait.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+use undaunted_policy::Timestamp;
+
+/// A clock that was set once.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    set_to: Timestamp,
+    set_at: Duration,
+}
+
+impl Clock {
+    /// A clock, set by the wall clock.
+    #[must_use]
+    pub fn set() -> Self {
+        Self {
+            set_to: wall(SystemTime::now()),
+            set_at: since_boot(),
+        }
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.set_to.after(since_boot().saturating_sub(self.set_at))
+    }
+}
+
+/// An instant of the wall clock, as a number.
+pub(crate) fn wall(at: SystemTime) -> Timestamp {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    stepped(Timestamp::ZERO.after(since))
+}
+
+/// A test may say that the wall clock was set, by so many seconds.
+#[cfg(feature = "failpoints")]
+fn stepped(at: Timestamp) -> Timestamp {
+    let step = std::env::var("UNDAUNTED_TEST_CLOCK").unwrap_or_default();
+    match step.parse::<i64>() {
+        Ok(seconds) if seconds < 0 => Timestamp::ZERO
+            .after(at.since(Timestamp::ZERO.after(Duration::from_secs(seconds.unsigned_abs())))),
+        Ok(seconds) => at.after(Duration::from_secs(seconds.unsigned_abs())),
+        Err(_) => at,
+    }
+}
+
+#[cfg(not(feature = "failpoints"))]
+const fn stepped(at: Timestamp) -> Timestamp {
+    at
+}
+
+fn since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}

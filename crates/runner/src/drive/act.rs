@@ -1,0 +1,184 @@
+//! Doing what a job asks for. Only records that are on the disk lead here.
+
+use undaunted_engine::effect::Effect;
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::{Files, InputTask, Task, TaskWork, input_task};
+use undaunted_policy::{Cause, Class, Reason};
+
+use super::error::DriveError;
+use super::main_loop::Drive;
+use super::news::News;
+use crate::executor::{Reading, items_of, spec, write_file};
+use crate::failpoint;
+use crate::keeper::KeeperError;
+
+impl Drive<'_> {
+    pub(super) fn act(&mut self, effect: Effect) -> Result<(), DriveError> {
+        match effect {
+            Effect::Begin { start, step, item } => self.begin_attempt(start, step, item),
+            Effect::ReadInput { step, start } => self.read_input(step, start),
+            Effect::EndAll => {
+                if let Some(keeper) = &self.keeper {
+                    keeper.cancel_all()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn begin_attempt(
+        &mut self,
+        start: u64,
+        step: u32,
+        item: u32,
+    ) -> Result<(), DriveError> {
+        if !self.job.running.contains_key(&start) {
+            return Ok(());
+        }
+        if self.job.is_stopping() == Some(Reason::Cancelled) {
+            self.fail(
+                start,
+                Cause::Interrupted,
+                "it was cancelled before it began",
+            );
+            return Ok(());
+        }
+        let prepared = if let Some(task) = self.prepared.remove(&start) {
+            Ok(task)
+        } else {
+            if self.needs_results(step) {
+                self.read_results()?;
+            }
+            self.task(step, item)
+        };
+        match prepared {
+            Ok(task) => {
+                if task.reads_item_file {
+                    self.write_item(step, item)?;
+                }
+                let reading = Reading {
+                    output: task.wants_output,
+                    output_limit: task.output_limit,
+                    is_input: false,
+                };
+                self.begin_task(start, &task, reading)
+            }
+            Err(why) => {
+                self.fail(start, Cause::Other(Class::Permanent), &why);
+                Ok(())
+            }
+        }
+    }
+
+    fn write_item(&self, step: u32, item: u32) -> Result<(), DriveError> {
+        let state = self.job.step(step);
+        let input = state.map_or("null", |state| state.items.input(item));
+        let written = self.folder.write_item(step, item, input);
+        written.map_err(|source| DriveError::File {
+            path: self.folder.item(step, item),
+            source,
+        })
+    }
+
+    /// An attempt that cannot be made any more, though it was recorded that it would be.
+    fn fail(&self, start: u64, cause: Cause, why: &str) {
+        let end = AttemptEnd {
+            start,
+            failure: Some(cause),
+            error: why.to_owned(),
+            ..AttemptEnd::default()
+        };
+        drop(self.tell.send(News::Ended(Box::new(end))));
+    }
+
+    fn begin_task(&mut self, start: u64, task: &Task, reading: Reading) -> Result<(), DriveError> {
+        failpoint::reach("begin-before", start);
+        if let TaskWork::Write { .. } = &task.work {
+            self.begin_write(start, task.clone());
+            return Ok(());
+        }
+        let grace = self.world.grace;
+        let spec = spec(task, start, &self.around, &self.secrets, grace, reading);
+        let Some(spec) = spec else { return Ok(()) };
+        self.told.insert(start);
+        let Some(keeper) = &self.keeper else {
+            return Ok(());
+        };
+        match keeper.run(spec) {
+            Err(error @ KeeperError::TooLarge { .. }) => {
+                let why = error.to_string();
+                self.fail(start, Cause::Other(Class::Permanent), &why);
+                Ok(())
+            }
+            // That it has gone is told as an event as well, and heard there.
+            Ok(()) | Err(KeeperError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn begin_write(&self, start: u64, task: Task) {
+        let tell = self.tell.clone();
+        let began = std::time::Instant::now();
+        std::thread::spawn(move || {
+            let TaskWork::Write {
+                path,
+                content,
+                create_dirs,
+                mode,
+            } = &task.work
+            else {
+                return;
+            };
+            let path = std::path::Path::new(&task.working_dir).join(path);
+            let written = write_file(&path, content, *create_dirs, *mode, start);
+            let error = written
+                .as_ref()
+                .err()
+                .map(|error| format!("`{}` cannot be written: {error}", path.display()));
+            let end = AttemptEnd {
+                start,
+                failure: written.err().map(|_| Cause::Other(Class::Transient)),
+                took: began.elapsed(),
+                output: task.wants_output.then(String::new),
+                error: error.unwrap_or_default(),
+                ..AttemptEnd::default()
+            };
+            drop(tell.send(News::Ended(Box::new(end))));
+        });
+    }
+
+    fn read_input(&mut self, step: u32, start: Option<u64>) -> Result<(), DriveError> {
+        if !self.reading.insert(step) {
+            return Ok(());
+        }
+        let wrong = |drive: &Self, why: String| {
+            let items = Err(why);
+            drop(drive.tell.send(News::Items { step, items }));
+        };
+        match (input_task(&self.job, step, Files::default()), start) {
+            (Ok(Some(InputTask::Run(task))), Some(start)) => {
+                let reading = Reading {
+                    output: true,
+                    is_input: true,
+                    output_limit: None,
+                };
+                return self.begin_task(start, &task, reading);
+            }
+            (Ok(Some(InputTask::File(path))), _) => {
+                let (tell, job) = (self.tell.clone(), self.job.plan().map(step).cloned());
+                std::thread::spawn(move || {
+                    let Some(map) = job else { return };
+                    let name = format!("`{path}`");
+                    let items = match std::fs::read(&path) {
+                        Ok(bytes) => items_of(&map, &name, &bytes),
+                        Err(error) => Err(format!("the input {name} cannot be read: {error}")),
+                    };
+                    drop(tell.send(News::Items { step, items }));
+                });
+            }
+            (Err(error), _) => wrong(self, format!("the input cannot be found: {error}")),
+            _ => wrong(self, "the input cannot be read by this release".to_owned()),
+        }
+        Ok(())
+    }
+}

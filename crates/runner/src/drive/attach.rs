@@ -1,0 +1,130 @@
+//! Reaching the keeper, and finding out what became of what it was told.
+//!
+//! The same after a crash of the engine and after the death of a keeper: every attempt that was
+//! recorded as started has a fate, and each fate has one consequence.
+
+use std::collections::BTreeSet;
+
+use undaunted_engine::effect::{self, Effect};
+use undaunted_engine::job::StepStage;
+use undaunted_engine::workflow::Action;
+use undaunted_policy::Cause;
+
+use super::error::DriveError;
+use super::main_loop::Drive;
+use super::news::News;
+use crate::clock::wall;
+use crate::executor::vanished;
+use crate::keeper::Keeper;
+use crate::spool::{Fate, Recovered, Vanished};
+
+impl Drive<'_> {
+    /// Goes on with what was under way and needs no keeper.
+    pub(super) fn recover(&mut self) -> Result<(), DriveError> {
+        for effect in effect::wanted(&self.job) {
+            match effect {
+                // Their fates were looked at, or their records are being written.
+                Effect::Begin { start, .. } if !self.writes(start) => {}
+                Effect::ReadInput { start: Some(_), .. } => {}
+                effect => self.act(effect)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an attempt writes a file, which needs no keeper.
+    fn writes(&self, start: u64) -> bool {
+        let found = self.job.running.get(&start);
+        let active = found.and_then(|&(step, item)| self.job.active(step, item));
+        let command = active.and_then(|active| self.job.plan().command(active.command));
+        command.is_some_and(|command| matches!(command.action, Action::WriteFile(_)))
+    }
+
+    /// The starts that a keeper was told of, or was about to be.
+    pub(super) fn started(&self) -> BTreeSet<u64> {
+        let attempts = self.job.running.keys().copied();
+        let attempts = attempts.filter(|start| !self.writes(*start));
+        let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
+            StepStage::Reading(start) => start,
+            _ => None,
+        });
+        attempts.chain(inputs).collect()
+    }
+
+    /// Connects to the keeper or starts one, and draws the consequences of what it knows.
+    pub(super) fn attach(&mut self) -> Result<(), DriveError> {
+        self.folder.make().map_err(|source| DriveError::File {
+            path: self.folder.path().to_owned(),
+            source,
+        })?;
+        let world = self.world;
+        let (mut keeper, recovered) =
+            Keeper::start(&world.keeper, &world.keeper_args, &self.folder.spool())?;
+        let (events, tell) = (keeper.take_events(), self.tell.clone());
+        std::thread::spawn(move || {
+            for event in events {
+                if tell.send(News::Keeper(event)).is_err() {
+                    break;
+                }
+            }
+        });
+        self.keeper = Some(keeper);
+        for start in self.told.clone() {
+            self.fate(start, &recovered)?;
+        }
+        self.forget_what_is_settled(&recovered);
+        self.write()?;
+        if let Some(keeper) = &self.keeper {
+            keeper.trust()?;
+        }
+        Ok(())
+    }
+
+    fn fate(&mut self, start: u64, recovered: &Recovered) -> Result<(), DriveError> {
+        match recovered.fate(start) {
+            Fate::NeverBegan => {
+                if let Some(&(step, item)) = self.job.running.get(&start) {
+                    return self.begin_attempt(start, step, item);
+                }
+                for effect in effect::reading(&self.job) {
+                    self.act(effect)?;
+                }
+            }
+            // Its end will be told.
+            Fate::Running(_) => {}
+            Fate::Exited(exited) => self.exited(&exited),
+            Fate::Vanished(found) => {
+                if let Some(keeper) = &self.keeper {
+                    let spool = keeper.spool();
+                    let mut end = vanished(start, found.as_ref(), spool, &self.secrets);
+                    if found.is_some_and(|found| self.was_overdue(start, &found)) {
+                        end.failure = Some(Cause::Timeout);
+                    }
+                    self.attempt_ended(&end);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a command was found alive after its time, because nobody was there to end it.
+    fn was_overdue(&self, start: u64, found: &Vanished) -> bool {
+        let place = self.job.running.get(&start);
+        let active = place.and_then(|&(step, item)| self.job.active(step, item));
+        let command = active.and_then(|active| self.job.plan().command(active.command));
+        let timeout = command.and_then(|command| command.timeout);
+        let ran = self.clock.now().since(wall(found.began));
+        found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
+    }
+
+    /// The spool may know attempts whose end is on record: the last engine died before it said so.
+    fn forget_what_is_settled(&self, recovered: &Recovered) {
+        let Some(keeper) = &self.keeper else { return };
+        for (start, _) in recovered.known() {
+            let ending = self.pending.ended.contains(&start);
+            if !self.told.contains(&start) && !ending {
+                drop(keeper.forget(start));
+            }
+        }
+    }
+}

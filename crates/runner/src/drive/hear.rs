@@ -1,0 +1,244 @@
+//! What the world says, and what follows from it.
+
+use undaunted_engine::effect;
+use undaunted_engine::event::Event as Fact;
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::StepStage;
+use undaunted_engine::workflow::Action;
+use undaunted_policy::{Cause, Reason};
+
+use super::error::DriveError;
+use super::main_loop::{Batch, Drive};
+use super::news::News;
+use crate::executor::{Items, Reading, ended, items_of};
+use crate::failpoint;
+use crate::keeper::{Event, Refusal};
+use crate::spool::Exited;
+
+impl Drive<'_> {
+    /// Waits for news, and hears all there is.
+    pub(super) fn listen(&mut self) -> Result<(), DriveError> {
+        let first = self.news.recv_timeout(self.patience()).ok();
+        let Some(first) = first else {
+            self.decide(&Input::Woke);
+            return Ok(());
+        };
+        self.hear(first)?;
+        while let Ok(next) = self.news.try_recv() {
+            self.hear(next)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn hear(&mut self, news: News) -> Result<(), DriveError> {
+        match news {
+            News::Stored(result) => {
+                result?;
+                if let Some(batch) = self.batches.pop_front() {
+                    self.stored(&batch)?;
+                }
+            }
+            News::Keeper(event) => self.hear_keeper(event)?,
+            News::Ended(end) => self.attempt_ended(&end),
+            News::Items { step, items } => self.items_read(step, items),
+            News::Interrupt => self.interrupted()?,
+        }
+        Ok(())
+    }
+
+    /// Records are on the disk: now they may have consequences.
+    fn stored(&mut self, batch: &Batch) -> Result<(), DriveError> {
+        let mut reads = false;
+        for (seq, record) in (batch.after.0.saturating_add(1)..).zip(&batch.records) {
+            self.observer.recorded(&self.job, seq, record);
+            reads |= matches!(record.event, Fact::StepStarted { .. });
+            if record.event == Fact::JobSuspended {
+                failpoint::reach("suspend-after", 1);
+            }
+            if let Some(effect) = effect::wanted_by(record) {
+                self.act(effect)?;
+            }
+        }
+        if reads {
+            for effect in effect::reading(&self.job) {
+                self.act(effect)?;
+            }
+        }
+        if let Some(keeper) = &self.keeper {
+            for start in &batch.ended {
+                // One that has gone forgets by itself, or is told again.
+                drop(keeper.forget(*start));
+                failpoint::reach("forget-after", *start);
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_keeper(&mut self, event: Event) -> Result<(), DriveError> {
+        match event {
+            Event::Began(running) => failpoint::reach("begin-after", running.id),
+            Event::Exited(exited) => self.exited(&exited),
+            Event::Refused { id: Some(id), why } => match why {
+                // It runs, or has run: its end comes or has come.
+                Refusal::Known => {}
+                Refusal::Cancelled if self.job.is_stopping().is_none() => {
+                    self.unbegun.insert(id);
+                }
+                Refusal::Cancelled => self.attempt_ended(&AttemptEnd {
+                    start: id,
+                    failure: Some(Cause::Interrupted),
+                    error: "it was cancelled before it began".to_owned(),
+                    ..AttemptEnd::default()
+                }),
+                why => return Err(DriveError::Refused(why)),
+            },
+            Event::Refused { id: None, why } => return Err(DriveError::Refused(why)),
+            Event::Gone => {
+                self.keeper = None;
+                self.attach()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A program has ended.
+    pub(super) fn exited(&mut self, exited: &Exited) {
+        failpoint::reach("ended-before", exited.id);
+        let Some(keeper) = &self.keeper else { return };
+        let (reading, program) = self.reading_of(exited.id);
+        let end = ended(exited, keeper.spool(), &self.secrets, reading, &program);
+        self.attempt_ended(&end);
+    }
+
+    pub(super) fn attempt_ended(&mut self, end: &AttemptEnd) {
+        self.pending.ended.push(end.start);
+        self.told.remove(&end.start);
+        if let Some(step) = self.input_of(end.start) {
+            return self.input_ended(step, end);
+        }
+        self.decide(&Input::Ended(Box::new(end.clone())));
+        if self.pending.records.is_empty() {
+            // It was known already, so nothing is written and nothing has to be waited for.
+            if let (Some(keeper), Some(start)) = (&self.keeper, self.pending.ended.pop()) {
+                drop(keeper.forget(start));
+            }
+        }
+    }
+
+    /// The step whose items the command with this number gives.
+    fn input_of(&self, start: u64) -> Option<u32> {
+        let mut steps = (0_u32..).zip(&self.job.steps);
+        let found = steps.find(|(_, state)| state.stage == StepStage::Reading(Some(start)));
+        found.map(|(step, _)| step)
+    }
+
+    fn input_ended(&mut self, step: u32, end: &AttemptEnd) {
+        self.reading.remove(&step);
+        let Some(map) = self.job.plan().map(step) else {
+            return;
+        };
+        let items = match end.failure {
+            None => {
+                let output = end.output.as_deref().unwrap_or_default();
+                items_of(map, "from the command", output.as_bytes())
+            }
+            Some(cause) => {
+                let reason = match cause {
+                    Cause::Interrupted => Reason::Interrupted,
+                    _ => Reason::Attempts,
+                };
+                let error = format!("the command that gives the items failed: {}", end.error);
+                return self.decide(&Input::InputFailed {
+                    step,
+                    reason,
+                    error,
+                    stderr: end.stderr,
+                });
+            }
+        };
+        self.items_read(step, items);
+    }
+
+    fn items_read(&mut self, step: u32, items: Items) {
+        failpoint::reach("items-read", 1);
+        self.reading.remove(&step);
+        self.decide(&match items {
+            Ok(items) => Input::ItemsRead { step, items },
+            Err(error) => Input::InputFailed {
+                step,
+                reason: Reason::Permanent,
+                error,
+                stderr: None,
+            },
+        });
+    }
+
+    fn interrupted(&mut self) -> Result<(), DriveError> {
+        self.interrupts = self.interrupts.saturating_add(1);
+        self.observer
+            .leaving(self.interrupts, self.job.running.len());
+        if self.interrupts > 1
+            && let Some(keeper) = &self.keeper
+        {
+            keeper.cancel_all()?;
+        }
+        Ok(())
+    }
+
+    /// What is to be read of an attempt, and the program it runs.
+    fn reading_of(&self, start: u64) -> (Reading, String) {
+        let shell = &self.job.workflow().shell;
+        let Some(&(step, item)) = self.job.running.get(&start) else {
+            let reading = Reading {
+                output: true,
+                is_input: true,
+                ..Reading::default()
+            };
+            return (reading, shell.clone());
+        };
+        let active = self.job.active(step, item);
+        let command = active.and_then(|active| self.job.plan().command(active.command));
+        let Some((active, command)) = active.zip(command) else {
+            return (Reading::default(), shell.clone());
+        };
+        let program = match &command.action {
+            Action::Agent { name, .. } => {
+                let argv = self.job.workflow().agents.get(name);
+                argv.and_then(|argv| argv.first()).unwrap_or(name)
+            }
+            _ => shell,
+        };
+        let reading = Reading {
+            output: self.job.plan().wants_output(active.command),
+            is_input: false,
+            output_limit: command.output_limit,
+        };
+        (reading, program.clone())
+    }
+
+    /// Looks whether somebody asked for something.
+    pub(super) fn look(&mut self) -> Result<(), DriveError> {
+        if !self.may_look() {
+            return Ok(());
+        }
+        let pulse = self.world.store.pulse()?;
+        if pulse == self.pulse {
+            return Ok(());
+        }
+        self.pulse = pulse;
+        for request in self.world.store.requests(&self.claim.aggregate)? {
+            let known = self.batches.iter().chain([&self.pending]);
+            if known
+                .into_iter()
+                .any(|batch| batch.taken.contains(&request.id))
+            {
+                continue;
+            }
+            if request.bytes == crate::request::CANCEL {
+                self.decide(&Input::Cancel);
+            }
+            self.pending.taken.push(request.id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! Running a job: the loop around the engine's three functions.
+//!
+//! What is decided is written; when it is on the disk the world is told, and what the world says is
+//! decided about again. Going on after a crash is the same loop from where the journal ends.
+//!
+//! The state may be ahead of the disk, by the records that are being written. Nobody outside sees
+//! that: an effect waits for the records that led to it, and if they cannot be written the state is
+//! given up and folded again from the journal.
+
+mod act;
+mod attach;
+mod error;
+mod hear;
+mod main_loop;
+mod news;
+mod observe;
+mod results;
+mod tell;
+
+pub use error::DriveError;
+pub use main_loop::{Drive, World};
+pub use news::Handle;
+pub use observe::{Observer, Quiet};

@@ -1,0 +1,37 @@
+//! What the loop waits for.
+
+use std::sync::mpsc::Sender;
+
+use undaunted_engine::input::AttemptEnd;
+use undaunted_store::AppendError;
+
+use crate::executor::Items;
+use crate::keeper::Event;
+
+/// Something the loop is told.
+pub(super) enum News {
+    /// A batch of records is on the disk, or cannot be.
+    Stored(Result<(), AppendError>),
+    /// From the keeper.
+    Keeper(Event),
+    /// An attempt that needed no keeper has ended.
+    Ended(Box<AttemptEnd>),
+    /// The items of a map were read from a file.
+    Items { step: u32, items: Items },
+    /// Somebody wants the loop to leave.
+    Interrupt,
+}
+
+/// A way to speak to a running loop from elsewhere.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(super) news: Sender<News>,
+}
+
+impl Handle {
+    /// Asks it to leave: the first time in good order, the second time at once.
+    pub fn interrupt(&self) {
+        // If it has left already there is nothing to ask.
+        drop(self.news.send(News::Interrupt));
+    }
+}

@@ -1,0 +1,74 @@
+//! Writing a file, as a whole or not at all.
+//!
+//! Doing it twice comes to the same, so a file that was being written when the engine died is
+//! written again under the same attempt.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Writes a file through one beside it, named after the start.
+pub(crate) fn write_file(
+    path: &Path,
+    content: &str,
+    create_dirs: bool,
+    mode: Option<u32>,
+    start: u64,
+) -> io::Result<()> {
+    if create_dirs && let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).create(parent)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".undaunted-{start}"));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode.unwrap_or(0o666))
+        .open(&beside)
+        .and_then(|mut file| {
+            if let Some(mode) = mode {
+                use std::os::unix::fs::PermissionsExt;
+                file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+            }
+            file.write_all(content.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // What is half written is nobody's; the error is the news.
+        drop(std::fs::remove_file(&beside));
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_with_its_folders_and_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/c.txt");
+        write_file(&path, "one", true, Some(0o640), 1).unwrap();
+        write_file(&path, "two", true, Some(0o640), 2).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/c.txt");
+        assert!(write_file(&path, "one", false, None, 1).is_err());
+        let path = folder.path().join("taken");
+        std::fs::create_dir_all(path.join("inner")).unwrap();
+        assert!(write_file(&path, "one", false, None, 1).is_err());
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1);
+    }
+}

@@ -1,0 +1,101 @@
+//! The folder of a job: what its commands leave, and files they read.
+//!
+//! Beside the store, one for each job, private. The journal says what happened; here is only what is
+//! too large for it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::failpoint;
+
+/// The folder of one job.
+#[derive(Clone, Debug)]
+pub struct JobFolder {
+    path: PathBuf,
+}
+
+impl JobFolder {
+    /// The folder of a job of the store in this folder.
+    #[must_use]
+    pub fn of(store: &Path, job: &str) -> Self {
+        Self {
+            path: store.join("jobs").join(job),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the commands write.
+    #[must_use]
+    pub fn spool(&self) -> PathBuf {
+        self.path.join("spool")
+    }
+
+    /// The results of the map.
+    #[must_use]
+    pub fn results(&self) -> PathBuf {
+        self.path.join("results.json")
+    }
+
+    /// The file that holds an item.
+    #[must_use]
+    pub fn item(&self, step: u32, item: u32) -> PathBuf {
+        self.path.join("items").join(format!("{step}-{item}.json"))
+    }
+
+    /// Makes it, if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn make(&self) -> io::Result<()> {
+        private_folder(&self.path)
+    }
+
+    /// Writes the file that holds an item.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write_item(&self, step: u32, item: u32, json: &str) -> io::Result<()> {
+        private_folder(&self.path.join("items"))?;
+        write_whole(&self.item(step, item), json.as_bytes())
+    }
+
+    /// Writes the results of the map.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    pub fn write_results(&self, json: &[u8]) -> io::Result<()> {
+        self.make()?;
+        write_whole(&self.results(), json)
+    }
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes a private file that is there as a whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    failpoint::reach("results-before-rename", 1);
+    std::fs::rename(&beside, path)
+}
