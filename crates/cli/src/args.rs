@@ -4,16 +4,28 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::attempts::AttemptsArgs;
 use crate::commands::cancel::CancelArgs;
 use crate::commands::check::CheckArgs;
+use crate::commands::completions::CompletionsArgs;
+use crate::commands::dlq::DlqArgs;
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::events::EventsArgs;
+use crate::commands::exec::ExecArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::explain_config::ExplainConfigArgs;
 use crate::commands::keeper::KeeperArgs;
+use crate::commands::logs::LogsArgs;
 use crate::commands::ls::LsArgs;
+use crate::commands::map::MapArgs;
+use crate::commands::pause::PauseArgs;
 use crate::commands::resume::ResumeArgs;
+use crate::commands::rm::{PruneArgs, RmArgs};
 use crate::commands::run::RunArgs;
 use crate::commands::schedule::ScheduleArgs;
 use crate::commands::show::ShowArgs;
+use crate::commands::state::StateArgs;
+use crate::commands::store::StoreArgs;
 
 /// Runs jobs whose parts fail: decides when to try again, when to stop, and says why.
 #[derive(Debug, Parser)]
@@ -41,6 +53,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a workflow
     Run(RunArgs),
+    /// Run one command, retried
+    Exec(ExecArgs),
+    /// Run a command for each line of the input, retried
+    Map(MapArgs),
     /// Go on with a job that was suspended, or whose process has died
     Resume(ResumeArgs),
     /// List the jobs
@@ -49,8 +65,30 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Print everything that has happened to a job
     Events(EventsArgs),
+    /// Say why a job, an item or a command stands as it does, with all the arithmetic
+    Explain(ExplainArgs),
+    /// Print what the commands of a job or an item wrote
+    Logs(LogsArgs),
+    /// List every attempt of a job or an item
+    Attempts(AttemptsArgs),
+    /// Carry the retries of a job to and from the file of another system
+    State(StateArgs),
     /// End a job: what runs is stopped, what waits is skipped
     Cancel(CancelArgs),
+    /// Start nothing new in a job until it is unpaused
+    Pause(PauseArgs),
+    /// Let a paused job go on
+    Unpause(PauseArgs),
+    /// Look at dead letters, try them again or give them up
+    Dlq(DlqArgs),
+    /// Remove jobs
+    Rm(RmArgs),
+    /// Remove jobs that ended long ago
+    Prune(PruneArgs),
+    /// Check, compact or find the store
+    Store(StoreArgs),
+    /// Say what this machine lacks
+    Doctor(DoctorArgs),
     /// Check workflow files, and say everything that is wrong with them
     Check(CheckArgs),
     /// Show the retries a policy would make, without running anything
@@ -65,6 +103,13 @@ Example:
 In an editor with a YAML language server, put this line at the top of a workflow:
   # yaml-language-server: $schema=workflow.schema.json")]
     Schema,
+    /// Print what a shell needs to complete what is typed
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "\
+Example:
+  undaunted man > undaunted.1")]
+    Man,
     /// Start the commands of a job and stay when its engine dies; started by the engine itself
     #[command(hide = true)]
     Keeper(KeeperArgs),

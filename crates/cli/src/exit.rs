@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Suspended,
     /// The same, because somebody insisted.
     Interrupted,
+    /// The exit status of the command that was run.
+    Status(u8),
 }
 
 impl Exit {
@@ -39,6 +41,7 @@ impl Exit {
             Self::Partial => 4,
             Self::Suspended => 75,
             Self::Interrupted => 130,
+            Self::Status(status) => status,
         }
     }
 }
@@ -91,4 +94,16 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     let _ = writeln!(io::stderr(), "error: {error:#}");
     let refused = error.downcast_ref::<Refused>();
     ExitCode::from(refused.map_or(1, Refused::code))
+}
+
+/// The same for `exec`, whose own errors must not be taken for those of the command.
+pub(crate) fn of_exec(done: anyhow::Result<Exit>) -> ExitCode {
+    const OWN: u8 = 125;
+    match done {
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::from(OWN)
+        }
+        done => code(done),
+    }
 }

@@ -7,13 +7,20 @@ mod args;
 mod commands;
 mod environment;
 mod exit;
+mod foreground;
 mod jobs;
+mod passing;
+mod past;
+mod retry_flags;
 mod screen;
 mod source;
+mod target;
+mod typed;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use undaunted_runner::request::Request;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
@@ -23,11 +30,28 @@ fn main() -> ExitCode {
     let store = args.store.as_deref();
     let done = match args.command {
         Command::Run(run) => commands::run::run(store, &run),
+        Command::Exec(exec) => return exit::of_exec(commands::exec::run(store, &exec)),
+        Command::Map(map) => commands::map::run(store, &map),
         Command::Resume(resume) => commands::resume::run(store, &resume),
         Command::Ls(ls) => commands::ls::run(store, &ls),
         Command::Show(show) => commands::show::run(store, &show),
         Command::Events(events) => commands::events::run(store, &events),
+        Command::Explain(explain) => commands::explain::run(store, &explain),
+        Command::Logs(logs) => commands::logs::run(store, &logs),
+        Command::State(state) => commands::state::run(store, &state),
+        Command::Attempts(attempts) => commands::attempts::run(store, &attempts),
         Command::Cancel(cancel) => commands::cancel::run(store, &cancel),
+        Command::Pause(pause) => commands::pause::run(store, &pause, Request::Pause),
+        Command::Unpause(pause) => commands::pause::run(store, &pause, Request::Unpause),
+        Command::Dlq(dlq) => commands::dlq::run(store, &dlq),
+        Command::Rm(rm) => commands::rm::rm(store, &rm),
+        Command::Prune(prune) => commands::rm::prune(store, &prune),
+        Command::Store(what) => commands::store::run(store, &what),
+        Command::Doctor(doctor) => commands::doctor::run(store, &doctor),
+        Command::Completions(completions) => {
+            commands::completions::run(&completions).map(|()| Exit::Done)
+        }
+        Command::Man => commands::man::run().map(|()| Exit::Done),
         Command::Check(check) => commands::check::run(&check).map(|()| Exit::Done),
         Command::Schedule(schedule) => commands::schedule::run(&schedule).map(|()| Exit::Done),
         Command::ExplainConfig(explain) => {

@@ -83,7 +83,7 @@ const fn ends_running(reason: Reason) -> bool {
 #[must_use]
 pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
     let mut ready = Vec::new();
-    if job.stage != Stage::Running {
+    if job.stage != Stage::Running || job.paused.is_some() {
         return ready;
     }
     for (step, state) in (0_u32..).zip(&job.steps) {
@@ -93,6 +93,7 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
         let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
         let due = state.waiting.range(..=(now, u32::MAX));
         let new = state.cursor..state.items.len();
+        let new = new.filter(|item| !state.ahead.contains(item));
         let items = due.map(|&(_, item)| item).chain(new);
         ready.extend(items.take(room).map(|item| (step, item)));
     }
@@ -113,7 +114,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         let mut later = state.waiting.range((now, u32::MAX)..);
         later.next().map(|&(due, _)| due)
     });
-    let due = due.filter(|_| job.stage == Stage::Running);
+    let due = due.filter(|_| job.stage == Stage::Running && job.paused.is_none());
     let deadline = job.deadline().filter(|_| job.stage == Stage::Running);
     due.chain(deadline).min()
 }

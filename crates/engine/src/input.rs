@@ -44,6 +44,22 @@ pub enum Input {
     Woke,
     /// Somebody wants it to end.
     Cancel,
+    /// Nothing new is to be started for now.
+    Pause,
+    /// It may go on.
+    Unpause,
+    /// Dead letters are to be tried again, in a new round.
+    Redrive {
+        /// They, by step and place in the input.
+        items: Vec<(u32, u32)>,
+        /// Whether what comes after the map is done again.
+        reduce: bool,
+    },
+    /// Dead letters that nobody wants any more, by step and place in the input.
+    Drop {
+        /// They.
+        items: Vec<(u32, u32)>,
+    },
     /// Everything that ran has ended, and whoever runs it leaves.
     Suspend,
     /// Its workflow is replaced by one with other settings.

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod capture;
+pub mod checkpoint;
 pub mod decide;
 pub mod effect;
 pub mod event;

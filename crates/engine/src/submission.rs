@@ -93,6 +93,7 @@ pub fn submission(
             ceilings.max_per_item,
         )),
         release: Some(around.release),
+        ..Submitted::default()
     })
 }
 

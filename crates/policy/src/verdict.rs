@@ -257,7 +257,9 @@ fn fmt_limit(f: &mut fmt::Formatter<'_>, reason: Reason, sum: &Arithmetic) -> fm
         (Reason::Attempts, ..) => {
             let made = sum.retry.saturating_sub(1);
             let total = Attempts::AtMost(made).executions().unwrap_or_default();
-            write!(f, " ({made} retries, {total} attempts)")
+            let retries = if made == 1 { "retry" } else { "retries" };
+            let attempts = if total == 1 { "attempt" } else { "attempts" };
+            write!(f, " ({made} {retries}, {total} {attempts})")
         }
         (Reason::RetryBudget, Some(budget), ..) => write!(
             f,

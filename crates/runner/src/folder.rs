@@ -68,6 +68,16 @@ impl JobFolder {
         write_whole(&self.item(step, item), json.as_bytes())
     }
 
+    /// Writes a file of this name.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.make()?;
+        write_whole(&self.path.join(name), bytes)
+    }
+
     /// Writes the results of the map.
     ///
     /// # Errors

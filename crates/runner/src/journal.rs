@@ -1,5 +1,6 @@
 //! A job in a store: read, claimed, submitted.
 
+use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, Record, RecordError, Submitted};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError};
@@ -22,6 +23,8 @@ pub struct Held {
     pub(crate) is_new: bool,
     /// What it is told before it goes on, if anything.
     pub first: Option<Input>,
+    /// How many attempts may start in a second, if that is limited.
+    pub rate: Option<f64>,
 }
 
 /// Why a job cannot be read or claimed.
@@ -145,6 +148,7 @@ pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
         claim,
         is_new: false,
         first: None,
+        rate: None,
     })
 }
 
@@ -176,5 +180,68 @@ pub fn submit(
         version,
         is_new: true,
         first: None,
+        rate: None,
     })
+}
+
+/// Tells a job something that leads to nothing being done, and gives it back.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn tell(
+    store: &dyn Store,
+    held: Held,
+    input: &Input,
+    now: Timestamp,
+) -> Result<Job, JournalError> {
+    let Held {
+        mut job,
+        claim,
+        version,
+        ..
+    } = held;
+    let records = react(&mut job, input, now);
+    let records: Vec<_> = records.iter().map(Record::encode).collect();
+    if !records.is_empty() {
+        let append = Append::new(claim.aggregate.clone(), version, claim.epoch, records);
+        store.append(vec![append])?;
+    }
+    store.release(&claim)?;
+    Ok(job)
+}
+
+/// Removes a job that somebody holds.
+///
+/// # Errors
+///
+/// When it cannot be removed.
+pub fn remove(store: &dyn Store, held: &Held) -> Result<(), JournalError> {
+    store.remove(&held.claim.aggregate, held.claim.epoch)?;
+    Ok(())
+}
+
+/// Writes a job that nobody runs yet: its submission and what else is known of it, all or nothing.
+///
+/// # Errors
+///
+/// When the store cannot be written, or there is a job of this name.
+pub fn deposit(
+    store: &dyn Store,
+    submitted: Submitted,
+    known: Vec<Event>,
+    now: Timestamp,
+) -> Result<(), JournalError> {
+    let aggregate = aggregate(&submitted.job)?;
+    let events = std::iter::once(Event::JobSubmitted(Box::new(submitted))).chain(known);
+    let records = events.map(|event| Record { at: now, event }.encode());
+    let claim = store.claim(&aggregate)?;
+    let append = Append::new(
+        aggregate,
+        Version::default(),
+        claim.epoch,
+        records.collect(),
+    );
+    store.append(vec![append])?;
+    Ok(store.release(&claim)?)
 }

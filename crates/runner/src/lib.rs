@@ -20,6 +20,7 @@ pub mod folder;
 pub mod journal;
 pub mod keeper;
 mod process;
+pub mod redact;
 pub mod request;
 pub mod secrets;
 pub mod spool;

@@ -65,6 +65,8 @@ impl Secrets {
             };
             values.push((name.clone(), value));
         }
+        // Longer ones first: a secret may begin with another.
+        values.sort_by_key(|(_, value): &(String, String)| std::cmp::Reverse(value.len()));
         Ok(Self { values })
     }
 
@@ -74,6 +76,17 @@ impl Secrets {
         workflow.secrets.iter().any(|(name, secret)| {
             name == variable || matches!(secret, Secret::Env(source) if source == variable)
         })
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_values(values: Vec<(String, String)>) -> Self {
+        Self { values }
     }
 
     /// Names and values.

@@ -8,7 +8,7 @@ use clap::Args;
 use undaunted_engine::input::Input;
 use undaunted_runner::drive::{Drive, Quiet};
 use undaunted_runner::journal::{self, JournalError};
-use undaunted_runner::request::request_cancel;
+use undaunted_runner::request::{Request, ask};
 use undaunted_runner::secrets::Secrets;
 use undaunted_store::ClaimError;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let held = match journal::claim(&jobs.store, &id) {
         Ok(held) => held,
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            request_cancel(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+            ask(&jobs.store, &id, Request::Cancel).map_err(|error| of_journal(&error))?;
             let mut out = io::stdout().lock();
             if args.json {
                 let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});

@@ -13,10 +13,11 @@ use undaunted_engine::workflow::Source;
 use undaunted_runner::journal::{self, Held};
 
 use crate::commands::check::refusal;
-use crate::commands::run::{drive, read_secrets, tell};
+use crate::commands::run::{drive, read_secrets, tell, unless_unread};
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::diagnostics;
+use crate::screen::progress::Quietness;
 use crate::source::check_file;
 
 /// The job to go on with.
@@ -39,9 +40,8 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     update: Option<String>,
 
-    /// Print one JSON object at the end, and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    quietness: Quietness,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
@@ -49,7 +49,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let job = jobs.read(&id)?;
     if job.stage.has_ended() {
-        tell(&job, args.json)?;
+        unless_unread(tell(&job, args.quietness.json))?;
         return Ok(Exit::of(Status::from(job.stage)));
     }
     let update = if let Some(file) = &args.update {
@@ -62,7 +62,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     drop(job);
     let mut held: Held = journal::claim(&jobs.store, &id).map_err(|error| of_journal(&error))?;
     held.first = update;
-    drive(&jobs, held, secrets, args.json)
+    drive(&jobs, held, secrets, args.quietness)
 }
 
 /// The new settings of a job.

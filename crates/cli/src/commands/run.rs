@@ -6,23 +6,24 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use undaunted_engine::event::Submitted;
 use undaunted_engine::job::Job;
 use undaunted_engine::submission::{Surroundings, Unfit, submission};
 use undaunted_engine::view::{Status, report};
 use undaunted_engine::workflow::{Checked, Source, Workflow};
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::{Drive, Handle};
+use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, Held};
 use undaunted_runner::random_name;
 use undaunted_runner::secrets::Secrets;
 
 use crate::environment;
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_drive, of_journal};
-use crate::screen::{diagnostics, progress, summary};
+use crate::foreground;
+use crate::jobs::{Jobs, of_journal};
+use crate::passing::Passer;
+use crate::screen::progress::{Display, Quietness};
+use crate::screen::{diagnostics, summary};
 use crate::source::check_file;
 
 use super::check::refusal;
@@ -35,6 +36,7 @@ const ID: usize = 10;
 #[command(after_help = "\
 Examples:
   undaunted run nightly.yaml
+  undaunted run nightly.yaml --verbose
   undaunted run nightly.yaml --json
   undaunted run nightly.yaml --seed 7
 
@@ -49,9 +51,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Print one JSON object at the end, and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    quietness: Quietness,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
@@ -69,24 +70,40 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let held = journal::submit(&jobs.store, submitted, Clock::set().now());
     let held = held.map_err(|error| of_journal(&error))?;
-    drive(&jobs, held, secrets, args.json)
+    drive(&jobs, held, secrets, args.quietness)
 }
 
 /// Runs a job until it has ended or was suspended, and says what it came to.
-pub(crate) fn drive(jobs: &Jobs, held: Held, secrets: Secrets, json: bool) -> Result<Exit> {
-    let world = jobs.world()?;
-    let id = held.job.id().to_owned();
-    let mut observer = progress::Lines::new(&held.job, json);
-    let drive = Drive::new(held, &world, secrets, &mut observer);
-    let signals = listen(drive.handle())?;
-    let done = drive.run();
-    let interrupts = signals.stop();
-    let job = done.map_err(|error| of_drive(&error, &id))?;
-    tell(&job, json)?;
+pub(crate) fn drive(
+    jobs: &Jobs,
+    held: Held,
+    secrets: Secrets,
+    quietness: Quietness,
+) -> Result<Exit> {
+    let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
+        let folder = JobFolder::of(&jobs.folder, held.job.id());
+        let display = Display::beside_output(quietness.is_quiet());
+        let mut passer = Passer::new(&held.job, &folder, how, display);
+        foreground::run(jobs, held, secrets, &mut passer)?
+    } else {
+        let mut display = Display::new(&held.job, quietness);
+        let done = foreground::run(jobs, held, secrets, &mut display);
+        display.end();
+        done?
+    };
+    unless_unread(tell(&job, quietness.json))?;
     Ok(match Exit::of(Status::from(job.stage)) {
         _ if interrupts > 1 => Exit::Interrupted,
         exit => exit,
     })
+}
+
+/// Nobody reading what a job came to does not change what it came to.
+pub(crate) fn unless_unread(told: io::Result<()>) -> io::Result<()> {
+    match told {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
 }
 
 /// Says what a job has come to.
@@ -102,7 +119,8 @@ pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-fn submit(
+/// The submission of a workflow file, called from here.
+pub(crate) fn submit(
     file: &str,
     source: &Source,
     workflow: &Workflow,
@@ -145,12 +163,12 @@ fn not_run(source: &Source, unfit: &Unfit) -> Refused {
 }
 
 /// A seed from what is left of a random name.
-fn drawn(name: &str) -> u64 {
+pub(crate) fn drawn(name: &str) -> u64 {
     let rest = name.get(16..).unwrap_or_default();
     u64::from_str_radix(rest, 16).unwrap_or_default()
 }
 
-fn current_directory() -> Result<String, Refused> {
+pub(crate) fn current_directory() -> Result<String, Refused> {
     let here = env::current_dir()
         .map_err(|error| Refused::Usage(format!("the current directory is gone: {error}")))?;
     here.into_os_string().into_string().map_err(|here| {
@@ -166,43 +184,5 @@ pub(crate) fn read_secrets(workflow: &Workflow, directory: &str) -> Result<Secre
     Secrets::read(workflow, Path::new(directory)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
         Refused::Usage(format!("{error}{}", cause.unwrap_or_default()))
-    })
-}
-
-/// Hears signals while a job runs.
-pub(crate) struct Listening {
-    handle: signal_hook::iterator::Handle,
-    thread: Option<std::thread::JoinHandle<u32>>,
-}
-
-impl Listening {
-    /// Stops listening, and says how often somebody wanted us to leave.
-    fn stop(mut self) -> u32 {
-        self.handle.close();
-        self.thread
-            .take()
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or_default()
-    }
-}
-
-fn listen(drive: Handle) -> Result<Listening> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let handle = signals.handle();
-    let thread = std::thread::spawn(move || {
-        let mut heard = 0_u32;
-        for _ in signals.forever() {
-            heard = heard.saturating_add(1);
-            drive.interrupt();
-            if heard > 2 {
-                // Whoever insists once more gets what `kill -9` would do: nothing recorded is lost.
-                std::process::exit(130);
-            }
-        }
-        heard
-    });
-    Ok(Listening {
-        handle,
-        thread: Some(thread),
     })
 }

@@ -1,6 +1,7 @@
 //! `undaunted show`: how a job stands.
 
-use std::io::{self, BufWriter, Write};
+use std::env;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Result;
@@ -9,18 +10,27 @@ use undaunted_runner::clock::Clock;
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::screen::job;
+use crate::past::Past;
+use crate::screen::{is_colourful, job, resumes, timeline};
+
+/// How wide it is where nobody says.
+const COLUMNS: usize = 80;
 
 /// The job to show.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted show @last
+  undaunted show 3f9a --resumes
   undaunted show 3f9a --json")]
 pub(crate) struct ShowArgs {
     /// The job
     #[arg(value_name = "JOB")]
     job: String,
+
+    /// Show what each resume restored instead
+    #[arg(long)]
+    resumes: bool,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -30,14 +40,46 @@ pub(crate) struct ShowArgs {
 pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let (found, owner) = (jobs.read(&id)?, jobs.owner(&id)?);
+    let owner = jobs.owner(&id)?;
     let mut out = BufWriter::new(io::stdout().lock());
+    if args.resumes {
+        let past = Past::read(&jobs, &id, |_| false)?;
+        if args.json {
+            resumes::json(&mut out, &past, owner.as_ref())?;
+        } else {
+            resumes::show(&mut out, &past, owner.as_ref())?;
+        }
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
+    let drawn = timeline::worth_drawing(&jobs.read(&id)?);
+    let past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
     let now = Clock::set().now();
     if args.json {
-        job::json(&mut out, &found, owner.as_ref(), now)?;
+        job::json(&mut out, &past, owner.as_ref(), now)?;
     } else {
-        job::show(&mut out, &found, owner.as_ref(), now)?;
+        let paper = job::Paper {
+            columns: columns(),
+            colour: is_colourful(&io::stdout()),
+        };
+        job::show(&mut out, &past, owner.as_ref(), now, &paper)?;
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// How wide the output may be.
+fn columns() -> usize {
+    let told = env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
+    let out = io::stdout();
+    let seen = || {
+        let size = out
+            .is_terminal()
+            .then(|| rustix::termios::tcgetwinsize(&out));
+        size.and_then(std::result::Result::ok)
+            .map(|size| usize::from(size.ws_col))
+    };
+    told.or_else(seen)
+        .filter(|wide| *wide > 0)
+        .unwrap_or(COLUMNS)
 }

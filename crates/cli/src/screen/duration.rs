@@ -11,7 +11,7 @@ pub(super) fn short(duration: Duration) -> String {
     };
     match seconds {
         0 if duration.is_zero() => "0s".to_owned(),
-        0 if duration < Duration::from_millis(10) => format!("{duration:?}"),
+        0 if duration < Duration::from_millis(1) => format!("{}µs", duration.as_micros()),
         0 => format!("{}ms", duration.as_millis()),
         1..60 => {
             let thousandths = format!("{:03}", duration.subsec_millis());
@@ -22,6 +22,15 @@ pub(super) fn short(duration: Duration) -> String {
         60..3600 => parts(seconds / 60, "m", seconds % 60, "s"),
         3600..86_400 => parts(seconds / 3600, "h", seconds % 3600 / 60, "m"),
         _ => parts(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
+/// The same for something measured: nobody wants to know the nanoseconds.
+pub(super) fn measured(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    match millis {
+        0 if !duration.is_zero() => "<1ms".to_owned(),
+        millis => short(Duration::from_millis(millis)),
     }
 }
 

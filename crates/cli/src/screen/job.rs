@@ -11,16 +11,25 @@ use undaunted_store::Owner;
 use super::duration::short;
 use super::jobs::standing;
 use super::summary::counts;
+use super::timeline;
+use crate::past::Past;
 
 /// How many items of a kind are named.
 const NAMED: usize = 10;
 
+/// What it is drawn on.
+pub(crate) struct Paper {
+    pub(crate) columns: usize,
+    pub(crate) colour: bool,
+}
+
 pub(crate) fn json(
     out: &mut impl Write,
-    job: &Job,
+    past: &Past,
     owner: Option<&Owner>,
     now: Timestamp,
 ) -> io::Result<()> {
+    let job = &past.job;
     let mut shown = serde_json::to_value(report(job))?;
     if let Value::Object(fields) = &mut shown {
         fields.insert("status".to_owned(), standing(job, owner).into());
@@ -39,6 +48,8 @@ pub(crate) fn json(
             .map(|(step, item, due)| waiting_json(job, step, item, due, now))
             .collect();
         fields.insert("waiting".to_owned(), waiting.into());
+        let timeline = serde_json::to_value(timeline::json(past))?;
+        fields.insert("timeline".to_owned(), timeline);
     }
     writeln!(out, "{shown}")
 }
@@ -100,10 +111,12 @@ const fn stage(stage: StepStage) -> &'static str {
 
 pub(crate) fn show(
     out: &mut impl Write,
-    job: &Job,
+    past: &Past,
     owner: Option<&Owner>,
     now: Timestamp,
+    paper: &Paper,
 ) -> io::Result<()> {
+    let job = &past.job;
     let report = report(job);
     let name = report.name.clone();
     let name = name.unwrap_or_else(|| job.submitted().file.clone());
@@ -129,9 +142,13 @@ pub(crate) fn show(
     for (step, item, due) in waiting(job).take(NAMED) {
         show_waiting(out, job, step, item, due, now)?;
     }
+    timeline::show(out, past, now, paper.columns, paper.colour)?;
     let ended = job.stage.has_ended();
     if !ended && owner.is_none() {
         writeln!(out, "  go on:  undaunted resume {}", job.id())?;
+    }
+    if Status::from(job.stage) != Status::Completed {
+        writeln!(out, "  why:    undaunted explain {}", job.id())?;
     }
     if Status::from(job.stage) != Status::Completed || ended {
         writeln!(out, "  all of it:  undaunted events {}", job.id())?;

@@ -1,14 +1,20 @@
 //! What is printed, for people and for machines: one file per thing that is shown.
 
+pub(crate) mod attempts;
+pub(crate) mod dead;
 pub(crate) mod diagnostics;
 mod duration;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod logs;
 pub(crate) mod policies;
 pub(crate) mod progress;
+pub(crate) mod resumes;
 pub(crate) mod schedule;
 pub(crate) mod summary;
+pub(crate) mod timeline;
 mod words;
 
 pub(crate) use words::{count, is_colourful};

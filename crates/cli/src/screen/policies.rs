@@ -154,7 +154,7 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
 }
 
 /// A value without the marks of JSON: `exponential (base 2.0)`.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),

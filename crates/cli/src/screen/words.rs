@@ -12,3 +12,22 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 pub(crate) fn is_colourful(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
+
+/// The last line of a text, without what would move the cursor.
+pub(crate) fn one_line(text: &str) -> String {
+    let last = text.trim_end().lines().next_back().unwrap_or_default();
+    let plain = |sign: char| if sign.is_control() { '\u{fffd}' } else { sign };
+    last.chars().map(plain).collect()
+}
+
+/// `retry 2 of 3 (attempt 3 of 4)`: whoever sees one number sees the other.
+pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
+    let attempt = u64::from(retry).saturating_add(1);
+    match allowed {
+        Some(bound) => {
+            let executions = u64::from(bound).saturating_add(1);
+            format!("retry {retry} of {bound} (attempt {attempt} of {executions})")
+        }
+        None => format!("retry {retry} (attempt {attempt})"),
+    }
+}

@@ -4,7 +4,15 @@
 
 mod binary;
 mod check;
+mod dead_letters;
 mod documents;
+mod exec;
+mod home;
+mod map;
+mod progress;
+mod pty;
 mod readme;
 mod schedule;
 mod schema;
+mod unwatched;
+mod upkeep;

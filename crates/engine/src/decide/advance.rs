@@ -80,7 +80,7 @@ fn settle(job: &Job, step: u32, state: &StepState) -> Option<Event> {
     if let Some(map) = job.plan().map(step)
         && map
             .tolerance
-            .exceeded(state.settled().into(), state.dead.into())
+            .exceeded(state.settled().into(), counting(state).into())
     {
         return Some(Event::JobStopping {
             reason: Reason::Tolerance,
@@ -94,6 +94,11 @@ fn settle(job: &Job, step: u32, state: &StepState) -> Option<Event> {
     } else {
         Event::StepCompleted { step }
     })
+}
+
+/// The dead letters that count.
+const fn counting(state: &StepState) -> u32 {
+    state.dead.saturating_sub(state.forgiven)
 }
 
 /// Nothing new is started: what waits is skipped, and when nothing runs any more the job has ended.

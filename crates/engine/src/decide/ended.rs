@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use undaunted_policy::{
-    Arithmetic, Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict,
+    Cause, Class, Decision, Failure, Reason, State, Then, Timestamp, Verdict, verdict,
 };
 
 use super::facts::Facts;
@@ -106,7 +106,7 @@ fn failed(
         (None, Consequence::Retry { due, delay }) => {
             facts.push(Event::RetryScheduled(Box::new(Retrying {
                 subject: of,
-                sum: sum(&verdict.arithmetic),
+                sum: Sum::of(&verdict.arithmetic),
                 due,
                 delay,
             })));
@@ -139,7 +139,7 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
             rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
         })
     };
-    let sum = Some(sum(&verdict.arithmetic));
+    let sum = Some(Sum::of(&verdict.arithmetic));
     match (verdict.decision, active.repeated()) {
         (
             Decision::Stop {
@@ -192,26 +192,4 @@ fn judge(
         };
     }
     verdict
-}
-
-/// The numbers of a verdict, as they are recorded.
-fn sum(arithmetic: &Arithmetic) -> Sum {
-    let delay = arithmetic.delay;
-    Sum {
-        retry: arithmetic.retry,
-        allowed: arithmetic.retries_allowed,
-        computed: delay.map(|delay| delay.computed),
-        capped: delay.map(|delay| delay.capped),
-        drawn: delay.map(|delay| delay.drawn),
-        spent_before: arithmetic.spent_before,
-        spent_after: arithmetic.spent_after,
-        budget: arithmetic.retry_budget,
-        expires: arithmetic.retry_budget_expires_at,
-        retry_after: arithmetic.retry_after,
-        deadline: arithmetic.deadline,
-        pool: arithmetic.pool.map(|pool| (pool.consumed, pool.total)),
-        share: arithmetic
-            .pool
-            .map(|pool| (pool.item_consumed, pool.per_item)),
-    }
 }

@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::{ended, facts::Facts, items, resume, start};
+use super::{ended, facts::Facts, items, redrive, resume, start};
 use crate::event::Event;
 use crate::input::Input;
 use crate::job::{Job, Stage};
@@ -11,11 +11,12 @@ use crate::job::{Job, Stage};
 /// consequence.
 #[must_use]
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
-    if job.stage.has_ended() {
-        return Vec::new();
-    }
     let mut facts = Facts::new(job, now);
     match input {
+        Input::Redrive { items, reduce } => redrive::redrive(&mut facts, items, *reduce),
+        Input::Drop { items } => redrive::forget(&mut facts, items),
+        // Nothing else happens to a job that has ended.
+        _ if job.stage.has_ended() => {}
         Input::Resume => resume::resume(&mut facts),
         Input::Start {
             step,
@@ -47,6 +48,17 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Suspend => {
             if job.stage == Stage::Running && !job.has_running() {
                 facts.push(Event::JobSuspended);
+            }
+        }
+        Input::Pause => {
+            if job.paused.is_none() {
+                facts.push(Event::JobPaused);
+            }
+        }
+        Input::Unpause => {
+            if let Some(since) = job.paused {
+                let away = now.since(since);
+                facts.push(Event::JobUnpaused { away });
             }
         }
         Input::Update { text, changes } => facts.push(Event::PolicyChanged {

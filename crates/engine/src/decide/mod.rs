@@ -9,6 +9,7 @@ mod facts;
 mod fail;
 mod input;
 mod items;
+mod redrive;
 mod resume;
 mod start;
 mod words;

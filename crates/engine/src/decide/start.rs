@@ -10,7 +10,7 @@ use crate::job::{Active, Item, Job, Stage, StepStage};
 
 pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option<&str>) {
     let job = facts.job;
-    if job.stage != Stage::Running || !has_room(job, step) {
+    if job.stage != Stage::Running || job.paused.is_some() || !has_room(job, step) {
         return;
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
@@ -70,6 +70,16 @@ fn forbidden(facts: &Facts<'_>, step: u32, active: &Active, refused: Option<&str
     let (reason, then, error) = match refused {
         // A command that cannot be put together is nothing a handler could mend.
         Some(why) => (Reason::Permanent, Then::DeadLetter, why.to_owned()),
+        None if active.is_used_up() => {
+            let sentence = format!(
+                "{} before the state was imported ({} attempts)",
+                Reason::Attempts.sentence(),
+                active.attempts
+            );
+            let last = active.error.as_ref();
+            let last = last.map_or("", |last| facts.job.texts.read(last));
+            (Reason::Attempts, Then::Stop, with_last(&sentence, last))
+        }
         None if overdue => {
             let last = facts.last_error(active);
             let error = with_last(Reason::Deadline.sentence(), &last);

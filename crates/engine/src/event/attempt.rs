@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{Cause, Class, Reason, Timestamp};
+use undaunted_policy::{Arithmetic, Cause, Class, Reason, Timestamp};
 
 use super::codec;
 use super::text::Text;
@@ -188,6 +188,37 @@ pub struct Sum {
     /// The item's share of the pool before it: used and allowed.
     #[n(12)]
     pub share: Option<(u32, u32)>,
+}
+
+impl Sum {
+    /// The numbers of a verdict, as they are recorded and shown.
+    #[must_use]
+    pub fn of(arithmetic: &Arithmetic) -> Self {
+        let delay = arithmetic.delay;
+        let pool = arithmetic.pool;
+        Self {
+            retry: arithmetic.retry,
+            allowed: arithmetic.retries_allowed,
+            computed: delay.map(|delay| delay.computed),
+            capped: delay.map(|delay| delay.capped),
+            drawn: delay.map(|delay| delay.drawn),
+            spent_before: arithmetic.spent_before,
+            spent_after: arithmetic.spent_after,
+            budget: arithmetic.retry_budget,
+            expires: arithmetic.retry_budget_expires_at,
+            retry_after: arithmetic.retry_after,
+            deadline: arithmetic.deadline,
+            pool: pool.map(|pool| (pool.consumed, pool.total)),
+            share: pool.map(|pool| (pool.item_consumed, pool.per_item)),
+        }
+    }
+
+    /// The delay after all: drawn, and at least what the other side asked for.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        let drawn = self.drawn?;
+        Some(drawn.max(self.retry_after.unwrap_or_default()))
+    }
 }
 
 /// A command is tried no further.

@@ -2,11 +2,14 @@
 //!
 //! Numbers of variants and fields are part of the stored format: they are added, never used again.
 
+use std::time::Duration;
+
 use minicbor::{Decode, Encode};
 use undaunted_policy::Reason;
 
 use super::attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded};
 use super::codec;
+use super::imported::ImportedCommand;
 use super::job::{Ended, NewItem, PolicyChange, Resumed, Submitted};
 use super::text::Text;
 
@@ -183,6 +186,51 @@ pub enum Event {
         #[n(1)]
         changes: Vec<PolicyChange>,
     },
+    /// A job that had ended goes on with some of its dead letters.
+    #[n(25)]
+    JobRedriven {
+        /// Whether what comes after the map is done again.
+        #[n(0)]
+        reduce: bool,
+    },
+    /// A dead letter is tried again, in a new round.
+    #[n(26)]
+    ItemRedriven {
+        /// Its step.
+        #[n(0)]
+        step: u32,
+        /// Its place in the input.
+        #[n(1)]
+        item: u32,
+    },
+    /// Nobody wants a dead letter any more.
+    #[n(27)]
+    ItemDropped {
+        /// Its step.
+        #[n(0)]
+        step: u32,
+        /// Its place in the input.
+        #[n(1)]
+        item: u32,
+    },
+    /// Nothing new is started until it is unpaused.
+    #[n(28)]
+    JobPaused,
+    /// It goes on.
+    #[n(29)]
+    JobUnpaused {
+        /// How long it was paused; the time of its items stood still.
+        #[n(0)]
+        #[cbor(with = "codec::span")]
+        away: Duration,
+    },
+    /// Commands were tried before the job was made.
+    #[n(30)]
+    StateImported {
+        /// They.
+        #[n(0)]
+        commands: Vec<ImportedCommand>,
+    },
 }
 
 impl Event {
@@ -215,6 +263,12 @@ impl Event {
             Self::JobCancelled(_) => "job_cancelled",
             Self::JobSuspended => "job_suspended",
             Self::PolicyChanged { .. } => "policy_changed",
+            Self::StateImported { .. } => "state_imported",
+            Self::JobRedriven { .. } => "job_redriven",
+            Self::ItemRedriven { .. } => "item_redriven",
+            Self::ItemDropped { .. } => "item_dropped",
+            Self::JobPaused => "job_paused",
+            Self::JobUnpaused { .. } => "job_unpaused",
         }
     }
 }

@@ -42,6 +42,32 @@ pub struct Submitted {
     /// The release that wrote this, if it is known.
     #[n(9)]
     pub release: Option<String>,
+    /// The file its commands read; none if they read nothing.
+    #[n(10)]
+    pub stdin: Option<String>,
+    /// What becomes of what its commands write, beside being kept; none if nothing does.
+    #[n(11)]
+    pub passing: Option<Passing>,
+}
+
+/// How the output of commands is passed on to whoever runs the job. All of it is kept then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Passing {
+    /// As it comes.
+    #[n(0)]
+    Through,
+    /// Item by item, as they end.
+    #[n(1)]
+    Grouped,
+    /// Item by item, in input order.
+    #[n(2)]
+    InOrder,
+    /// As they end, with the name of the item before every line.
+    #[n(3)]
+    Tagged,
+    /// In input order, with the name of the item before every line.
+    #[n(4)]
+    TaggedInOrder,
 }
 
 /// Somebody goes on with a job.

@@ -3,13 +3,15 @@
 mod attempt;
 mod codec;
 mod fact;
+mod imported;
 mod job;
 mod record;
 mod text;
 
 pub use attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded, Sum};
 pub use fact::Event;
-pub use job::{Counts, Ended, NewItem, PolicyChange, Restored, Resumed, Submitted};
+pub use imported::ImportedCommand;
+pub use job::{Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted};
 pub use record::{FORMAT, Record, RecordError};
 pub use text::Text;
 

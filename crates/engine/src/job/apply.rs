@@ -25,8 +25,10 @@ impl Job {
         match &record.event {
             Event::JobSubmitted(_) => {}
             Event::JobResumed(resumed) => self.resumed(resumed, left, record.at),
-            Event::StepStarted { step, start } => self.step_started(*step, *start),
-            Event::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
+            Event::StepStarted { step, start } => self.step_started(*step, *start, record.at),
+            Event::ItemsRead { step, items, last } => {
+                self.items_read(*step, items, *last, record.at);
+            }
             Event::InputFailed {
                 step,
                 reason,
@@ -51,6 +53,7 @@ impl Job {
                 error,
             } => {
                 self.note_failure(*reason, error);
+                self.lay_out(*subject);
                 self.settle(subject.step, subject.item, Settled::Dead(*reason));
             }
             Event::ItemSkipped { step, item, reason } => {
@@ -68,11 +71,21 @@ impl Job {
             Event::JobCancelled(_) => self.stage = Stage::Cancelled,
             Event::JobSuspended => self.stage = Stage::Suspended,
             Event::PolicyChanged { text, .. } => self.policy_changed(text),
+            Event::StateImported { commands } => self.import(commands),
+            Event::JobRedriven { reduce } => self.reopen(*reduce),
+            Event::ItemRedriven { step, item } => self.redrive(*step, *item, record.at),
+            Event::ItemDropped { step, item } => self.forget(*step, *item),
+            Event::JobPaused => self.paused = Some(record.at),
+            Event::JobUnpaused { away } => self.unpause(*away, record.at),
         }
     }
 
     fn resumed(&mut self, resumed: &Resumed, left: Timestamp, now: Timestamp) {
         self.run = resumed.run;
+        if resumed.planned {
+            // Time stood still already; unpausing must not count it again.
+            self.paused = self.paused.map(|since| since.after(resumed.away));
+        }
         if self.stage == Stage::Suspended {
             self.stage = Stage::Running;
         }
@@ -101,7 +114,8 @@ impl Job {
         self.plan = Arc::new(Plan::new(workflow));
     }
 
-    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool) {
+    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool, now: Timestamp) {
+        let known = self.step(step).map_or(0, |state| state.items.len());
         if let Some(state) = self.step_mut(step) {
             for item in items {
                 state.items.push(item);
@@ -110,6 +124,7 @@ impl Job {
                 state.stage = StepStage::Running;
             }
         }
+        self.begin_imported(step, known, now);
     }
 
     /// The first failure that counts is what people read about the job.
@@ -120,7 +135,7 @@ impl Job {
         });
     }
 
-    fn step_started(&mut self, step: u32, start: Option<u64>) {
+    fn step_started(&mut self, step: u32, start: Option<u64>, now: Timestamp) {
         let command = self.plan.first(step);
         let only = match command.and_then(|command| self.plan.command(command)) {
             Some(command) if !self.plan.is_map(step) => Some(NewItem {
@@ -141,6 +156,7 @@ impl Job {
                 None => StepStage::Reading(start),
             };
         }
+        self.begin_imported(step, 0, now);
     }
 
     fn attempt_started(&mut self, started: &Started, now: Timestamp) {
@@ -258,16 +274,6 @@ impl Job {
         }
     }
 
-    /// Turns an item to its next command. Without one, another event says what becomes of it.
-    fn go_on(&mut self, of: Subject, next: Option<u32>) {
-        if let Some(next) = next {
-            if let Some(active) = self.active_mut(of) {
-                active.turn_to(next);
-            }
-            self.wait(of, Timestamp::ZERO);
-        }
-    }
-
     fn note_output(&mut self, of: Subject, succeeded: bool, output: &str) {
         let captured = self.plan.command(of.command).and_then(|command| {
             let capture = command.capture.as_ref().filter(|_| succeeded)?;
@@ -296,11 +302,11 @@ impl Job {
             && let Some(state @ Item::Pending) = step.items.get_mut(of.item)
         {
             *state = Item::Active(Box::new(Active::new(of.command, now, Timestamp::ZERO)));
-            step.cursor = step.cursor.max(of.item.saturating_add(1));
+            step.pass(of.item);
         }
     }
 
-    fn wait(&mut self, of: Subject, due: Timestamp) {
+    pub(super) fn wait(&mut self, of: Subject, due: Timestamp) {
         self.stop_waiting(of);
         if let Some(active) = self.active_mut(of) {
             active.doing = Doing::Waiting(due);
@@ -358,7 +364,7 @@ impl Job {
             && let Some(found @ (Item::Pending | Item::Active(_))) = state.items.get_mut(item)
         {
             *found = Item::Settled(settled);
-            state.cursor = state.cursor.max(item.saturating_add(1));
+            state.pass(item);
             let count = match settled {
                 Settled::Succeeded => &mut state.succeeded,
                 Settled::Dead(_) => &mut state.dead,
@@ -374,11 +380,11 @@ impl Job {
         }
     }
 
-    fn step_mut(&mut self, step: u32) -> Option<&mut StepState> {
+    pub(super) fn step_mut(&mut self, step: u32) -> Option<&mut StepState> {
         self.steps.get_mut(usize::try_from(step).ok()?)
     }
 
-    fn active_mut(&mut self, of: Subject) -> Option<&mut Active> {
+    pub(super) fn active_mut(&mut self, of: Subject) -> Option<&mut Active> {
         match self.step_mut(of.step)?.items.get_mut(of.item)? {
             Item::Active(active) => Some(active),
             Item::Pending | Item::Settled(_) => None,

@@ -3,8 +3,10 @@
 //! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
 
 mod apply;
+mod import;
 mod item;
 mod items;
+mod redrive;
 mod restore;
 mod state;
 mod step;

@@ -32,6 +32,17 @@ impl StepState {
     }
 }
 
+impl StepState {
+    /// Moves what a pause moves.
+    pub(super) fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
+        for (_, state) in self.items.iter_mut() {
+            if let Item::Active(active) = state {
+                active.stand_still(away, left, now);
+            }
+        }
+    }
+}
+
 impl Active {
     /// The time of an item stands still while its job is suspended, and a retry that fell due then
     /// has not been late.

@@ -9,7 +9,7 @@ use undaunted_policy::{Ceilings, Pool, PoolLimits, Reason, Seed, Timestamp};
 use super::item::{Active, Item, Scope};
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
-use crate::event::{Counts, Event, Record, Submitted, Text};
+use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, Text};
 use crate::plan::Plan;
 use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check};
 
@@ -40,6 +40,13 @@ pub struct Job {
     pub scope: Scope,
     /// Texts that events refer to.
     pub texts: Texts,
+    /// Since when nothing new is started because somebody asked for a pause.
+    pub paused: Option<Timestamp>,
+    /// Dead letters as they were when they failed, by step and place in the input.
+    pub dead: BTreeMap<(u32, u32), Box<Active>>,
+    /// Commands that were tried before the job was made and whose turn has not come, by their
+    /// number and the name of the item.
+    pub imported: BTreeMap<(u32, String), ImportedCommand>,
     /// Why nothing new was started any more, if it came to that.
     pub stopped: Option<Reason>,
     /// The first failure that counts.
@@ -131,6 +138,9 @@ impl Job {
             counts: Counts::default(),
             scope: Scope::default(),
             texts: Texts::default(),
+            paused: None,
+            dead: BTreeMap::new(),
+            imported: BTreeMap::new(),
             stopped: None,
             failure: None,
             recovered: None,

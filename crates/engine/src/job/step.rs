@@ -20,12 +20,16 @@ pub struct StepState {
     pub running: u32,
     /// The first item that was never started.
     pub cursor: u32,
+    /// Items behind the cursor that were begun before their turn.
+    pub ahead: BTreeSet<u32>,
     /// Items that succeeded.
     pub succeeded: u32,
     /// Items that are dead letters.
     pub dead: u32,
     /// Items that were skipped.
     pub skipped: u32,
+    /// Dead letters that no longer count as failures, because others were tried again after them.
+    pub forgiven: u32,
 }
 
 /// How far a step has come.
@@ -56,6 +60,8 @@ impl StepState {
     /// Items that were never started.
     #[must_use]
     pub fn pending(&self) -> u32 {
-        self.items.len().saturating_sub(self.cursor)
+        let ahead = u32::try_from(self.ahead.len()).unwrap_or(u32::MAX);
+        let behind = self.items.len().saturating_sub(self.cursor);
+        behind.saturating_sub(ahead)
     }
 }

@@ -12,7 +12,12 @@ use crate::job::{Doing, Item, Job, Stage, StepStage};
 pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
     let mut claims = Claims::default();
     let mut claim = |law, holds| claims.claim(law, holds, || format!("{record:?}"));
-    let ended = job.stage.has_ended();
+    // Dead letters can be gone on with, or given up, for as long as there are any.
+    let again = matches!(
+        record.event,
+        Event::JobRedriven { .. } | Event::ItemDropped { .. }
+    );
+    let ended = job.stage.has_ended() && !again;
     claim("nothing happens to a job that has ended", !ended);
     match &record.event {
         Event::AttemptStarted(started) => started_lawfully(job, started, record.at, &mut claim),

@@ -28,6 +28,10 @@ pub struct Task {
     pub wants_output: bool,
     /// Whether it reads the file that holds the item.
     pub reads_item_file: bool,
+    /// The file it reads; nothing if none.
+    pub stdin: Option<String>,
+    /// Whether all it writes is kept, because somebody reads it.
+    pub keeps_all: bool,
 }
 
 /// The work of an attempt.
@@ -96,6 +100,8 @@ pub fn task(
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
         reads_item_file: seen.asked_for_item_file(),
+        stdin: job.submitted().stdin.clone(),
+        keeps_all: job.submitted().passing.is_some(),
     }))
 }
 

@@ -43,6 +43,8 @@ pub fn input_task(job: &Job, step: u32, files: Files<'_>) -> Result<Option<Input
                 output_limit: None,
                 wants_output: true,
                 reads_item_file: false,
+                stdin: None,
+                keeps_all: false,
             })
         }
     }))

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    Counts, Ended, Event, Failed, Kept, Record, Retrying, Stopped, Subject, Succeeded, Sum, Text,
-    cause_parts, class_word,
+    Counts, Ended, Event, Failed, ImportedCommand, Kept, PolicyChange, Record, Retrying, Stopped,
+    Subject, Succeeded, Sum, Text, cause_parts, class_word,
 };
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
@@ -100,15 +100,11 @@ impl EventView {
             Event::JobFailed(ended) => self.ended(job, Stage::Failed, ended),
             Event::JobCancelled(ended) => self.ended(job, Stage::Cancelled, ended),
             Event::JobSuspended => self.put("status", Status::Suspended.word()),
-            Event::PolicyChanged { changes, .. } => {
-                let changes = changes.iter().map(|change| {
-                    json!({
-                        "of": change.of, "setting": change.setting,
-                        "old": change.old, "new": change.new,
-                    })
-                });
-                self.put("changes", changes.collect::<Vec<_>>());
-            }
+            Event::JobRedriven { reduce } => self.put("reduce", *reduce),
+            Event::JobPaused => {}
+            Event::JobUnpaused { away } => self.put("paused_ms", millis(*away)),
+            Event::PolicyChanged { changes, .. } => self.changes(changes),
+            Event::StateImported { commands } => self.imported(job, commands),
             Event::AttemptStarted(_)
             | Event::AttemptSucceeded(_)
             | Event::AttemptFailed(_)
@@ -118,8 +114,32 @@ impl EventView {
             | Event::CommandRecovered { .. }
             | Event::ItemSucceeded { .. }
             | Event::ItemDeadLettered { .. }
-            | Event::ItemSkipped { .. } => self.fill_of_item(job, event),
+            | Event::ItemSkipped { .. }
+            | Event::ItemRedriven { .. }
+            | Event::ItemDropped { .. } => self.fill_of_item(job, event),
         }
+    }
+
+    fn imported(&mut self, job: &Job, commands: &[ImportedCommand]) {
+        let commands = commands.iter().map(|it| {
+            let command = job.plan().command(it.command);
+            json!({
+                "item": it.item, "command": command.map(|command| command.id.as_str()),
+                "attempts": it.attempts, "retries": it.retries,
+                "spent_ms": millis(it.spent), "due_at": it.due.map(rfc3339),
+            })
+        });
+        self.put("commands", commands.collect::<Vec<_>>());
+    }
+
+    fn changes(&mut self, changes: &[PolicyChange]) {
+        let changes = changes.iter().map(|change| {
+            json!({
+                "of": change.of, "setting": change.setting,
+                "old": change.old, "new": change.new,
+            })
+        });
+        self.put("changes", changes.collect::<Vec<_>>());
     }
 
     fn fill_of_item(&mut self, job: &Job, event: &Event) {
@@ -135,7 +155,9 @@ impl EventView {
             Event::CommandRepeated { subject } | Event::CommandRecovered { subject, .. } => {
                 self.subject(job, *subject);
             }
-            Event::ItemSucceeded { step, item } => self.item(job, *step, *item),
+            Event::ItemSucceeded { step, item }
+            | Event::ItemRedriven { step, item }
+            | Event::ItemDropped { step, item } => self.item(job, *step, *item),
             Event::ItemDeadLettered {
                 subject,
                 reason,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use undaunted_policy::{Cause, Class, Reason, Timestamp};
 
-use crate::event::{Event, Kept, Record, Subject, Sum};
+use crate::event::{Event, Failed, Kept, Record, Subject, Sum};
 use crate::job::Job;
 
 /// The histories of the items that were asked for.
@@ -152,7 +152,10 @@ fn place(event: &Event) -> Option<(u32, u32)> {
         Event::RetryScheduled(retrying) => retrying.subject,
         Event::CommandStopped(stopped) => stopped.subject,
         Event::ItemDeadLettered { subject, .. } => *subject,
-        Event::ItemSucceeded { step, item } | Event::ItemSkipped { step, item, .. } => {
+        Event::ItemSucceeded { step, item }
+        | Event::ItemSkipped { step, item, .. }
+        | Event::ItemRedriven { step, item }
+        | Event::ItemDropped { step, item } => {
             return Some((*step, *item));
         }
         _ => return None,
@@ -181,24 +184,7 @@ impl History {
                     stderr: done.stderr,
                 },
             ),
-            Event::AttemptFailed(failed) => {
-                let error = failed.error.as_ref();
-                let error = error.map(|error| job.texts.read(error).to_owned());
-                let failure = Failure {
-                    cause: failed.cause,
-                    class: failed.class,
-                    rule: failed.rule,
-                    error: error.unwrap_or_default(),
-                };
-                let outcome = Outcome {
-                    at,
-                    took: failed.took,
-                    failure: Some(failure),
-                    stdout: failed.stdout,
-                    stderr: failed.stderr,
-                };
-                self.ended(failed.subject, outcome);
-            }
+            Event::AttemptFailed(failed) => self.failed(job, failed, at),
             Event::RetryScheduled(retrying) => {
                 let planned = Planned {
                     sum: retrying.sum,
@@ -220,12 +206,36 @@ impl History {
             }),
             Event::ItemSucceeded { .. } => self.end(at, None, None, false),
             Event::ItemSkipped { reason, .. } => self.end(at, Some(*reason), None, false),
+            Event::ItemRedriven { .. } => {
+                self.round = self.round.saturating_add(1);
+                self.end = None;
+            }
+            Event::ItemDropped { .. } => self.end(at, Some(Reason::NotSelected), None, false),
             Event::ItemDeadLettered { reason, error, .. } => {
                 let error = job.texts.read(error).to_owned();
                 self.end(at, Some(*reason), Some(error), true);
             }
             _ => {}
         }
+    }
+
+    fn failed(&mut self, job: &Job, failed: &Failed, at: Timestamp) {
+        let error = failed.error.as_ref();
+        let error = error.map(|error| job.texts.read(error).to_owned());
+        let failure = Failure {
+            cause: failed.cause,
+            class: failed.class,
+            rule: failed.rule,
+            error: error.unwrap_or_default(),
+        };
+        let outcome = Outcome {
+            at,
+            took: failed.took,
+            failure: Some(failure),
+            stdout: failed.stdout,
+            stderr: failed.stderr,
+        };
+        self.ended(failed.subject, outcome);
     }
 
     fn ended(&mut self, subject: Subject, outcome: Outcome) {

@@ -1,8 +1,14 @@
 //! What is shown of a job: plain data for machines and for whoever puts it into words.
 
+mod attempt;
 mod event;
+mod forecast;
 pub mod history;
 mod report;
+mod signature;
 
+pub use attempt::{AttemptView, SumView, attempt};
 pub use event::{EventView, event, rfc3339};
+pub use forecast::{Forecast, forecast};
 pub use report::{Missing, Report, Status, report};
+pub use signature::signature;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    Counts, Ended, Event, Failed, Kept, NewItem, PolicyChange, Restored, Resumed, Retrying,
-    Started, Stopped, Subject, Submitted, Succeeded, Sum, Text,
+    Counts, Ended, Event, Failed, ImportedCommand, Kept, NewItem, Passing, PolicyChange, Restored,
+    Resumed, Retrying, Started, Stopped, Subject, Submitted, Succeeded, Sum, Text,
 };
 use undaunted_policy::{Cause, Class, Reason};
 
@@ -15,6 +15,7 @@ pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     let mut facts = of_the_job();
     facts.extend(of_items());
     facts.extend(ends());
+    facts.extend(imports());
     facts
 }
 
@@ -43,14 +44,29 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
                 text: "- shell: echo é\n".to_owned(),
                 file: "/w/w.yaml".to_owned(),
                 working_dir: "/w".to_owned(),
-                env: vec![("HOME".to_owned(), "/home/me".to_owned())],
+                env: vec![("HOME".to_owned(), "/h/me".to_owned())],
                 seed: u64::MAX,
                 parallel: vec![(1, 10)],
                 pool: Some((20, 3)),
                 ceilings: Some((20, 50, 3, 5)),
                 release: Some("0.1.0".to_owned()),
+                ..Submitted::default()
             })),
         ),
+        (
+            "job_submitted_passing",
+            Event::JobSubmitted(Box::new(Submitted {
+                job: "7f3k".to_owned(),
+                stdin: Some("/w/stdin".to_owned()),
+                passing: Some(Passing::InOrder),
+                ..Submitted::default()
+            })),
+        ),
+        ("job_redriven", Event::JobRedriven { reduce: true }),
+        ("item_redriven", Event::ItemRedriven { step: 1, item: 2 }),
+        ("item_dropped", Event::ItemDropped { step: 1, item: 2 }),
+        ("job_paused", Event::JobPaused),
+        ("job_unpaused", Event::JobUnpaused { away: secs(30) }),
         ("job_resumed", Event::JobResumed(resumed)),
         (
             "step_started",
@@ -216,6 +232,26 @@ fn ends() -> Vec<(&'static str, Event)> {
         ("job_failed", Event::JobFailed(Box::new(ended.clone()))),
         ("job_cancelled", Event::JobCancelled(Box::new(ended))),
     ]
+}
+
+fn imports() -> Vec<(&'static str, Event)> {
+    let command = ImportedCommand {
+        item: "a".to_owned(),
+        command: 3,
+        attempts: 2,
+        retries: 2,
+        spent: secs(3),
+        previous: Some(secs(2)),
+        due: Some(at(31)),
+        expires: Some(at(100)),
+        error: Some(Text::Itself("refused".to_owned())),
+    };
+    vec![(
+        "state_imported",
+        Event::StateImported {
+            commands: vec![command],
+        },
+    )]
 }
 
 const OF: Subject = Subject {

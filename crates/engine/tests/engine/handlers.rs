@@ -46,7 +46,7 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
     // The failure stays in the report, and a handler is no attempt of the job's.
     assert_eq!(
         scene.report().error.as_deref(),
-        Some("All attempts used (1 retries, 2 attempts); last error: exit status 1")
+        Some("All attempts used (1 retry, 2 attempts); last error: exit status 1")
     );
     assert_eq!(scene.counted(), (3, 1, secs(1)));
 }

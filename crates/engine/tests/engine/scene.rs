@@ -61,7 +61,7 @@ impl Scene {
             working_dir: "/w".to_owned(),
             seed,
             operator,
-            variable: &|name| (name == "HOME").then(|| "/home/me".to_owned()),
+            variable: &|name| (name == "HOME").then(|| "/h/me".to_owned()),
             release: "0.1.0".to_owned(),
         };
         let submitted = submission(workflow, text, around).unwrap();
@@ -282,7 +282,7 @@ pub(crate) fn fold(journal: &[Vec<u8>]) -> Job {
 /// Everything that a job is and that its workflow does not say.
 pub(crate) fn digest(job: &Job) -> String {
     format!(
-        "{:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         job.submitted_at,
         job.last_at,
         job.stage,
@@ -295,6 +295,8 @@ pub(crate) fn digest(job: &Job) -> String {
         job.scope,
         job.stopped,
         job.failure,
-        job.recovered
+        job.recovered,
+        job.paused,
+        job.dead
     )
 }

@@ -81,7 +81,9 @@ fn line(event: &Event) -> String {
             Some(next) => format!("{}, next {next}", of(*subject)),
             None => of(*subject),
         },
-        Event::ItemSucceeded { step, item } => format!("{step}/{item}"),
+        Event::ItemSucceeded { step, item }
+        | Event::ItemRedriven { step, item }
+        | Event::ItemDropped { step, item } => format!("{step}/{item}"),
         Event::ItemDeadLettered {
             subject, reason, ..
         } => format!("{}: {reason}", of(*subject)),

@@ -157,7 +157,7 @@ fn the_hook_sees_every_verdict_with_its_error() {
         *seen.lock().unwrap(),
         [
             "no: retry 1 of 1 (attempt 2 of 2) in 1s",
-            "no: All attempts used (1 retries, 2 attempts)"
+            "no: All attempts used (1 retry, 2 attempts)"
         ]
     );
 }

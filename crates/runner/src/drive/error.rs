@@ -24,8 +24,8 @@ pub enum DriveError {
     /// There is no keeper to run commands.
     #[error("commands cannot be run")]
     Keeper(#[from] KeeperError),
-    /// The keeper did not start a command.
-    #[error("a command could not be begun")]
+    /// The keeper did not start a command, or cannot keep what it left.
+    #[error("commands cannot be begun or ended in good order")]
     Refused(#[source] Refusal),
     /// A file of the job cannot be written.
     #[error("`{}` cannot be written", path.display())]

@@ -1,10 +1,11 @@
 //! What the world says, and what follows from it.
 
+use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::effect;
 use undaunted_engine::event::Event as Fact;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
-use undaunted_engine::workflow::Action;
+use undaunted_engine::task::TaskWork;
 use undaunted_policy::{Cause, Reason};
 
 use super::error::DriveError;
@@ -13,7 +14,8 @@ use super::news::News;
 use crate::executor::{Items, Reading, ended, items_of};
 use crate::failpoint;
 use crate::keeper::{Event, Refusal};
-use crate::spool::Exited;
+use crate::request::Request;
+use crate::spool::{End, Exited};
 
 impl Drive<'_> {
     /// Waits for news, and hears all there is.
@@ -76,7 +78,12 @@ impl Drive<'_> {
 
     fn hear_keeper(&mut self, event: Event) -> Result<(), DriveError> {
         match event {
-            Event::Began(running) => failpoint::reach("begin-after", running.id),
+            Event::Began(running) => {
+                failpoint::reach("begin-after", running.id);
+                if let (Some(slot), Some(keeper)) = (running.slot, &self.keeper) {
+                    self.observer.began(running.id, keeper.spool().slot(slot));
+                }
+            }
             Event::Exited(exited) => self.exited(&exited),
             Event::Refused { id: Some(id), why } => match why {
                 // It runs, or has run: its end comes or has come.
@@ -105,7 +112,12 @@ impl Drive<'_> {
     pub(super) fn exited(&mut self, exited: &Exited) {
         failpoint::reach("ended-before", exited.id);
         let Some(keeper) = &self.keeper else { return };
-        let (reading, program) = self.reading_of(exited.id);
+        let reading = self.reading_of(exited.id);
+        let program = match exited.end {
+            // Putting it together again costs something, and only this end is told with it.
+            End::NotStarted(_) => self.program_of(exited.id),
+            End::Code(_) | End::Signal(_) => String::new(),
+        };
         let end = ended(exited, keeper.spool(), &self.secrets, reading, &program);
         self.attempt_ended(&end);
     }
@@ -147,7 +159,12 @@ impl Drive<'_> {
                     Cause::Interrupted => Reason::Interrupted,
                     _ => Reason::Attempts,
                 };
-                let error = format!("the command that gives the items failed: {}", end.error);
+                let cause = cause_in_words(cause);
+                let said = match end.error.as_str() {
+                    "" => cause,
+                    said => format!("{cause}: {said}"),
+                };
+                let error = format!("the command that gives the items failed: {said}");
                 return self.decide(&Input::InputFailed {
                     step,
                     reason,
@@ -185,35 +202,36 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// What is to be read of an attempt, and the program it runs.
-    fn reading_of(&self, start: u64) -> (Reading, String) {
-        let shell = &self.job.workflow().shell;
+    /// What is to be read of an attempt.
+    fn reading_of(&self, start: u64) -> Reading {
         let Some(&(step, item)) = self.job.running.get(&start) else {
-            let reading = Reading {
+            return Reading {
                 output: true,
                 is_input: true,
                 ..Reading::default()
             };
-            return (reading, shell.clone());
         };
         let active = self.job.active(step, item);
         let command = active.and_then(|active| self.job.plan().command(active.command));
-        let Some((active, command)) = active.zip(command) else {
-            return (Reading::default(), shell.clone());
+        match active.zip(command) {
+            Some((active, command)) => Reading {
+                output: self.job.plan().wants_output(active.command),
+                is_input: false,
+                output_limit: command.output_limit,
+            },
+            None => Reading::default(),
+        }
+    }
+
+    /// The program of an attempt, as people call it.
+    fn program_of(&self, start: u64) -> String {
+        let place = self.job.running.get(&start);
+        let task = place.and_then(|&(step, item)| self.task(step, item).ok());
+        let program = match task.map(|task| task.work) {
+            Some(TaskWork::Run { argv }) => argv.into_iter().next(),
+            _ => None,
         };
-        let program = match &command.action {
-            Action::Agent { name, .. } => {
-                let argv = self.job.workflow().agents.get(name);
-                argv.and_then(|argv| argv.first()).unwrap_or(name)
-            }
-            _ => shell,
-        };
-        let reading = Reading {
-            output: self.job.plan().wants_output(active.command),
-            is_input: false,
-            output_limit: command.output_limit,
-        };
-        (reading, program.clone())
+        program.unwrap_or_else(|| self.job.workflow().shell.clone())
     }
 
     /// Looks whether somebody asked for something.
@@ -234,8 +252,8 @@ impl Drive<'_> {
             {
                 continue;
             }
-            if request.bytes == crate::request::CANCEL {
-                self.decide(&Input::Cancel);
+            if let Some(asked) = Request::read(&request.bytes) {
+                self.decide(&asked.input());
             }
             self.pending.taken.push(request.id);
         }

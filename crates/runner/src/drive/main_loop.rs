@@ -17,6 +17,7 @@ use undaunted_store::{Claim, RequestId, Store, Version};
 use super::error::DriveError;
 use super::news::{Handle, News};
 use super::observe::Observer;
+use super::pace::Pace;
 use crate::clock::Clock;
 use crate::failpoint;
 use crate::folder::JobFolder;
@@ -49,6 +50,7 @@ pub struct Drive<'w> {
     pub(super) is_new: bool,
     /// What it is told before it goes on.
     pub(super) first: Option<Input>,
+    pub(super) pace: Pace,
     pub(super) claim: Claim,
     /// How long the journal is when everything handed over is written.
     pub(super) version: Version,
@@ -108,6 +110,7 @@ impl<'w> Drive<'w> {
             job: held.job,
             is_new: held.is_new,
             first: held.first,
+            pace: Pace::new(held.rate),
             claim: held.claim,
             version: held.version,
             clock: Clock::set(),
@@ -147,6 +150,7 @@ impl<'w> Drive<'w> {
         let done = self.begin().and_then(|()| {
             while !self.is_over() {
                 self.listen()?;
+                self.observer.tick(&self.job);
                 self.look()?;
                 self.fill()?;
                 self.hand_over();
@@ -163,15 +167,22 @@ impl<'w> Drive<'w> {
 
     fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
+        let first = self.first.take();
         if self.job.stage.has_ended() {
-            return Ok(());
-        }
-        if !self.is_new {
+            // Only one thing can be asked of a job that has ended: to go on with its dead letters.
+            if let Some(first) = &first {
+                self.decide(first);
+            }
+        } else if !self.is_new {
             self.told = self.started();
             self.decide(&Input::Resume);
-            if let Some(first) = self.first.take() {
-                self.decide(&first);
+            if let Some(first) = &first {
+                self.decide(first);
             }
+        }
+        if self.job.stage.has_ended() {
+            self.hand_over();
+            return Ok(());
         }
         // Before anything is recorded as started: what a spool that is there does not know never
         // began, but a spool that is not there knows nothing.
@@ -210,6 +221,9 @@ impl<'w> Drive<'w> {
             let ready = effect::ready(&self.job, self.clock.now());
             let before = self.pending.records.len();
             for (step, item) in ready {
+                if !self.pace.allows() {
+                    return Ok(());
+                }
                 if !self.start(step, item)? {
                     return Ok(());
                 }
@@ -264,7 +278,13 @@ impl<'w> Drive<'w> {
     pub(super) fn patience(&self) -> Duration {
         let now = self.clock.now();
         let next = effect::next_wake(&self.job, now).filter(|_| self.interrupts == 0);
-        next.map_or(LOOK, |at| at.since(now)).min(LOOK)
+        let wake = next.map_or(LOOK, |at| at.since(now));
+        // A pace matters only to those who would start.
+        let paced = match self.pace.wait() {
+            Some(wait) if !effect::ready(&self.job, now).is_empty() => wait,
+            _ => LOOK,
+        };
+        wake.min(paced).min(LOOK)
     }
 
     pub(super) fn may_look(&mut self) -> bool {

@@ -14,6 +14,7 @@ mod hear;
 mod main_loop;
 mod news;
 mod observe;
+mod pace;
 mod results;
 mod tell;
 

@@ -26,6 +26,10 @@ const LINES: usize = 1000;
 const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 4 << 10;
 
+/// Errors of a machine that is short of something just now: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC.
+/// They say nothing about the program.
+const PASSING: [i32; 5] = [11, 12, 23, 24, 28];
+
 /// What is to be read of an attempt when it has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
@@ -68,7 +72,12 @@ pub(crate) fn spec(
         working_dir: PathBuf::from(&task.working_dir),
         timeout: task.timeout,
         output_limit: task.output_limit,
-        capture: if reading.output { reading.most() } else { 0 },
+        stdin: task.stdin.as_ref().map(PathBuf::from),
+        capture: match (task.keeps_all, reading.output) {
+            (true, _) => u64::MAX,
+            (false, true) => reading.most(),
+            (false, false) => 0,
+        },
         grace,
         ..Spec::new(start, argv)
     })
@@ -175,6 +184,9 @@ fn cause(exited: &Exited) -> Option<Cause> {
         (Why::Itself, End::Code(0)) => None,
         (Why::Itself, End::Code(code)) => Some(Cause::Exit(code)),
         (Why::Itself, End::Signal(signal)) => Some(Cause::Signal(signal)),
+        (Why::Itself, End::NotStarted(NotStarted { errno, .. })) if PASSING.contains(&errno) => {
+            Some(Cause::Other(Class::Transient))
+        }
         (Why::Itself, end @ End::NotStarted(_)) => Some(Cause::Exit(end.shell_status())),
     }
 }

@@ -52,9 +52,12 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
     let adopted = all
         .iter()
         .filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
-    for each in adopted.filter(|each| !strays.contains(&each.pid)) {
+    for each in adopted {
         match claim(shared, id, each) {
+            // A stray too: while a process becomes another program its mark cannot be read, and
+            // whoever looked just then took it for nobody's.
             Claim::Ours => drop(claimed.insert(each.pid)),
+            Claim::Unmarked | Claim::Others if strays.contains(&each.pid) => {}
             Claim::Unmarked if alone => drop(claimed.insert(each.pid)),
             Claim::Unmarked if each.group != leader && !is_known(each) => unclaimed.push(*each),
             Claim::Unmarked | Claim::Others => {}

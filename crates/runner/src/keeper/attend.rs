@@ -3,7 +3,7 @@
 //! One thread at a time attends to a command, and asks for the next step until there is none.
 
 use std::sync::PoisonError;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
@@ -15,6 +15,9 @@ use super::shared::{Shared, locked};
 use super::spec::Spec;
 use crate::failpoint;
 use crate::spool::{End, Exited, Kept, Slot, Why};
+
+/// How long to wait before looking again whether a full disk has room.
+const ROOM: Duration = Duration::from_millis(500);
 
 /// Attends to whatever needs it, for ever. These threads must not end: a command's parent is the
 /// thread that made it.
@@ -199,13 +202,7 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
     }) else {
         return;
     };
-    // What cannot be kept is shown as lost, length and all; the end itself is worth more.
-    let keep = |file, head| {
-        shared
-            .segments
-            .keep(file, head)
-            .unwrap_or_else(|_| lost(file))
-    };
+    let keep = |file, head| keep(shared, id, file, head);
     let (stdout, stderr) = (keep(&slot.out, capture), keep(&slot.err, 0));
     if left == 0 {
         shared.slots.give_back(slot);
@@ -226,6 +223,28 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
     let mut state = locked(&shared.state);
     state.remove(id);
     shared.leave_if_idle(&state);
+}
+
+/// Keeps an output. A full disk is waited for, and the engine told: what was written is in the slot,
+/// and the end of a command whose output may be needed is not noted without it. What cannot be kept
+/// for any other reason is shown as lost, length and all; the end itself is worth more.
+fn keep(shared: &Shared, id: u64, file: &std::fs::File, head: u64) -> Kept {
+    loop {
+        match shared.segments.keep(file, head) {
+            Ok(kept) => return kept,
+            Err(error) if is_full(&error) => {
+                let errno = error.raw_os_error().unwrap_or_default();
+                shared.refuse(Some(id), Refusal::Spool(errno));
+                std::thread::sleep(ROOM);
+            }
+            Err(_) => return lost(file),
+        }
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 fn facts(run: &mut Run) -> Option<(End, Why, SystemTime, u64, Slot)> {

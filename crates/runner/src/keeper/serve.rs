@@ -55,8 +55,18 @@ pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
     reaper::reap(&shared)
 }
 
+/// Every command that runs needs a few open files, and the usual limit is that of a shell from long
+/// ago. If it cannot be raised fewer commands can run at a time.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     die_whole();
+    allow_many_files();
     let system = KeeperError::Processes;
     // Fails only for the leader of a group. Who is one was not started by an engine.
     rustix::process::setsid().map_err(|error| system(error.into()))?;

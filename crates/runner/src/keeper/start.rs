@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -90,9 +91,13 @@ fn launch(binary: &Path, args: &[OsString], spool: &Spool) -> Result<bool, Keepe
         Some(mut out) => out.read_to_string(&mut said),
         None => Ok(0),
     };
+    heard.map_err(start)?;
+    if said.is_empty() && child.wait().is_ok_and(|status| status.signal().is_some()) {
+        // Somebody killed it before it could say anything; the next one may live.
+        return Ok(false);
+    }
     // It outlives us or dies before us; in the latter case somebody must take note.
     std::thread::spawn(move || child.wait());
-    heard.map_err(start)?;
     match said.trim() {
         READY => Ok(true),
         LOCKED => Ok(false),

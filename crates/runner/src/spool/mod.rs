@@ -10,6 +10,7 @@ mod exit;
 mod folder;
 mod kept;
 mod log;
+mod peek;
 mod record;
 mod recovered;
 mod segments;

@@ -96,6 +96,28 @@ impl SqliteStore {
         self.folder.database.clone()
     }
 
+    /// Gives the room of what was removed back to the disk, and says how many bytes the database
+    /// had and has. Others may read meanwhile, and wait to write.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Busy`] if others write for too long, or whatever else is wrong.
+    pub fn compact(&self) -> Result<[u64; 2], StoreError> {
+        let size = || {
+            let log = self.folder.database.with_extension("db-wal");
+            let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
+            of(&self.folder.database).saturating_add(of(&log))
+        };
+        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
+        let before = size();
+        let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
+        connection.execute_batch("VACUUM").map_err(about)?;
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .map_err(about)?;
+        Ok([before, size()])
+    }
+
     /// Has a change made and waits for it.
     fn change<T, E, W>(&self, work: W) -> Result<T, E>
     where

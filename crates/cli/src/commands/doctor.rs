@@ -1,0 +1,144 @@
+//! `undaunted doctor`: what this machine lacks.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::jobs::Jobs;
+
+/// How to say it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  undaunted doctor")]
+pub(crate) struct DoctorArgs {
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that was looked at.
+struct Finding {
+    what: &'static str,
+    fine: bool,
+    says: String,
+    /// Whether jobs can be run without it.
+    needed: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
+    let findings = [
+        store_finding(store),
+        program("sh", true, "runs `shell:` commands"),
+        program(
+            "claude",
+            false,
+            "runs `claude:` commands; `agents:` names others",
+        ),
+        readable(
+            "/proc/self/stat",
+            "processes are found and ended through it",
+        ),
+        readable(
+            "/proc/sys/kernel/random/boot_id",
+            "tells one boot from the next",
+        ),
+        process_descriptors(),
+        open_files(),
+    ];
+    let mut out = io::stdout().lock();
+    for finding in &findings {
+        let state = match (finding.fine, finding.needed) {
+            (true, _) => "ok",
+            (false, true) => "missing",
+            (false, false) => "absent",
+        };
+        if args.json {
+            let said = serde_json::json!({
+                "what": finding.what, "state": state, "says": finding.says,
+            });
+            writeln!(out, "{said}")?;
+        } else {
+            writeln!(out, "{state:<8} {:<20} {}", finding.what, finding.says)?;
+        }
+    }
+    let fit = findings
+        .iter()
+        .all(|finding| finding.fine || !finding.needed);
+    Ok(if fit { Exit::Done } else { Exit::Failed })
+}
+
+fn store_finding(named: Option<&Path>) -> Finding {
+    let (fine, says) = match Jobs::open(named) {
+        Ok(jobs) => (true, jobs.folder.display().to_string()),
+        Err(refused) => (false, refused.to_string().replace('\n', ";")),
+    };
+    Finding {
+        what: "store",
+        fine,
+        says,
+        needed: true,
+    }
+}
+
+fn program(name: &'static str, needed: bool, what_for: &str) -> Finding {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|folder| folder.join(name));
+    let found = found.into_iter().find(|file| file.is_file());
+    Finding {
+        what: name,
+        fine: found.is_some(),
+        says: match found {
+            Some(file) => format!("{} ({what_for})", file.display()),
+            None => format!("not where PATH looks ({what_for})"),
+        },
+        needed,
+    }
+}
+
+fn readable(file: &'static str, what_for: &str) -> Finding {
+    let read = std::fs::read(file);
+    Finding {
+        what: file.rsplit('/').next().unwrap_or(file),
+        fine: read.is_ok(),
+        says: match read {
+            Ok(_) => format!("{file} ({what_for})"),
+            Err(error) => format!("{file} cannot be read: {error} ({what_for})"),
+        },
+        needed: true,
+    }
+}
+
+fn process_descriptors() -> Finding {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().flatten(), numbers.next().flatten());
+    let fine = matches!(version, (Some(major), Some(minor)) if (major, minor) >= (5, 3));
+    Finding {
+        what: "Linux 5.3",
+        fine,
+        says: format!("{} (process descriptors)", release.trim()),
+        needed: true,
+    }
+}
+
+fn open_files() -> Finding {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3));
+    let soft = soft
+        .and_then(|soft| soft.parse::<u64>().ok())
+        .unwrap_or(u64::MAX);
+    Finding {
+        what: "open files",
+        fine: soft >= 256,
+        says: format!("{soft} (two for each command that runs at a time)"),
+        needed: false,
+    }
+}

@@ -1,0 +1,116 @@
+//! `undaunted exec`: one command, retried and durable.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use undaunted_engine::event::Passing;
+use undaunted_engine::job::Stage;
+use undaunted_policy::Cause;
+use undaunted_runner::secrets::Secrets;
+
+use crate::exit::{Exit, Refused};
+use crate::foreground;
+use crate::jobs::Jobs;
+use crate::passing::Passer;
+use crate::retry_flags::RetryFlags;
+use crate::screen::progress::Display;
+use crate::typed::{Typed, argv, name_of};
+
+/// The command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted exec -- curl -fsS https://example.org/data
+  undaunted exec --attempts 5 --backoff fibonacci --jitter -- ./deploy
+  pg_dump db | undaunted exec --timeout 5m -- ./upload
+
+Input that is not a terminal is read first and given to every attempt; output passes through. The exit
+status is the last one of the command: 124 if it timed out, 128 and the signal if one ended it, 125 for
+errors of undaunted itself. If it is killed, `undaunted resume @last` goes on.")]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    retry: RetryFlags,
+
+    /// Say nothing about retries
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// The command and its arguments
+    #[arg(
+        value_name = "CMD",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
+    let (words, prompt) = argv(&args.command, None)?;
+    let mut command = Map::new();
+    command.insert("program".to_owned(), prompt.into());
+    command.insert("id".to_owned(), name_of(&args.command).into());
+    args.retry.put(&mut command);
+    let mut workflow = json!({
+        "name": "exec",
+        "agents": { "program": words },
+        "commands": [Value::from(command)],
+    });
+    if let Some(retries) = args.retry.job_retries() {
+        put(&mut workflow, "retry_budget", retries.into());
+    }
+    let jobs = Jobs::open(store)?;
+    let mut typed = Typed::new(&jobs, workflow)?;
+    if let Some(input) = read_input()? {
+        typed.stdin(&input)?;
+    }
+    let (held, folder) = typed.submit(&jobs, Passing::Through)?;
+    let display = Display::beside_output(args.quiet);
+    let mut passer = Passer::new(&held.job, &folder, Passing::Through, display);
+    let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
+    Ok(match job.stage {
+        _ if interrupts > 1 => Exit::Interrupted,
+        Stage::Completed => Exit::Done,
+        Stage::Suspended | Stage::Running => {
+            let _ = writeln!(io::stderr(), "go on:  undaunted resume {}", job.id());
+            Exit::Suspended
+        }
+        _ => Exit::Status(status(passer.cause)),
+    })
+}
+
+/// Adds a field to an object.
+pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+/// Everything on standard input, unless somebody would have to type it.
+fn read_input() -> Result<Option<Vec<u8>>, Refused> {
+    let mut input = io::stdin().lock();
+    if input.is_terminal() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = input.read_to_end(&mut bytes);
+    read.map_err(|error| Refused::Usage(format!("standard input cannot be read: {error}")))?;
+    Ok(Some(bytes))
+}
+
+/// The exit status a command's last failure means.
+fn status(cause: Option<Cause>) -> u8 {
+    const TIMEOUT: u8 = 124;
+    const OWN: u8 = 125;
+    match cause {
+        Some(Cause::Exit(code)) => u8::try_from(code).unwrap_or(OWN),
+        Some(Cause::Signal(signal)) => {
+            u8::try_from(signal).map_or(OWN, |signal| 128_u8.saturating_add(signal))
+        }
+        Some(Cause::Timeout) => TIMEOUT,
+        _ => OWN,
+    }
+}

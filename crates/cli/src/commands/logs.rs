@@ -1,0 +1,262 @@
+//! `undaunted logs`: what the commands of a job wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use undaunted_engine::event::Subject;
+use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::view::history::Attempt;
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::redact::Redaction;
+use undaunted_runner::secrets::Secrets;
+use undaunted_runner::spool::{Fate, Kept, Spool};
+use undaunted_store::Store;
+
+use super::run::read_secrets;
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_store};
+use crate::past::{Past, Whose};
+use crate::screen::logs::{Label, Sink, Stream};
+
+/// How often to look for more.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Whose output to print.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted logs @last
+  undaunted logs 3f9a/order-41 --attempt 2
+  undaunted logs @last --follow
+  undaunted logs 3f9a/#0 2> errors.txt
+
+Output goes to standard output and error output to standard error, as the commands wrote it, secrets
+taken out. The first and the last mebibyte of each are kept; what was dropped between them is said.")]
+pub(crate) struct LogsArgs {
+    /// The job, and an item of it: by its name, the beginning of it, or its place (#0)
+    #[arg(value_name = "JOB[/ITEM]")]
+    of: String,
+
+    /// Only this attempt of each command, counted from 1
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+
+    /// Show what running commands write, and go on until the job has ended
+    #[arg(long)]
+    follow: bool,
+
+    /// Print one JSON object for each piece of output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let (id, whose) = Whose::typed(&jobs, &args.of)?;
+    let job = jobs.read(&id)?;
+    let secrets = secrets(&job)?;
+    drop(job);
+    let folder = JobFolder::of(&jobs.folder, &id).spool();
+    // Looking must not make anything: a job that has run no program has no spool.
+    let spool = if folder.is_dir() {
+        Some(Spool::open(&folder)?)
+    } else {
+        None
+    };
+    let mut reader = Reader {
+        spool,
+        folder: folder.clone(),
+        secrets,
+        sink: Sink::new(args.json),
+        done: BTreeSet::new(),
+        live: BTreeMap::new(),
+    };
+    let mut seen = None;
+    loop {
+        let now = jobs.store.pulse().map_err(|error| of_store(&error))?;
+        let past = match seen.take() {
+            Some((pulse, past)) if pulse == now => past,
+            _ => Past::read(&jobs, &id, |place| whose.includes(place))?,
+        };
+        let wanted = |attempt: &&Attempt| {
+            let of = attempt.subject;
+            whose.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt)
+        };
+        let all = past.items.values().flat_map(|history| &history.attempts);
+        let mut all: Vec<&Attempt> = all.filter(wanted).collect();
+        all.sort_by_key(|attempt| (attempt.began, attempt.subject));
+        reader.sink.many = reader.sink.many || all.len() > 1;
+        for attempt in all {
+            reader.show(&past.job, attempt)?;
+        }
+        if !args.follow || past.job.stage.has_ended() {
+            return Ok(Exit::Done);
+        }
+        seen = Some((now, past));
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The secrets of a job, as they are now. What cannot be taken out is not shown.
+fn secrets(job: &Job) -> Result<Secrets, Refused> {
+    read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
+        Refused::Usage(format!(
+            "{refused}; without it the output of job {} may show it, so nothing is shown",
+            job.id()
+        ))
+    })
+}
+
+/// Which attempt: its subject and its round.
+type Key = (Subject, u32);
+
+/// What was shown, and where more comes from.
+struct Reader {
+    spool: Option<Spool>,
+    folder: std::path::PathBuf,
+    secrets: Secrets,
+    sink: Sink,
+    done: BTreeSet<Key>,
+    live: BTreeMap<Key, Live>,
+}
+
+/// How much of a running attempt was shown.
+struct Live {
+    shown: [u64; 2],
+    redactions: [Redaction; 2],
+}
+
+impl Live {
+    fn new(secrets: &Secrets) -> Self {
+        let redaction = Redaction::of(secrets);
+        Self {
+            shown: [0, 0],
+            redactions: [redaction.clone(), redaction],
+        }
+    }
+}
+
+impl Reader {
+    fn show(&mut self, job: &Job, attempt: &Attempt) -> Result<()> {
+        let key = (attempt.subject, attempt.round);
+        if self.done.contains(&key) {
+            return Ok(());
+        }
+        if self.spool.is_none() && self.folder.is_dir() {
+            self.spool = Some(Spool::open(&self.folder)?);
+        }
+        let Some(spool) = self.spool.clone() else {
+            return Ok(());
+        };
+        let label = Label::of(job, attempt);
+        if let Some(outcome) = &attempt.outcome {
+            let place = |kept: Option<undaunted_engine::event::Kept>| kept.map(of_event);
+            let kept = [place(outcome.stdout), place(outcome.stderr)];
+            return self.finish(&spool, key, &label, kept);
+        }
+        let active = job.active(attempt.subject.step, attempt.subject.item);
+        let Some(Doing::Running(start)) = active.map(|active| active.doing) else {
+            return Ok(());
+        };
+        // Its end may be known to the keeper and not be collected yet.
+        match spool.peek(start)? {
+            Fate::Exited(end) => {
+                let kept = [Some(end.stdout), Some(end.stderr)];
+                self.finish(&spool, key, &label, kept)
+            }
+            Fate::Vanished(Some(end)) => {
+                let kept = [Some(end.stdout), Some(end.stderr)];
+                self.finish(&spool, key, &label, kept)
+            }
+            Fate::Running(_) => self.tail(&spool, key, &label, start),
+            Fate::NeverBegan | Fate::Vanished(None) => Ok(()),
+        }
+    }
+
+    /// Shows what a running attempt has written since the last look.
+    fn tail(&mut self, spool: &Spool, key: Key, label: &Label, start: u64) -> Result<()> {
+        let secrets = &self.secrets;
+        let live = self.live.entry(key).or_insert_with(|| Live::new(secrets));
+        while let Some(pieces) = spool.live(start, live.shown)? {
+            let mut any = false;
+            let both = pieces.iter().zip(Stream::BOTH);
+            let state = live.shown.iter_mut().zip(&mut live.redactions);
+            for ((piece, stream), (shown, redaction)) in both.zip(state) {
+                any = any || !piece.is_empty();
+                *shown = shown.saturating_add(u64::try_from(piece.len())?);
+                self.sink.piece(label, stream, &redaction.push(piece))?;
+            }
+            if !any {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what is kept of an attempt that has ended, and was not shown while it ran.
+    fn finish(
+        &mut self,
+        spool: &Spool,
+        key: Key,
+        label: &Label,
+        kept: [Option<Kept>; 2],
+    ) -> Result<()> {
+        let live = self.live.remove(&key);
+        let mut live = live.unwrap_or_else(|| Live::new(&self.secrets));
+        self.done.insert(key);
+        let state = live.shown.iter().zip(&mut live.redactions);
+        for ((kept, stream), (shown, redaction)) in kept.iter().zip(Stream::BOTH).zip(state) {
+            if let Some(kept) = kept {
+                self.rest(spool, label, stream, kept, *shown, redaction)?;
+            }
+            self.sink.piece(label, stream, &redaction.finish())?;
+        }
+        Ok(())
+    }
+
+    fn rest(
+        &mut self,
+        spool: &Spool,
+        label: &Label,
+        stream: Stream,
+        kept: &Kept,
+        shown: u64,
+        redaction: &mut Redaction,
+    ) -> Result<()> {
+        let Ok(output) = spool.output(kept) else {
+            self.sink.lost(label, stream, kept.length)?;
+            return Ok(());
+        };
+        let behind = |bytes: &[u8], begin: u64| {
+            let skip = usize::try_from(shown.saturating_sub(begin)).unwrap_or(usize::MAX);
+            bytes.get(skip..).unwrap_or_default().to_vec()
+        };
+        let head = u64::try_from(output.head.len())?;
+        let piece = redaction.push(&behind(&output.head, 0));
+        self.sink.piece(label, stream, &piece)?;
+        let tail = head.saturating_add(output.dropped);
+        if output.dropped > 0 && shown < tail {
+            let piece = redaction.gap();
+            self.sink.piece(label, stream, &piece)?;
+            let dropped = tail.saturating_sub(shown.max(head));
+            self.sink.dropped(label, stream, dropped)?;
+        }
+        let piece = redaction.push(&behind(&output.tail, tail));
+        self.sink.piece(label, stream, &piece)?;
+        Ok(())
+    }
+}
+
+/// The place of an output, as events and the spool have it.
+fn of_event(kept: undaunted_engine::event::Kept) -> Kept {
+    Kept {
+        length: kept.length,
+        head: kept.head,
+        tail: kept.tail,
+        segment: kept.segment,
+        offset: kept.offset,
+    }
+}

@@ -1,0 +1,165 @@
+//! `undaunted map`: one command for each line, retried and durable.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use undaunted_engine::event::Passing;
+use undaunted_engine::view::{Status, report};
+use undaunted_runner::secrets::Secrets;
+
+use crate::commands::exec::put;
+use crate::commands::run::{tell, unless_unread};
+use crate::exit::{Exit, Refused};
+use crate::foreground;
+use crate::jobs::Jobs;
+use crate::passing::Passer;
+use crate::retry_flags::RetryFlags;
+use crate::screen::progress::Display;
+use crate::screen::summary;
+use crate::typed::{Typed, argv, name_of};
+
+/// The command and its items.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[command(after_help = "\
+Examples:
+  undaunted map -- curl -fsSO {} < urls.txt
+  find . -name '*.png' -print0 | undaunted map -0 -j 4 -- optipng {}
+  undaunted map -a hosts.txt --tag --attempts 5 -- ssh {} uptime
+
+{} stands for the line, anywhere in the arguments; without it the line comes last. A line is one
+argument, whatever it holds. What a command writes is printed when its item is done, on the streams it
+was written to. The job is kept: `undaunted resume @last` goes on after a kill, `undaunted dlq ls @last`
+lists what failed for good.")]
+pub(crate) struct MapArgs {
+    /// How many run at a time
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]
+    jobs: u32,
+
+    /// Read items from a file instead of standard input
+    #[arg(short = 'a', long, value_name = "FILE")]
+    arg_file: Option<PathBuf>,
+
+    /// Items end with a zero byte, not with a line
+    #[arg(short = '0', long)]
+    null: bool,
+
+    /// Print output in the order of the input
+    #[arg(short = 'k', long)]
+    keep_order: bool,
+
+    /// Put the item and a tab before every line
+    #[arg(long)]
+    tag: bool,
+
+    #[command(flatten)]
+    retry: RetryFlags,
+
+    /// Say nothing about retries
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Print one JSON object at the end instead of a summary
+    #[arg(long)]
+    json: bool,
+
+    /// The command and its arguments
+    #[arg(
+        value_name = "CMD",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
+    let items = items(&read(args.arg_file.as_deref())?, args.null)?;
+    let (words, prompt) = argv(&args.command, Some("{}"))?;
+    let mut command = Map::new();
+    command.insert("program".to_owned(), prompt.into());
+    command.insert("id".to_owned(), name_of(&args.command).into());
+    args.retry.put(&mut command);
+    let jobs = Jobs::open(store)?;
+    let workflow = json!({
+        "name": "map",
+        "mode": "mapreduce",
+        "agents": { "program": words },
+        "map": {
+            "input": { "file": "", "format": "json" },
+            "max_parallel": args.jobs,
+            "agent_template": [Value::from(command)],
+        },
+    });
+    let mut typed = Typed::new(&jobs, workflow)?;
+    typed.items(&items)?;
+    if let Some(retries) = args.retry.job_retries() {
+        put(&mut typed.workflow, "retry_budget", retries.into());
+    }
+    let how = match (args.keep_order, args.tag) {
+        (false, false) => Passing::Grouped,
+        (true, false) => Passing::InOrder,
+        (false, true) => Passing::Tagged,
+        (true, true) => Passing::TaggedInOrder,
+    };
+    let (held, folder) = typed.submit(&jobs, how)?;
+    let display = Display::beside_output(args.quiet || args.json);
+    let mut passer = Passer::new(&held.job, &folder, how, display);
+    let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
+    let exit = Exit::of(Status::from(job.stage));
+    // Output is the commands'; what became of the job goes beside it.
+    if args.json {
+        unless_unread(tell(&job, true))?;
+    } else if exit != Exit::Done || !args.quiet {
+        summary::show(&mut io::stderr().lock(), &report(&job))?;
+    }
+    Ok(if interrupts > 1 {
+        Exit::Interrupted
+    } else {
+        exit
+    })
+}
+
+fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
+    let mut bytes = Vec::new();
+    match file {
+        None => {
+            let read = io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| Refused::Usage(format!("standard input: {error}")))?;
+        }
+        Some(path) => {
+            let opened = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+            opened.map_err(|error| {
+                Refused::NotFound(format!("`{}` cannot be read: {error}", path.display()))
+            })?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// The items: lines, or what ends with a zero byte. Empty lines are no items.
+fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, Refused> {
+    let end = if null { b'\0' } else { b'\n' };
+    let mut items = Vec::new();
+    for (number, piece) in bytes.split(|byte| *byte == end).enumerate() {
+        let carriage = if null {
+            None
+        } else {
+            piece.strip_suffix(b"\r")
+        };
+        let piece = carriage.unwrap_or(piece);
+        if piece.is_empty() {
+            continue;
+        }
+        let text = std::str::from_utf8(piece).map_err(|_| {
+            let number = number.saturating_add(1);
+            Refused::Usage(format!("item {number} of the input is not UTF-8"))
+        })?;
+        items.push(text.to_owned());
+    }
+    Ok(items)
+}

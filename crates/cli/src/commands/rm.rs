@@ -1,0 +1,160 @@
+//! `undaunted rm` and `prune`: jobs that nobody needs any more.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use undaunted_policy::shape::parse_duration;
+use undaunted_runner::clock::Clock;
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::journal;
+
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::screen::count;
+
+/// The jobs to remove.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted rm 3f9a
+  undaunted rm 3f9a 81c2 --yes
+  undaunted rm 3f9a --force
+
+The journal goes, and everything its commands wrote. On a terminal it asks first. A job that is not
+finished is removed only with --force, and never while somebody runs it.")]
+pub(crate) struct RmArgs {
+    /// The jobs
+    #[arg(value_name = "JOB", required = true)]
+    jobs: Vec<String>,
+
+    /// Remove jobs that are not finished, too
+    #[arg(long)]
+    force: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which jobs to remove.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted prune --older-than 30d
+  undaunted prune --older-than 1h --dry-run
+
+Only jobs that have ended go, by the time of their end; never what is unfinished.")]
+pub(crate) struct PruneArgs {
+    /// How long ago they ended, at least
+    #[arg(long, value_name = "DURATION")]
+    older_than: String,
+
+    /// Only say which
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let found: Result<Vec<String>, Refused> = args.jobs.iter().map(|it| jobs.find(it)).collect();
+    let found = found?;
+    for id in &found {
+        let job = jobs.read(id)?;
+        if !job.stage.has_ended() && !args.force {
+            return Err(Refused::Usage(format!(
+                "job {id} is not finished; `--force` removes it all the same"
+            ))
+            .into());
+        }
+    }
+    if !args.yes && !confirmed(&format!("remove {}", count(found.len(), "job", "jobs")))? {
+        return Ok(Exit::Done);
+    }
+    for id in found {
+        remove(&jobs, &id)?;
+        say(&id, args.json, "removed")?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
+    let older: Duration = parse_duration(&args.older_than)
+        .map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
+    let jobs = Jobs::open(store)?;
+    let now = Clock::set().now();
+    let mut number = 0_usize;
+    for listed in jobs.list("")? {
+        let id = listed.aggregate.id();
+        // One that cannot be read is not known to be finished.
+        let Ok(job) = jobs.read(id) else { continue };
+        if !job.stage.has_ended() || now.since(job.last_at) < older {
+            continue;
+        }
+        number = number.saturating_add(1);
+        if args.dry_run {
+            say(id, args.json, "would be removed")?;
+        } else {
+            remove(&jobs, id)?;
+            say(id, args.json, "removed")?;
+        }
+    }
+    if number == 0 && !args.json {
+        let mut out = io::stdout().lock();
+        writeln!(out, "no job ended that long ago")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        let removed = what == "removed";
+        writeln!(
+            out,
+            "{}",
+            serde_json::json!({ "job": id, "removed": removed })
+        )
+    } else {
+        writeln!(out, "job {id} {what}")
+    }
+}
+
+fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
+    let held = journal::claim(&jobs.store, id).map_err(|error| of_journal(&error))?;
+    // The folder first: a journal without a folder can be removed again, a folder alone is litter.
+    let folder = JobFolder::of(&jobs.folder, id);
+    match std::fs::remove_dir_all(folder.path()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Refused::Store {
+                message: format!("`{}` cannot be removed: {error}", folder.path().display()),
+                help: None,
+            });
+        }
+        _ => {}
+    }
+    journal::remove(&jobs.store, &held).map_err(|error| of_journal(&error))
+}
+
+/// Asks on a terminal; elsewhere nobody could answer.
+pub(crate) fn confirmed(what: &str) -> io::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    let mut ask = io::stderr().lock();
+    write!(ask, "{what}? [y/N] ")?;
+    ask.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

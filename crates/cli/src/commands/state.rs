@@ -1,0 +1,168 @@
+//! `undaunted state`: the retries of a job, to and from the file of another system.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use undaunted_engine::checkpoint::shape::RetryCheckpointState;
+use undaunted_engine::checkpoint::{Imported, export, import};
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_runner::clock::Clock;
+use undaunted_runner::journal;
+
+use super::check::refusal;
+use super::run::submit;
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::past::Past;
+use crate::screen::{count, diagnostics};
+use crate::source::check_file;
+
+/// What to do with the retries of a job.
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Print the retries of a job as JSON: what is not settled, and the dead letters
+    #[command(after_help = "\
+Example:
+  undaunted state export @last > retries.json
+
+The object is a `RetryCheckpointState`; docs/json.md says what each field holds.")]
+    Export(ExportArgs),
+    /// Make a job of a workflow whose commands have used up what a file says
+    #[command(after_help = "\
+Examples:
+  undaunted state import retries.json --workflow nightly.yaml
+  undaunted resume @last
+
+The job is suspended: nothing runs until it is resumed. Pending retries keep their time. What does not
+fit the workflow is refused, and then nothing is stored.")]
+    Import(ImportArgs),
+}
+
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// The job
+    #[arg(value_name = "JOB")]
+    job: String,
+
+    /// For symmetry: what is printed is always JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ImportArgs {
+    /// The file that `state export`, or another system, wrote; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The workflow file
+    #[arg(long, value_name = "FILE")]
+    workflow: String,
+
+    /// Where jitter is drawn from
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &StateArgs) -> Result<Exit> {
+    match &args.what {
+        What::Export(args) => export_state(store, args),
+        What::Import(args) => import_state(store, args),
+    }
+}
+
+fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let id = jobs.find(&args.job)?;
+    let job = jobs.read(&id)?;
+    let wanted = |(step, item): (u32, u32)| {
+        job.active(step, item).is_some() || job.dead.contains_key(&(step, item))
+    };
+    let past = Past::read(&jobs, &id, wanted)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.items))?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
+    let state = read(&args.file)?;
+    let (source, checked) = check_file(&args.workflow)?;
+    diagnostics::show(&source, &checked.diagnostics);
+    let Some(workflow) = &checked.workflow else {
+        return Err(refusal(&source, &checked).into());
+    };
+    let submitted = submit(&args.workflow, &source, workflow, args.seed)?;
+    let now = Clock::set().now();
+    let job = Job::begin(&Record {
+        at: now,
+        event: Event::JobSubmitted(Box::new(submitted.clone())),
+    });
+    let job = job.map_err(|error| Refused::Invalid(error.to_string()))?;
+    let file = args.file.display();
+    let imported = import(&state, &job);
+    let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
+    let jobs = Jobs::open(store)?;
+    let known = vec![imported.event.clone(), Event::JobSuspended];
+    let stored = journal::deposit(&jobs.store, submitted, known, now);
+    stored.map_err(|error| of_journal(&error))?;
+    tell(job.id(), &imported, args.json)?;
+    Ok(Exit::Done)
+}
+
+fn read(file: &Path) -> Result<RetryCheckpointState, Refused> {
+    let name = file.display();
+    let text = match file.to_str() {
+        Some("-") => io::read_to_string(io::stdin()),
+        _ => fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Refused::NotFound(format!("there is no file `{name}`")),
+        _ => Refused::Usage(format!("`{name}` cannot be read: {error}")),
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| Refused::Invalid(format!("{name} is no state of retries: {error}")))
+}
+
+fn tell(job: &str, imported: &Imported, json: bool) -> io::Result<()> {
+    for note in &imported.notes {
+        writeln!(io::stderr(), "note: {note}")?;
+    }
+    let mut out = io::stdout().lock();
+    if json {
+        let shown = json!({
+            "job": job,
+            "status": "suspended",
+            "commands": imported.commands,
+            "pending": imported.pending,
+            "notes": imported.notes,
+        });
+        writeln!(out, "{shown}")?;
+    } else {
+        let commands = count(imported.commands, "command has", "commands have");
+        writeln!(out, "job {job} suspended")?;
+        writeln!(
+            out,
+            "  {commands} used something up, {} pending",
+            count(imported.pending, "retry is", "retries are")
+        )?;
+        writeln!(out, "  go on:  undaunted resume {job}")?;
+    }
+    out.flush()
+}

@@ -1,0 +1,62 @@
+//! Running a job in the foreground: signals become requests to leave.
+
+use anyhow::Result;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use undaunted_engine::job::Job;
+use undaunted_runner::drive::{Drive, Handle, Observer};
+use undaunted_runner::journal::Held;
+use undaunted_runner::secrets::Secrets;
+
+use crate::jobs::{Jobs, of_drive};
+
+/// Runs a job until it has ended or was suspended. The number says how often somebody wanted us to
+/// leave.
+pub(crate) fn run(
+    jobs: &Jobs,
+    held: Held,
+    secrets: Secrets,
+    observer: &mut dyn Observer,
+) -> Result<(Job, u32)> {
+    let world = jobs.world()?;
+    let id = held.job.id().to_owned();
+    let drive = Drive::new(held, &world, secrets, observer);
+    let signals = Listening::begin(drive.handle())?;
+    let done = drive.run();
+    let interrupts = signals.end();
+    let job = done.map_err(|error| of_drive(&error, &id))?;
+    Ok((job, interrupts))
+}
+
+/// Hears signals while a job runs.
+struct Listening {
+    handle: signal_hook::iterator::Handle,
+    thread: std::thread::JoinHandle<u32>,
+}
+
+impl Listening {
+    fn begin(drive: Handle) -> Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let thread = std::thread::spawn(move || {
+            let mut heard = 0_u32;
+            for _ in signals.forever() {
+                heard = heard.saturating_add(1);
+                drive.interrupt();
+                if heard > 2 {
+                    // Whoever insists once more gets what `kill -9` would do: nothing recorded is
+                    // lost.
+                    std::process::exit(130);
+                }
+            }
+            heard
+        });
+        Ok(Self { handle, thread })
+    }
+
+    /// Stops listening, and says how often somebody wanted us to leave.
+    fn end(self) -> u32 {
+        self.handle.close();
+        self.thread.join().unwrap_or_default()
+    }
+}

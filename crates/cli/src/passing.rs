@@ -1,0 +1,246 @@
+//! Passing on what the commands of a job write: as it comes, or item by item.
+//!
+//! Output is in files while a command runs and in the spool afterwards, so a reader that is slow or
+//! goes away holds up nobody but the printing.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use undaunted_engine::event::{Event, Kept, Passing, Record};
+use undaunted_engine::job::Job;
+use undaunted_policy::Cause;
+use undaunted_runner::drive::Observer;
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::spool::{self, Spool};
+
+use crate::screen::progress::Display;
+
+/// How often to look for more output of a command that runs.
+const LOOK: Duration = Duration::from_millis(10);
+/// How much is read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Passes output on, and tells the rest in lines.
+pub(crate) struct Passer {
+    display: Display,
+    spool: PathBuf,
+    how: Passing,
+    tail: Option<Tail>,
+    /// The output of the last attempt of items that are not settled, or not printed yet.
+    kept: BTreeMap<(u32, u32), [Option<Kept>; 2]>,
+    /// Items that are settled and wait for those before them.
+    settled: BTreeMap<(u32, u32), bool>,
+    next: (u32, u32),
+    /// How the last attempt that failed did.
+    pub(crate) cause: Option<Cause>,
+}
+
+impl Passer {
+    pub(crate) fn new(job: &Job, folder: &JobFolder, how: Passing, display: Display) -> Self {
+        let mut steps = (0_u32..).zip(&job.steps);
+        let map = steps.find(|(step, _)| job.plan().is_map(*step));
+        let step = map.map_or(0, |(step, _)| step);
+        Self {
+            display,
+            spool: folder.spool(),
+            how,
+            tail: None,
+            kept: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            next: (step, 0),
+            cause: None,
+        }
+    }
+
+    /// The command has ended: what was not printed yet is printed now.
+    fn finish_tail(&mut self, kept: [Option<Kept>; 2]) {
+        let done = self.tail.take().map_or([0, 0], Tail::end);
+        for (stream, (kept, done)) in kept.into_iter().zip(done).enumerate() {
+            if let Some(kept) = kept {
+                let bytes = self.read(&kept);
+                let done = usize::try_from(done).unwrap_or(usize::MAX);
+                print(stream, bytes.get(done..).unwrap_or_default());
+            }
+        }
+    }
+
+    fn read(&self, kept: &Kept) -> Vec<u8> {
+        let place = spool::Kept {
+            length: kept.length,
+            head: kept.head,
+            tail: kept.tail,
+            segment: kept.segment,
+            offset: kept.offset,
+        };
+        let read = Spool::open(&self.spool)
+            .map_err(io::Error::other)
+            .and_then(|spool| spool.output(&place));
+        match read {
+            Ok(output) => [output.head, output.tail].concat(),
+            Err(error) => {
+                print(
+                    1,
+                    format!("undaunted: output cannot be read: {error}\n").as_bytes(),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    fn settle(&mut self, job: &Job, step: u32, item: u32) {
+        if !job.plan().is_map(step) {
+            return;
+        }
+        let in_order = matches!(self.how, Passing::InOrder | Passing::TaggedInOrder);
+        if !in_order {
+            return self.print(job, (step, item));
+        }
+        self.settled.insert((step, item), true);
+        while self.settled.remove(&self.next).is_some() {
+            let next = self.next;
+            self.print(job, next);
+            self.next = (next.0, next.1.saturating_add(1));
+        }
+    }
+
+    fn print(&mut self, job: &Job, place: (u32, u32)) {
+        let tagged = matches!(self.how, Passing::Tagged | Passing::TaggedInOrder);
+        let kept = self.kept.remove(&place).unwrap_or_default();
+        for (stream, kept) in kept.into_iter().enumerate() {
+            let Some(kept) = kept else { continue };
+            let bytes = self.read(&kept);
+            if tagged {
+                print(
+                    stream,
+                    &tagged_lines(crate::target::name(job, place), &bytes),
+                );
+            } else {
+                print(stream, &bytes);
+            }
+        }
+    }
+
+    fn ended(&mut self, place: (u32, u32), kept: [Option<Kept>; 2]) {
+        if self.how == Passing::Through {
+            self.finish_tail(kept);
+        } else {
+            self.kept.insert(place, kept);
+        }
+    }
+}
+
+impl Observer for Passer {
+    fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
+        self.display.recorded(job, seq, record);
+        match &record.event {
+            Event::AttemptSucceeded(done) => {
+                let place = (done.subject.step, done.subject.item);
+                self.ended(place, [done.stdout, done.stderr]);
+            }
+            Event::AttemptFailed(failed) => {
+                self.cause = Some(failed.cause);
+                let place = (failed.subject.step, failed.subject.item);
+                self.ended(place, [failed.stdout, failed.stderr]);
+            }
+            Event::ItemSucceeded { step, item } | Event::ItemSkipped { step, item, .. } => {
+                self.settle(job, *step, *item);
+            }
+            Event::ItemDeadLettered { subject, .. } => {
+                self.settle(job, subject.step, subject.item);
+            }
+            _ => {}
+        }
+    }
+
+    fn began(&mut self, _start: u64, files: [PathBuf; 2]) {
+        if self.how == Passing::Through {
+            self.tail = Some(Tail::begin(files));
+        }
+    }
+
+    fn leaving(&mut self, asked: u32, running: usize) {
+        self.display.leaving(asked, running);
+    }
+}
+
+/// The name of an item before every line.
+fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'\t');
+        text.extend_from_slice(line);
+    }
+    if text.last().is_some_and(|byte| *byte != b'\n') {
+        text.push(b'\n');
+    }
+    text
+}
+
+/// Writes to our own output or error output. A reader that went away has seen enough.
+fn print(stream: usize, bytes: &[u8]) {
+    let written = if stream == 0 {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush())
+    } else {
+        io::stderr().lock().write_all(bytes)
+    };
+    drop(written);
+}
+
+/// Prints what a command writes while it runs.
+struct Tail {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<[u64; 2]>,
+}
+
+impl Tail {
+    fn begin(files: [PathBuf; 2]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut done = [0_u64; 2];
+            let opened = files.map(|path| File::open(path).ok());
+            while !stopped.load(Ordering::Acquire) {
+                for (stream, (file, done)) in opened.iter().zip(&mut done).enumerate() {
+                    if let Some(file) = file {
+                        *done = done.saturating_add(copy(stream, file, *done));
+                    }
+                }
+                std::thread::park_timeout(LOOK);
+            }
+            done
+        });
+        Self { stop, thread }
+    }
+
+    /// Stops, and says how much of each was printed.
+    fn end(self) -> [u64; 2] {
+        self.stop.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Prints what is new in a file, and says how much that was.
+fn copy(stream: usize, file: &File, from: u64) -> u64 {
+    let mut copied = 0_u64;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = file.read_at(&mut buffer, from.saturating_add(copied));
+        match read {
+            Ok(0) | Err(_) => return copied,
+            Ok(read) => {
+                print(stream, buffer.get(..read).unwrap_or_default());
+                copied = copied.saturating_add(u64::try_from(read).unwrap_or_default());
+            }
+        }
+    }
+}

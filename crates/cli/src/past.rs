@@ -1,0 +1,134 @@
+//! What has happened to the items of a job, read from its journal.
+//!
+//! The names of items are known only when the journal was read, so it is read twice: once for the
+//! job, once for those that were asked about. Nothing here prints.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use undaunted_engine::event::{Event, Resumed};
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::{Histories, History};
+use undaunted_policy::{RetryConfig, Timestamp};
+use undaunted_runner::journal;
+
+use crate::exit::Refused;
+use crate::jobs::{Jobs, of_journal};
+use crate::target::{self, ItemPlace};
+
+/// Whose past is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// All items.
+    All,
+    /// One item, or one command of it.
+    One(ItemPlace, Option<u32>),
+}
+
+/// A job and what has happened to some of its items.
+pub(crate) struct Past {
+    pub(crate) job: Job,
+    pub(crate) items: BTreeMap<ItemPlace, History>,
+    /// The rules that decided about failed attempts, as they were then.
+    pub(crate) rules: BTreeMap<RuleKey, Value>,
+    /// Every time somebody went on with the job.
+    pub(crate) resumes: Vec<Resume>,
+}
+
+/// Which failure a rule decided about: step, item, command, round and attempt.
+pub(crate) type RuleKey = (u32, u32, u32, u32, u32);
+
+/// Somebody went on with a job.
+pub(crate) struct Resume {
+    pub(crate) at: Timestamp,
+    pub(crate) resumed: Resumed,
+    /// Attempts started from then until the next resume, handlers left out.
+    pub(crate) attempts: u64,
+}
+
+impl Whose {
+    /// The job that was typed, and whose past in it.
+    pub(crate) fn typed(jobs: &Jobs, typed: &str) -> Result<(String, Self), Refused> {
+        let (job, rest) = target::split(typed);
+        let id = jobs.find(job)?;
+        let Some(rest) = rest else {
+            return Ok((id, Self::All));
+        };
+        let job = jobs.read(&id)?;
+        let (item, command) = target::item_and_command(&job, rest)?;
+        Ok((id, Self::One(item, command)))
+    }
+
+    /// Whether an item is meant.
+    pub(crate) fn includes(self, place: ItemPlace) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(only, _) => only == place,
+        }
+    }
+
+    /// Whether a command of it is meant.
+    pub(crate) fn includes_command(self, command: u32) -> bool {
+        match self {
+            Self::All | Self::One(_, None) => true,
+            Self::One(_, Some(only)) => only == command,
+        }
+    }
+}
+
+impl Past {
+    /// Reads the past of the items for which `wanted` is true.
+    pub(crate) fn read(
+        jobs: &Jobs,
+        id: &str,
+        wanted: impl Fn(ItemPlace) -> bool,
+    ) -> Result<Self, Refused> {
+        let mut histories = Histories::of(|step, item| wanted((step, item)));
+        let mut rules = BTreeMap::new();
+        let mut resumes: Vec<Resume> = Vec::new();
+        let read = journal::replay(&jobs.store, id, |job, _, record| {
+            histories.take(job, record);
+            match &record.event {
+                Event::AttemptFailed(failed) => {
+                    let of = failed.subject;
+                    let Some(row) = failed.rule.filter(|_| wanted((of.step, of.item))) else {
+                        return;
+                    };
+                    let round = histories.items.get(&(of.step, of.item));
+                    let round = round.map_or(1, |history| history.round);
+                    if let Some(rule) = rule(job, of.command, row) {
+                        rules.insert((of.step, of.item, of.command, round, of.attempt), rule);
+                    }
+                }
+                Event::JobResumed(found) => resumes.push(Resume {
+                    at: record.at,
+                    resumed: *found,
+                    attempts: 0,
+                }),
+                Event::AttemptStarted(started) => {
+                    let counts = job.plan().is_main(started.subject.command);
+                    if let Some(last) = resumes.last_mut().filter(|_| counts) {
+                        last.attempts = last.attempts.saturating_add(1);
+                    }
+                }
+                _ => {}
+            }
+        });
+        let (job, _) = read.map_err(|error| of_journal(&error))?;
+        let items = histories.items;
+        Ok(Self {
+            job,
+            items,
+            rules,
+            resumes,
+        })
+    }
+}
+
+/// A row of the table of rules of a command, as it would be written.
+fn rule(job: &Job, command: u32, row: u32) -> Option<Value> {
+    let policy = &job.plan().command(command)?.retry.policy;
+    let config = serde_json::to_value(RetryConfig::from(policy)).ok()?;
+    let row = usize::try_from(row).ok()?;
+    config.get("rules")?.get(row).cloned()
+}

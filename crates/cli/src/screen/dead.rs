@@ -1,0 +1,169 @@
+//! Dead letters: what failed, why, and everything that was tried.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::{Attempt, History};
+use undaunted_engine::view::rfc3339;
+use undaunted_policy::Reason;
+
+use super::duration::short;
+use super::words::count;
+use crate::target::{self, ItemPlace};
+
+/// How many names of a group are shown.
+const NAMED: usize = 5;
+
+/// What the last error of a dead letter says, without the reason it stopped for.
+pub(crate) fn last_error(history: &History) -> &str {
+    let failures = history.attempts.iter().rev();
+    let mut failures = failures.filter_map(|it| it.outcome.as_ref()?.failure.as_ref());
+    match failures.next() {
+        Some(failure) if !failure.error.is_empty() => &failure.error,
+        _ => history
+            .end
+            .as_ref()
+            .and_then(|end| end.error.as_deref())
+            .unwrap_or_default(),
+    }
+}
+
+/// A dead letter as the object that `dlq ls --json` prints.
+pub(crate) fn json(job: &Job, place: ItemPlace, input: &Value, history: &History) -> Value {
+    let end = history.end.as_ref();
+    let attempts: Vec<Value> = history.attempts.iter().map(|it| attempt(job, it)).collect();
+    json!({
+        "item": target::name(job, place),
+        "index": place.1,
+        "input": input,
+        "reason": end.and_then(|end| end.reason).map(Reason::word),
+        "error": end.and_then(|end| end.error.as_deref()),
+        "at": end.map(|end| rfc3339(end.at)),
+        "round": history.round,
+        "correlation_id": undaunted_engine::task::correlation_id(job, place.0, place.1),
+        "attempts": attempts,
+    })
+}
+
+fn attempt(job: &Job, attempt: &Attempt) -> Value {
+    let outcome = attempt.outcome.as_ref();
+    let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
+    let command = job.plan().command(attempt.subject.command);
+    json!({
+        "command": command.map(|command| command.id.as_str()),
+        "attempt": attempt.subject.attempt,
+        "round": attempt.round,
+        "at": rfc3339(attempt.began),
+        "duration_ms": outcome.map(|outcome| millis(outcome.took)),
+        "outcome": match (outcome, failure) {
+            (None, _) => "running",
+            (Some(_), None) => "succeeded",
+            (Some(_), Some(_)) => "failed",
+        },
+        "cause": failure.map(|failure| cause_in_words(failure.cause)),
+        "error": failure.map(|failure| failure.error.as_str()),
+        "delay_ms": attempt.retry.map(|retry| millis(retry.delay)),
+    })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn list(
+    out: &mut impl Write,
+    job: &Job,
+    letters: &[(ItemPlace, History)],
+) -> io::Result<()> {
+    if letters.is_empty() {
+        return writeln!(out, "job {} has no dead letters", job.id());
+    }
+    for (place, history) in letters {
+        let reason = history.end.as_ref().and_then(|end| end.reason);
+        let error = last_error(history).lines().last().unwrap_or_default();
+        writeln!(
+            out,
+            "{}  {}, {}: {error}",
+            target::name(job, *place),
+            reason.map(Reason::word).unwrap_or_default(),
+            count(history.attempts.len(), "attempt", "attempts"),
+        )?;
+    }
+    let id = job.id();
+    writeln!(
+        out,
+        "look:   undaunted dlq show {id} ITEM        undaunted dlq group {id}"
+    )?;
+    writeln!(out, "again:  undaunted dlq redrive {id}")
+}
+
+pub(crate) fn show(
+    out: &mut impl Write,
+    job: &Job,
+    place: ItemPlace,
+    input: &Value,
+    history: &History,
+) -> io::Result<()> {
+    writeln!(out, "{}", target::name(job, place))?;
+    writeln!(out, "  input    {input}")?;
+    if let Some(end) = &history.end {
+        let reason = end.reason.map(Reason::word).unwrap_or_default();
+        writeln!(out, "  reason   {reason}")?;
+        let error = end.error.as_deref().unwrap_or_default();
+        writeln!(out, "  error    {}", error.replace('\n', "\n           "))?;
+    }
+    for attempt in &history.attempts {
+        let command = job.plan().command(attempt.subject.command);
+        let command = command.map_or("", |command| command.id.as_str());
+        let outcome = match &attempt.outcome {
+            None => "runs".to_owned(),
+            Some(outcome) => {
+                let how = match &outcome.failure {
+                    None => "succeeded".to_owned(),
+                    Some(failure) => cause_in_words(failure.cause),
+                };
+                format!("{how} after {}", short(outcome.took))
+            }
+        };
+        let next = match &attempt.retry {
+            Some(retry) => format!(", then a delay of {}", short(retry.delay)),
+            None => String::new(),
+        };
+        let round = match attempt.round {
+            1 => String::new(),
+            round => format!("round {round}, "),
+        };
+        writeln!(
+            out,
+            "  {}  {round}{command} attempt {}: {outcome}{next}",
+            rfc3339(attempt.began),
+            attempt.subject.attempt
+        )?;
+    }
+    let name = target::name(job, place);
+    writeln!(out, "  why:     undaunted explain '{}/{name}'", job.id())?;
+    writeln!(
+        out,
+        "  again:   undaunted dlq redrive {} '{name}'",
+        job.id()
+    )
+}
+
+pub(crate) fn group(
+    out: &mut impl Write,
+    job: &Job,
+    signature: &str,
+    places: &[ItemPlace],
+) -> io::Result<()> {
+    let names: Vec<&str> = places
+        .iter()
+        .take(NAMED)
+        .map(|place| target::name(job, *place))
+        .collect();
+    let more = if places.len() > NAMED { ", …" } else { "" };
+    writeln!(out, "{:>6}  {signature}", places.len())?;
+    writeln!(out, "        {}{more}", names.join(", "))
+}

@@ -1,0 +1,340 @@
+//! An item for people: every attempt, what was decided about it and by which numbers.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde_json::Value;
+use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::event::Sum;
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::{Attempt, Failure, History, Planned, Stop};
+use undaunted_engine::view::{Forecast, rfc3339};
+use undaunted_policy::{Class, Timestamp};
+
+use super::place;
+use crate::past::RuleKey;
+use crate::screen::duration::{measured, short};
+use crate::screen::policies::shown;
+use crate::screen::words::{count, one_line, retry_of};
+use crate::target::{self, ItemPlace};
+
+/// How many retries are foretold line by line.
+const LISTED: usize = 5;
+
+/// An item, or one command of it, and all that is known of it.
+pub(crate) struct Explained<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) place: ItemPlace,
+    /// The only command that was asked about.
+    pub(crate) command: Option<u32>,
+    pub(crate) history: &'a History,
+    pub(crate) rules: &'a BTreeMap<RuleKey, Value>,
+    pub(crate) now: Timestamp,
+    /// Whether somebody runs the job.
+    pub(crate) is_there: bool,
+    pub(crate) forecast: Option<Forecast>,
+}
+
+/// Something that has happened, in order.
+pub(super) enum Entry<'a> {
+    Attempt(&'a Attempt),
+    Stop(&'a Stop),
+}
+
+impl Explained<'_> {
+    pub(super) fn name(&self) -> &str {
+        target::name(self.job, self.place)
+    }
+
+    pub(super) fn command_name(&self, command: u32) -> &str {
+        let command = self.job.plan().command(command);
+        command
+            .map(|command| command.id.as_str())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn rule(&self, attempt: &Attempt) -> Option<&Value> {
+        let of = attempt.subject;
+        let key = (of.step, of.item, of.command, attempt.round, of.attempt);
+        self.rules.get(&key)
+    }
+
+    /// Attempts and stops in the order they happened.
+    pub(super) fn entries(&self) -> Vec<Entry<'_>> {
+        let asked = |command| self.command.is_none_or(|only| only == command);
+        let history = self.history;
+        let mut stops = history.stops.iter();
+        let mut stops = stops
+            .by_ref()
+            .filter(|it| asked(it.subject.command))
+            .peekable();
+        let attempts = history.attempts.iter();
+        let mut entries = Vec::new();
+        for attempt in attempts.filter(|it| asked(it.subject.command)) {
+            while let Some(stop) = stops.next_if(|stop| stop.at <= attempt.began) {
+                entries.push(Entry::Stop(stop));
+            }
+            entries.push(Entry::Attempt(attempt));
+        }
+        entries.extend(stops.map(Entry::Stop));
+        entries
+    }
+
+    pub(crate) fn text(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "job {}  item {}", self.job.id(), self.name())?;
+        let stands = place::sentence(self.job, self.place, self.now, self.is_there);
+        writeln!(out, "  {stands}")?;
+        for entry in self.entries() {
+            match entry {
+                Entry::Attempt(attempt) => self.attempt(out, attempt)?,
+                Entry::Stop(stop) => self.stop(out, stop)?,
+            }
+        }
+        self.next(out)?;
+        let (job, name) = (self.job.id(), self.name());
+        if !self.history.attempts.is_empty() {
+            writeln!(out, "  output:  undaunted logs {}", quoted(job, name))?;
+        }
+        if matches!(place::word(self.job, self.place).0, "dead") {
+            writeln!(out, "  again:   undaunted dlq redrive {job} {}", word(name))?;
+        }
+        Ok(())
+    }
+
+    /// Attempts that stand in no journal of ours come before the first that does.
+    fn imported(&self, attempt: &Attempt) -> Option<u32> {
+        let (of, round) = (attempt.subject, attempt.round);
+        let same = |it: &&Attempt| it.subject.command == of.command && it.round == round;
+        let first = self.history.attempts.iter().find(same)?;
+        let before = of.attempt.saturating_sub(1);
+        (first.subject == of && before > 0).then_some(before)
+    }
+
+    fn attempt(&self, out: &mut impl Write, attempt: &Attempt) -> io::Result<()> {
+        let of = attempt.subject;
+        if let Some(before) = self.imported(attempt) {
+            let many = count(
+                usize::try_from(before).unwrap_or(usize::MAX),
+                "attempt",
+                "attempts",
+            );
+            let name = self.command_name(of.command);
+            writeln!(out, "\n  {name}: {many} made before the state was imported")?;
+        }
+        let bound = self.bound(attempt);
+        let bound = bound.map_or_else(String::new, |bound| format!(" of {bound}"));
+        let round = match self.history.round {
+            0 | 1 => String::new(),
+            _ => format!(" (round {})", attempt.round),
+        };
+        let took = attempt
+            .outcome
+            .as_ref()
+            .map(|outcome| measured(outcome.took));
+        let ended = match (&took, attempt.word()) {
+            (Some(took), word) => format!("{word} after {took}"),
+            (None, word) => word.to_owned(),
+        };
+        writeln!(
+            out,
+            "\n  {}, attempt {}{bound}{round}: {ended}",
+            self.command_name(of.command),
+            of.attempt
+        )?;
+        writeln!(out, "    at         {}", rfc3339(attempt.began))?;
+        let failure = attempt.outcome.as_ref();
+        let Some(failure) = failure.and_then(|outcome| outcome.failure.as_ref()) else {
+            return Ok(());
+        };
+        let error = match one_line(&failure.error).as_str() {
+            "" => String::new(),
+            line => format!(": {line}"),
+        };
+        let cause = cause_in_words(failure.cause);
+        writeln!(out, "    failure    {cause}{error}")?;
+        writeln!(out, "    rule       {}", self.judged(attempt, failure))?;
+        match &attempt.retry {
+            Some(planned) => retry(out, planned),
+            None => Ok(()),
+        }
+    }
+
+    /// How many attempts there may be, by the terms that were applied if they are known.
+    fn bound(&self, attempt: &Attempt) -> Option<u64> {
+        let of = attempt.subject;
+        let stops = self.history.stops.iter();
+        let mut sums = stops.filter(|stop| stop.subject == of).map(|stop| stop.sum);
+        let applied = attempt.retry.map(|planned| planned.sum);
+        let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
+            u64::from(sum.allowed?).saturating_add(1)
+        } else {
+            let command = self.job.plan().command(of.command)?;
+            let limits = command.retry.policy.terms().limits();
+            limits.attempts().executions()?
+        };
+        // A handler that mends its command gives it more.
+        (u64::from(of.attempt) <= bound).then_some(bound)
+    }
+
+    /// Which rule decided, or which default.
+    fn judged(&self, attempt: &Attempt, failure: &Failure) -> String {
+        if let Some(row) = failure.rule {
+            let written = self.rule(attempt).map(shown).unwrap_or_default();
+            return format!("{} of the table: {written}", row.saturating_add(1));
+        }
+        let (class, usual) = (failure.class, failure.cause.class());
+        match class {
+            Class::Transient => "none matched; a transient failure is retried".to_owned(),
+            Class::Throttled => "none matched; the other side said when to come back".to_owned(),
+            Class::Permanent if usual == Class::Permanent => {
+                "none matched; a permanent failure is not retried".to_owned()
+            }
+            Class::Permanent => "none matched; `retry_on` does not name it".to_owned(),
+        }
+    }
+
+    fn stop(&self, out: &mut impl Write, stop: &Stop) -> io::Result<()> {
+        let name = self.command_name(stop.subject.command);
+        writeln!(out, "\n  {name} is tried no further ({})", stop.reason)?;
+        writeln!(out, "    at         {}", rfc3339(stop.at))?;
+        let error = stop.error.replace('\n', "\n               ");
+        writeln!(out, "    why        {error}")?;
+        if let Some(sum) = &stop.sum {
+            delay(out, sum)?;
+            balances(out, sum, false)?;
+            if let Some(deadline) = sum.deadline {
+                writeln!(out, "    deadline   {}", rfc3339(deadline))?;
+            }
+        }
+        if stop.handled {
+            writeln!(out, "    so         its `on_failure` runs")?;
+        }
+        Ok(())
+    }
+
+    /// What comes next, and which limit bites.
+    fn next(&self, out: &mut impl Write) -> io::Result<()> {
+        let Some(forecast) = &self.forecast else {
+            return writeln!(out);
+        };
+        writeln!(
+            out,
+            "\n  if it goes on failing as it did, each time at once:"
+        )?;
+        for verdict in forecast.retries.iter().take(LISTED) {
+            let sum = Sum::of(&verdict.arithmetic);
+            let what = retry_of(sum.retry, sum.allowed);
+            let wait = short(verdict.arithmetic.wait());
+            let spent = match sum.budget {
+                Some(budget) => format!(", {} of {} spent", short(sum.spent_after), short(budget)),
+                None => String::new(),
+            };
+            writeln!(out, "    {what} in {wait}{spent}")?;
+        }
+        let more = forecast.retries.len().saturating_sub(LISTED);
+        if more > 0 {
+            writeln!(out, "    … {} more", count(more, "retry", "retries"))?;
+        }
+        match &forecast.stop {
+            Some(stop) => {
+                let word = stop.reason().map(undaunted_policy::Reason::word);
+                writeln!(
+                    out,
+                    "    then {} ends it: {stop}\n",
+                    word.unwrap_or("a rule")
+                )
+            }
+            None => writeln!(out, "    and so on: nothing ends it\n"),
+        }
+    }
+}
+
+/// A retry that was scheduled.
+fn retry(out: &mut impl Write, planned: &Planned) -> io::Result<()> {
+    let sum = &planned.sum;
+    delay(out, sum)?;
+    let what = retry_of(sum.retry, sum.allowed);
+    let (wait, due) = (short(planned.delay), rfc3339(planned.due));
+    writeln!(out, "    so         {what} in {wait}, due {due}")?;
+    balances(out, sum, true)?;
+    if let Some(deadline) = sum.deadline {
+        writeln!(
+            out,
+            "    deadline   {}, {} after the retry falls due",
+            rfc3339(deadline),
+            short(deadline.since(planned.due))
+        )?;
+    }
+    Ok(())
+}
+
+/// How a delay came about.
+fn delay(out: &mut impl Write, sum: &Sum) -> io::Result<()> {
+    let (Some(computed), Some(capped), Some(drawn)) = (sum.computed, sum.capped, sum.drawn) else {
+        return Ok(());
+    };
+    let asked = match sum.retry_after {
+        Some(asked) => format!(", Retry-After {}", short(asked)),
+        None => String::new(),
+    };
+    writeln!(
+        out,
+        "    delay      {} computed, {} capped, {} drawn{asked}",
+        short(computed),
+        short(capped),
+        short(drawn)
+    )
+}
+
+/// The balance of every limit, before and after.
+fn balances(out: &mut impl Write, sum: &Sum, allowed: bool) -> io::Result<()> {
+    let before = sum.retry.saturating_sub(1);
+    let after = if allowed { sum.retry } else { before };
+    match sum.allowed {
+        Some(bound) => writeln!(out, "    retries    {before} → {after} of {bound}")?,
+        None => writeln!(
+            out,
+            "    retries    {before} → {after}, any number is allowed"
+        )?,
+    }
+    let spent = if allowed {
+        sum.spent_after
+    } else {
+        sum.spent_before
+    };
+    let spent = format!("{} → {}", short(sum.spent_before), short(spent));
+    match sum.budget {
+        Some(budget) => writeln!(out, "    budget     {spent} of {}", short(budget))?,
+        None => writeln!(out, "    delays     {spent} in all, no budget")?,
+    }
+    if let (Some(expires), true) = (sum.expires, allowed) {
+        writeln!(
+            out,
+            "    expires    {} if nobody runs the job",
+            rfc3339(expires)
+        )?;
+    }
+    let unit = u32::from(allowed);
+    if let (Some((used, total)), Some((own, share))) = (sum.pool, sum.share) {
+        writeln!(
+            out,
+            "    pool       {used} → {} of {total}, by this item {own} → {} of {share}",
+            used.saturating_add(unit),
+            own.saturating_add(unit)
+        )?;
+    }
+    Ok(())
+}
+
+/// A job and an item as one word of the shell.
+pub(super) fn quoted(job: &str, item: &str) -> String {
+    word(&format!("{job}/{item}"))
+}
+
+fn word(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

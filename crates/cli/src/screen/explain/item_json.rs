@@ -1,0 +1,155 @@
+//! An item for machines: the same as `item.rs` says, with every number as a field.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use undaunted_engine::event::Sum;
+use undaunted_engine::task::correlation_id;
+use undaunted_engine::view::history::{Attempt, Stop};
+use undaunted_engine::view::{AttemptView, SumView, attempt, rfc3339};
+use undaunted_policy::{Decision, Reason, Verdict};
+
+use super::item::{Entry, Explained};
+use super::place;
+
+#[derive(Serialize)]
+struct ItemJson<'a> {
+    job: &'a str,
+    item: &'a str,
+    index: u32,
+    step: Option<&'a str>,
+    correlation_id: String,
+    status: &'static str,
+    reason: Option<&'static str>,
+    error: Option<&'a str>,
+    round: u32,
+    due_at: Option<String>,
+    due_in_ms: Option<u64>,
+    history: Vec<EntryJson<'a>>,
+    next: Option<NextJson>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum EntryJson<'a> {
+    Attempt(Box<AttemptJson<'a>>),
+    Stop(Box<StopJson<'a>>),
+}
+
+#[derive(Serialize)]
+struct AttemptJson<'a> {
+    attempt: AttemptView,
+    /// The rule that decided, as it would be written.
+    rule: Option<&'a Value>,
+    decision: Option<SumView>,
+}
+
+#[derive(Serialize)]
+struct StopJson<'a> {
+    command: &'a str,
+    attempt: u32,
+    at: String,
+    reason: &'static str,
+    error: &'a str,
+    rule: Option<u32>,
+    handled: bool,
+    decision: Option<SumView>,
+}
+
+/// What would come next.
+#[derive(Serialize)]
+struct NextJson {
+    retries: Vec<SumView>,
+    stops: StopsJson,
+}
+
+#[derive(Serialize)]
+struct StopsJson {
+    reason: Option<&'static str>,
+    after_retries: u32,
+    sentence: Option<String>,
+    decision: Option<SumView>,
+}
+
+impl Explained<'_> {
+    pub(crate) fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let (step, item) = self.place;
+        let (status, reason) = place::word(self.job, self.place);
+        let due = place::due(self.job, self.place);
+        let entries = self.entries();
+        let shown = ItemJson {
+            job: self.job.id(),
+            item: self.name(),
+            index: item,
+            step: self.job.plan().step(step).map(|step| step.name.as_str()),
+            correlation_id: correlation_id(self.job, step, item),
+            status,
+            reason: reason.map(Reason::word),
+            error: self
+                .history
+                .end
+                .as_ref()
+                .and_then(|end| end.error.as_deref()),
+            round: self.history.round.max(1),
+            due_at: due.map(rfc3339),
+            due_in_ms: due
+                .map(|due| u64::try_from(due.since(self.now).as_millis()).unwrap_or(u64::MAX)),
+            history: entries.iter().map(|entry| self.entry(entry)).collect(),
+            next: self.next_json(),
+        };
+        serde_json::to_writer(&mut *out, &shown)?;
+        writeln!(out)
+    }
+
+    fn entry<'a>(&'a self, entry: &Entry<'a>) -> EntryJson<'a> {
+        match entry {
+            Entry::Attempt(attempt) => EntryJson::Attempt(Box::new(self.attempt_json(attempt))),
+            Entry::Stop(stop) => EntryJson::Stop(Box::new(self.stop_json(stop))),
+        }
+    }
+
+    fn attempt_json(&self, of: &Attempt) -> AttemptJson<'_> {
+        AttemptJson {
+            attempt: attempt(self.job, of),
+            rule: self.rule(of),
+            decision: of
+                .retry
+                .map(|planned| SumView::of(&planned.sum, Some(planned.due))),
+        }
+    }
+
+    fn stop_json<'a>(&'a self, stop: &'a Stop) -> StopJson<'a> {
+        StopJson {
+            command: self.command_name(stop.subject.command),
+            attempt: stop.subject.attempt,
+            at: rfc3339(stop.at),
+            reason: stop.reason.word(),
+            error: &stop.error,
+            rule: stop.rule,
+            handled: stop.handled,
+            decision: stop.sum.as_ref().map(|sum| SumView::of(sum, None)),
+        }
+    }
+
+    fn next_json(&self) -> Option<NextJson> {
+        let forecast = self.forecast.as_ref()?;
+        let view = |verdict: &Verdict| {
+            let due = match verdict.decision {
+                Decision::Retry { at, .. } => Some(at),
+                Decision::Hold | Decision::Stop { .. } => None,
+            };
+            SumView::of(&Sum::of(&verdict.arithmetic), due)
+        };
+        let stop = forecast.stop.as_ref();
+        Some(NextJson {
+            retries: forecast.retries.iter().map(view).collect(),
+            stops: StopsJson {
+                reason: stop.and_then(Verdict::reason).map(Reason::word),
+                after_retries: u32::try_from(forecast.retries.len()).unwrap_or(u32::MAX),
+                sentence: stop.map(Verdict::to_string),
+                decision: stop.map(view),
+            },
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! Why a job or an item stands as it does.
+
+mod item;
+mod item_json;
+mod job;
+mod place;
+
+pub(crate) use item::Explained;
+pub(crate) use job::{json as job_json, show as job_text};

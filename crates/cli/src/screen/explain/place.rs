@@ -1,0 +1,78 @@
+//! Where an item stands, in one word and in one sentence.
+
+use undaunted_engine::job::{Doing, Item, Job, Settled};
+use undaunted_engine::view::rfc3339;
+use undaunted_policy::{Reason, Timestamp};
+
+use crate::screen::duration::short;
+use crate::screen::words::retry_of;
+use crate::target::ItemPlace;
+
+/// `pending`, `running`, `waiting`, `succeeded`, `dead` or `skipped`; and why, if it ended so.
+pub(super) fn word(job: &Job, (step, item): ItemPlace) -> (&'static str, Option<Reason>) {
+    match job.item(step, item) {
+        None | Some(Item::Pending) => ("pending", None),
+        Some(Item::Active(active)) => match active.doing {
+            Doing::Running(_) => ("running", None),
+            Doing::Waiting(_) | Doing::Undecided => ("waiting", None),
+        },
+        Some(Item::Settled(Settled::Succeeded)) => ("succeeded", None),
+        Some(Item::Settled(Settled::Dead(reason))) => ("dead", Some(*reason)),
+        Some(Item::Settled(Settled::Skipped(reason))) => ("skipped", Some(*reason)),
+    }
+}
+
+/// When an item that waits goes on; nothing if it waits for a slot only.
+pub(super) fn due(job: &Job, (step, item): ItemPlace) -> Option<Timestamp> {
+    match job.active(step, item)?.doing {
+        Doing::Waiting(due) if due > Timestamp::ZERO => Some(due),
+        _ => None,
+    }
+}
+
+/// The same in a sentence. `is_there` says whether somebody runs the job.
+pub(super) fn sentence(job: &Job, place: ItemPlace, now: Timestamp, is_there: bool) -> String {
+    let (step, item) = place;
+    let unless = if is_there || job.stage.has_ended() {
+        String::new()
+    } else {
+        format!("; nobody runs the job: undaunted resume {}", job.id())
+    };
+    let active = job.active(step, item);
+    match (word(job, place), active) {
+        (("pending", _), _) if job.stage.has_ended() => "it was never started".to_owned(),
+        (("pending", _), _) => format!("it was not started yet{unless}"),
+        (("running", _), Some(active)) => {
+            format!("attempt {} runs{unless}", active.attempts)
+        }
+        (("waiting", _), Some(active)) => {
+            let what = match active.progress.retries {
+                0 => "the first attempt".to_owned(),
+                retry => {
+                    let command = job.plan().command(active.command);
+                    let bound = command.map(|it| it.retry.policy.bound());
+                    retry_of(retry, bound.and_then(undaunted_policy::Attempts::retries))
+                }
+            };
+            match due(job, place) {
+                Some(due) if due > now => {
+                    format!(
+                        "waits for {what}, due in {} at {}{unless}",
+                        short(due.since(now)),
+                        rfc3339(due)
+                    )
+                }
+                Some(due) => format!("waits for {what}, due since {}{unless}", rfc3339(due)),
+                None => format!("waits for a free slot for {what}{unless}"),
+            }
+        }
+        ((word, Some(reason)), _) => {
+            let word = match word {
+                "dead" => "a dead letter",
+                word => word,
+            };
+            format!("{word} ({reason}): {}", reason.sentence())
+        }
+        ((word, None), _) => word.to_owned(),
+    }
+}

@@ -1,0 +1,145 @@
+//! The output of commands, as they wrote it.
+//!
+//! To standard output and standard error go the bytes of the commands; whatever we say about them
+//! goes to standard error, so that a file of the output holds nothing else.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::Attempt;
+
+use crate::target;
+
+/// Where a command wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    pub(crate) const BOTH: [Self; 2] = [Self::Out, Self::Err];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Out => "stdout",
+            Self::Err => "stderr",
+        }
+    }
+}
+
+/// Whose output it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    item: String,
+    command: String,
+    attempt: u32,
+    round: u32,
+}
+
+impl Label {
+    pub(crate) fn of(job: &Job, attempt: &Attempt) -> Self {
+        let of = attempt.subject;
+        let command = job.plan().command(of.command);
+        Self {
+            item: target::name(job, (of.step, of.item)).to_owned(),
+            command: command.map_or_else(String::new, |command| command.id.clone()),
+            attempt: of.attempt,
+            round: attempt.round,
+        }
+    }
+
+    fn heading(&self) -> String {
+        let command = if self.command == self.item {
+            String::new()
+        } else {
+            format!(", {}", self.command)
+        };
+        let round = match self.round {
+            1 => String::new(),
+            round => format!(" of round {round}"),
+        };
+        format!("{}{command}, attempt {}{round}", self.item, self.attempt)
+    }
+}
+
+/// Where output goes.
+pub(crate) struct Sink {
+    json: bool,
+    /// Whether there are several attempts to tell apart.
+    pub(crate) many: bool,
+    last: Option<Label>,
+}
+
+impl Sink {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self {
+            json,
+            many: false,
+            last: None,
+        }
+    }
+
+    /// Shows a piece.
+    pub(crate) fn piece(&mut self, label: &Label, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.json {
+            let text = String::from_utf8_lossy(bytes);
+            return Self::line(label, stream, &json!({ "text": text }));
+        }
+        self.head(label)?;
+        match stream {
+            Stream::Out => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes)?;
+                out.flush()
+            }
+            Stream::Err => io::stderr().lock().write_all(bytes),
+        }
+    }
+
+    /// Says that something is missing here.
+    pub(crate) fn dropped(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
+        if self.json {
+            return Self::line(label, stream, &json!({ "dropped": bytes }));
+        }
+        self.head(label)?;
+        let word = stream.word();
+        writeln!(io::stderr(), "\n… {bytes} bytes of {word} were not kept …")
+    }
+
+    /// Says that all of it is missing.
+    pub(crate) fn lost(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.dropped(label, stream, bytes)
+    }
+
+    fn head(&mut self, label: &Label) -> io::Result<()> {
+        if !self.many || self.last.as_ref() == Some(label) {
+            return Ok(());
+        }
+        self.last = Some(label.clone());
+        writeln!(io::stderr(), "== {} ==", label.heading())
+    }
+
+    fn line(label: &Label, stream: Stream, rest: &serde_json::Value) -> io::Result<()> {
+        let mut shown = json!({
+            "item": label.item,
+            "command": label.command,
+            "attempt": label.attempt,
+            "round": label.round,
+            "stream": stream.word(),
+        });
+        if let (Some(shown), Some(rest)) = (shown.as_object_mut(), rest.as_object()) {
+            shown.extend(rest.clone());
+        }
+        let mut out = io::stdout().lock();
+        writeln!(out, "{shown}")?;
+        out.flush()
+    }
+}

@@ -1,0 +1,174 @@
+//! What is shown of a job at an instant.
+//!
+//! Pure, and cheap: it looks at the counters of each step and at the first few waits, never at all
+//! items, of which there may be a million.
+
+use std::time::Duration;
+
+use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::job::{Job, StepStage, StepState};
+use undaunted_policy::Timestamp;
+
+use super::line::plain;
+use super::sentences::name_of;
+use super::speed::{Seen, Speed};
+
+/// How many of the next retries are named.
+pub(super) const RETRIES: usize = 3;
+
+/// A job at an instant.
+#[derive(Debug)]
+pub(super) struct Board<'j> {
+    pub(super) steps: Vec<StepRow<'j>>,
+    /// The next retries, the first that is due at the front.
+    pub(super) retries: Vec<NextRetry>,
+    pub(super) attempts: u64,
+    pub(super) attempts_in_ten_seconds: Option<u64>,
+    pub(super) so_far: Duration,
+    pub(super) left: Option<TimeLeft<'j>>,
+    pub(super) paused: bool,
+}
+
+/// A step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepRow<'j> {
+    pub(super) name: &'j str,
+    pub(super) stage: StepStage,
+    pub(super) is_map: bool,
+    pub(super) items: u64,
+    pub(super) done: u64,
+    pub(super) dead: u64,
+    pub(super) skipped: u64,
+    pub(super) running: u64,
+    pub(super) waiting: u64,
+}
+
+/// A retry that is due some time.
+#[derive(Debug)]
+pub(super) struct NextRetry {
+    pub(super) due_in: Duration,
+    pub(super) of: String,
+    pub(super) retry: u32,
+    pub(super) attempt: u32,
+    /// Why the last attempt failed.
+    pub(super) why: String,
+}
+
+/// How long it will take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeLeft<'j> {
+    pub(super) time: Duration,
+    /// The step it is about, if others come after it.
+    pub(super) step: Option<&'j str>,
+}
+
+impl<'j> Board<'j> {
+    pub(super) fn of(job: &'j Job, speed: &Speed, now: Timestamp) -> Self {
+        let steps = (0_u32..).zip(&job.steps);
+        let steps: Vec<_> = steps
+            .map(|(step, state)| StepRow::of(job, step, state))
+            .collect();
+        let seen = seen(job, now);
+        Self {
+            left: left(job, &steps, speed, seen),
+            steps,
+            retries: retries(job, now),
+            attempts: job.counts.attempts,
+            attempts_in_ten_seconds: speed.attempts_in_ten_seconds(seen),
+            so_far: speed.so_far(now),
+            paused: job.paused.is_some(),
+        }
+    }
+}
+
+/// What a job has done by now.
+pub(super) fn seen(job: &Job, now: Timestamp) -> Seen {
+    let settled = job.steps.iter().map(|step| u64::from(step.settled()));
+    Seen {
+        at: now,
+        attempts: job.counts.attempts,
+        settled: settled.sum(),
+    }
+}
+
+impl<'j> StepRow<'j> {
+    fn of(job: &'j Job, step: u32, state: &StepState) -> Self {
+        let name = job.plan().step(step).map(|step| step.name.as_str());
+        Self {
+            name: name.unwrap_or_default(),
+            stage: state.stage,
+            is_map: job.plan().is_map(step),
+            items: u64::from(state.items.len()),
+            done: u64::from(state.succeeded),
+            dead: u64::from(state.dead),
+            skipped: u64::from(state.skipped),
+            running: u64::from(state.running),
+            waiting: u64::try_from(state.waiting.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) const fn settled(&self) -> u64 {
+        self.done
+            .saturating_add(self.dead)
+            .saturating_add(self.skipped)
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        matches!(self.stage, StepStage::Completed | StepStage::Failed)
+    }
+}
+
+/// The next few retries of all steps.
+fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
+    // What waits for a slot only is due at the beginning of time.
+    let timed = (Timestamp::from_nanos(1), 0)..;
+    let steps = (0_u32..).zip(&job.steps);
+    let mut first: Vec<_> = steps
+        .flat_map(|(step, state)| {
+            let waiting = state.waiting.range(timed.clone()).take(RETRIES);
+            waiting.map(move |&(due, item)| (due, step, item))
+        })
+        .collect();
+    first.sort_unstable();
+    let first = first.into_iter().take(RETRIES);
+    first
+        .filter_map(|(due, step, item)| {
+            let active = job.active(step, item)?;
+            let error = active.error.as_ref().map(|error| job.texts.read(error));
+            let error = error.and_then(|error| error.lines().last()).unwrap_or("");
+            let cause = active.cause.map(cause_in_words).unwrap_or_default();
+            let why = match error {
+                "" => cause,
+                error => format!("{cause}: {}", plain(error)),
+            };
+            Some(NextRetry {
+                due_in: due.since(now),
+                of: name_of(job, step, item, active.command),
+                retry: active.attempts,
+                attempt: active.attempts.saturating_add(1),
+                why,
+            })
+        })
+        .collect()
+}
+
+/// How long the map that runs will take: as long as its items have taken so far, and no shorter than
+/// the longest wait.
+fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Option<TimeLeft<'j>> {
+    let place = steps
+        .iter()
+        .position(|step| step.is_map && step.stage == StepStage::Running)?;
+    let step = steps.get(place)?;
+    let rest = step.items.saturating_sub(step.settled());
+    let by_speed = speed.time_for(rest, seen)?;
+    let waiting = job.steps.get(place)?.waiting.last();
+    let by_waits = waiting.map_or(Duration::ZERO, |(due, _)| due.since(seen.at));
+    let is_last = !steps
+        .iter()
+        .skip(place.saturating_add(1))
+        .any(|step| !step.has_ended());
+    Some(TimeLeft {
+        time: by_speed.max(by_waits),
+        step: (!is_last).then_some(step.name),
+    })
+}

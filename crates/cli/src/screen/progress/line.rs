@@ -1,0 +1,182 @@
+//! One line of a frame: pieces with their colours, never wider than the terminal.
+//!
+//! Nothing that a command or a file says reaches a terminal as it is: what could move the cursor is
+//! written out.
+
+use unicode_width::UnicodeWidthChar;
+
+/// What the colour of a piece says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Faint,
+    Good,
+    Bad,
+    Busy,
+}
+
+impl Tone {
+    const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Faint => Some("2"),
+            Self::Good => Some("32"),
+            Self::Bad => Some("31"),
+            Self::Busy => Some("33"),
+        }
+    }
+}
+
+/// A line that has so many columns to fill.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pieces: Vec<(Tone, String)>,
+    width: usize,
+    room: usize,
+}
+
+impl Line {
+    pub(super) const fn new(room: usize) -> Self {
+        Self {
+            pieces: Vec::new(),
+            width: 0,
+            room,
+        }
+    }
+
+    /// How many columns it has.
+    pub(super) const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Adds a piece, or as much of it as there is room for; then nothing more.
+    pub(super) fn push(&mut self, tone: Tone, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let fits = self.has_room_for(width(text));
+        let text = cut(text, self.room.saturating_sub(self.width));
+        self.width = self.width.saturating_add(width(&text));
+        self.pieces.push((tone, text));
+        if !fits {
+            self.room = self.width;
+        }
+    }
+
+    /// Whether so many columns are left.
+    pub(super) const fn has_room_for(&self, columns: usize) -> bool {
+        self.width.saturating_add(columns) <= self.room
+    }
+
+    /// Spaces up to a column.
+    pub(super) fn pad(&mut self, column: usize) {
+        let column = column.min(self.room);
+        let spaces = " ".repeat(column.saturating_sub(self.width));
+        self.push(Tone::Plain, &spaces);
+    }
+
+    /// The bytes to write.
+    pub(super) fn drawn(&self, colour: bool) -> String {
+        let mut drawn = String::new();
+        for (tone, text) in &self.pieces {
+            match tone.code().filter(|_| colour) {
+                Some(code) => {
+                    drawn.push_str("\x1b[");
+                    drawn.push_str(code);
+                    drawn.push('m');
+                    drawn.push_str(text);
+                    drawn.push_str("\x1b[0m");
+                }
+                None => drawn.push_str(text),
+            }
+        }
+        drawn
+    }
+}
+
+/// How many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+fn columns(character: char) -> usize {
+    match character {
+        // What stands before it is drawn as an emoji, which is wider.
+        '\u{fe0f}' => 1,
+        other => other.width().unwrap_or(0),
+    }
+}
+
+/// A text, or the beginning of it and `…`, in so many columns.
+pub(super) fn cut(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let Some(room) = room.checked_sub(1) else {
+        return String::new();
+    };
+    let mut used = 0_usize;
+    let fitting = text.chars().take_while(|character| {
+        used = used.saturating_add(columns(*character));
+        used <= room
+    });
+    let mut fitting: String = fitting.collect();
+    fitting.push('…');
+    fitting
+}
+
+/// A text on one line, with everything written out that a terminal would obey.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => plain.push(' '),
+            // These turn the direction of writing around, for the rest of the line too.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                plain.extend(character.escape_unicode());
+            }
+            control if control.is_control() => plain.extend(control.escape_debug()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_never_wider_than_its_room() {
+        for text in [
+            "plain",
+            "日本語の名前",
+            "e\u{301}e\u{301}e\u{301}",
+            "❤\u{fe0f}❤\u{fe0f}",
+        ] {
+            for room in 0..15 {
+                let mut line = Line::new(room);
+                line.push(Tone::Good, text);
+                line.push(Tone::Plain, text);
+                assert!(line.width() <= room, "{text} in {room}");
+                assert_eq!(width(&line.drawn(false)), line.width());
+            }
+        }
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!(cut("日本語", 6), "日本語");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("abc", 0), "");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(
+            plain("a\x1b[2Jb\nc\td\r\u{9b}\u{202e}é"),
+            "a\\u{1b}[2Jb\\nc d\\r\\u{9b}\\u{202e}é"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! How fast a job goes, from what it was seen to have done.
+//!
+//! Pure: the caller says what time it is. Looks back over the last half minute, so that a job that
+//! was slow an hour ago is judged by what it does now.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use undaunted_policy::Timestamp;
+
+/// How far back it looks.
+const WINDOW: Duration = Duration::from_secs(30);
+/// What has to have passed before a speed means anything.
+const LEAST: Duration = Duration::from_secs(1);
+/// How many items have to be done within the window before it is looked at alone.
+const ENOUGH: u64 = 5;
+
+/// What a job had done at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) at: Timestamp,
+    pub(super) attempts: u64,
+    pub(super) settled: u64,
+}
+
+/// What a job was seen to do in this run.
+#[derive(Debug)]
+pub(super) struct Speed {
+    first: Seen,
+    recent: VecDeque<Seen>,
+}
+
+impl Speed {
+    pub(super) fn new(first: Seen) -> Self {
+        Self {
+            first,
+            recent: VecDeque::from([first]),
+        }
+    }
+
+    /// Takes note of how far it has come; of one instant a second, which is all that is needed.
+    pub(super) fn note(&mut self, seen: Seen) {
+        let last = self.recent.back().unwrap_or(&self.first);
+        if seen.at.since(last.at) >= LEAST {
+            self.recent.push_back(seen);
+        }
+        while self.recent.len() > 1
+            && let Some(oldest) = self.recent.front()
+            && seen.at.since(oldest.at) > WINDOW
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    /// How long this run has lasted.
+    pub(super) fn so_far(&self, now: Timestamp) -> Duration {
+        now.since(self.first.at)
+    }
+
+    /// Attempts in ten seconds.
+    pub(super) fn attempts_in_ten_seconds(&self, now: Seen) -> Option<u64> {
+        let from = self.oldest();
+        let passed = millis(now.at.since(from.at).max(Duration::from_millis(1)));
+        let made = now.attempts.saturating_sub(from.attempts);
+        (now.at.since(from.at) >= LEAST).then(|| made.saturating_mul(10_000) / passed)
+    }
+
+    /// How long so many items will take.
+    pub(super) fn time_for(&self, items: u64, now: Seen) -> Option<Duration> {
+        let recent = self.oldest();
+        let enough = now.settled.saturating_sub(recent.settled) >= ENOUGH;
+        let from = if enough { recent } else { &self.first };
+        let passed = now.at.since(from.at);
+        let done = now.settled.saturating_sub(from.settled);
+        if passed < LEAST.saturating_mul(2) || done == 0 {
+            return None;
+        }
+        let millis = millis(passed).saturating_mul(items) / done;
+        Some(Duration::from_millis(millis))
+    }
+
+    fn oldest(&self) -> &Seen {
+        self.recent.front().unwrap_or(&self.first)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(second: u64, attempts: u64, settled: u64) -> Seen {
+        Seen {
+            at: Timestamp::from_millis(second.saturating_mul(1000)),
+            attempts,
+            settled,
+        }
+    }
+
+    #[test]
+    fn a_speed_is_that_of_the_last_half_minute() {
+        let mut speed = Speed::new(seen(0, 0, 0));
+        for second in 1..=100 {
+            speed.note(seen(second, second, second));
+        }
+        for second in 101..=131 {
+            speed.note(seen(
+                second,
+                100 + 10 * (second - 100),
+                100 + 2 * (second - 100),
+            ));
+        }
+        let now = seen(131, 410, 162);
+        assert_eq!(speed.attempts_in_ten_seconds(now), Some(100));
+        assert_eq!(speed.time_for(60, now), Some(Duration::from_secs(30)));
+        assert!(speed.recent.len() <= 31);
+    }
+
+    #[test]
+    fn a_slow_job_is_judged_by_its_whole_run() {
+        let mut speed = Speed::new(seen(0, 7, 7));
+        for second in 1..=120 {
+            speed.note(seen(second, 7 + second / 40, 7 + second / 40));
+        }
+        let left = speed.time_for(2, seen(120, 10, 10));
+        assert_eq!(left, Some(Duration::from_secs(80)));
+    }
+
+    #[test]
+    fn nothing_is_said_before_there_is_anything_to_say() {
+        let speed = Speed::new(seen(50, 1000, 1000));
+        assert_eq!(speed.attempts_in_ten_seconds(seen(50, 1001, 1001)), None);
+        assert_eq!(speed.time_for(5, seen(51, 1003, 1003)), None);
+        assert_eq!(speed.time_for(5, seen(59, 1003, 1000)), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Puts frames on a terminal.
+//!
+//! A frame overwrites the one before it, line by line, in a single write: nothing is cleared that is
+//! not drawn anew, the cursor is never hidden, and neither raw mode nor another screen is used, so
+//! that there is nothing to restore however the process ends.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use super::draw::Size;
+use super::line::{Line, width};
+
+/// Clears the rest of a line.
+const CLEAR: &str = "\x1b[K";
+
+/// A terminal, and the frame that is on it. The cursor is at the beginning of the line below.
+#[derive(Debug)]
+pub(super) struct Terminal<W> {
+    out: W,
+    colour: bool,
+    /// The lines of the frame: what was written, and how many columns it has.
+    shown: Vec<(String, usize)>,
+}
+
+impl<W: Write> Terminal<W> {
+    pub(super) const fn new(out: W, colour: bool) -> Self {
+        Self {
+            out,
+            colour,
+            shown: Vec::new(),
+        }
+    }
+
+    /// What is on the screen is somebody else's now: the next frame begins below it.
+    pub(super) fn let_go(&mut self) {
+        self.shown.clear();
+    }
+
+    /// Writes lines that stay, and below them a frame that the next call overwrites.
+    pub(super) fn write(&mut self, said: &str, frame: &[Line], size: Size) {
+        let frame: Vec<_> = frame
+            .iter()
+            .map(|line| (line.drawn(self.colour), line.width()))
+            .collect();
+        if said.is_empty() && frame == self.shown {
+            return;
+        }
+        let columns = size.columns.max(1);
+        // A terminal that has become narrower has broken the lines that no longer fit.
+        let old = rows(self.shown.iter().map(|(_, width)| *width), columns);
+        let new = rows(said.lines().map(width), columns).saturating_add(frame.len());
+        let mut bytes = up(old);
+        for line in said.lines() {
+            bytes.push_str(line);
+            // With the cursor behind a full line, clearing would take its last character.
+            if width(line) == 0 || !width(line).is_multiple_of(columns) {
+                bytes.push_str(CLEAR);
+            }
+            bytes.push('\n');
+        }
+        for (line, _) in &frame {
+            let _ = writeln!(bytes, "{line}{CLEAR}");
+        }
+        // What somebody has typed, too.
+        bytes.push_str(CLEAR);
+        let rest = old.saturating_sub(new);
+        if rest > 0 {
+            bytes.push_str(&format!("\n{CLEAR}").repeat(rest));
+            bytes.push_str(&up(rest));
+        }
+        self.shown = frame;
+        // Whoever closed the terminal does not want to know.
+        let _ = self.out.write_all(bytes.as_bytes());
+    }
+}
+
+/// How many rows lines of these widths take.
+fn rows(widths: impl Iterator<Item = usize>, columns: usize) -> usize {
+    widths.map(|width| width.div_ceil(columns).max(1)).sum()
+}
+
+/// To the beginning of the line so many rows above.
+fn up(rows: usize) -> String {
+    match rows {
+        0 => "\r".to_owned(),
+        rows => format!("\r\x1b[{rows}A"),
+    }
+}

@@ -1,0 +1,6 @@
+//! What is shown of a job while it runs, as people see it.
+
+mod frames;
+mod jobs;
+mod said;
+mod terminals;

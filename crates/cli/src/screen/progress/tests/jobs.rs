@@ -1,0 +1,161 @@
+//! A job on a virtual clock, for what is shown of it.
+
+use std::time::Duration;
+
+use snapbox::{IntoData, assert_data_eq, str};
+use undaunted_engine::decide::react;
+use undaunted_engine::effect::ready;
+use undaunted_engine::event::{Event, NewItem, Record};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::{Cause, Timestamp};
+
+use crate::screen::progress::board::{Board, seen};
+use crate::screen::progress::draw::Size;
+use crate::screen::progress::speed::Speed;
+
+const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(super) struct Scene {
+    pub(super) job: Job,
+    pub(super) now: Timestamp,
+    pub(super) records: Vec<Record>,
+}
+
+impl Scene {
+    pub(super) fn of(text: &str) -> Self {
+        let source = Source::new("w.yaml", text);
+        let operator = Operator::default();
+        let checked = check(&source, &operator);
+        let workflow = checked.workflow.expect("a workflow");
+        let around = Surroundings {
+            job: "7f3k".to_owned(),
+            file: "/w/w.yaml".to_owned(),
+            working_dir: "/w".to_owned(),
+            seed: 7,
+            operator: &operator,
+            variable: &|_| None,
+            release: "0.1.0".to_owned(),
+        };
+        let submitted = submission(&workflow, text, around).expect("it can be run");
+        let record = Record {
+            at: T0,
+            event: Event::JobSubmitted(Box::new(submitted)),
+        };
+        let mut scene = Self {
+            job: Job::begin(&record).expect("a job"),
+            now: T0,
+            records: vec![record],
+        };
+        scene.tell(&Input::Woke);
+        scene
+    }
+
+    pub(super) fn tell(&mut self, input: &Input) {
+        let records = react(&mut self.job, input, self.now);
+        self.records.extend(records);
+    }
+
+    pub(super) fn read(&mut self, step: u32, names: &[&str]) {
+        let items = names.iter().map(|name| NewItem {
+            identity: (*name).to_owned(),
+            input: format!("{name:?}"),
+        });
+        let items = items.collect();
+        self.tell(&Input::ItemsRead { step, items });
+    }
+
+    pub(super) fn start(&mut self) {
+        for (step, item) in ready(&self.job, self.now) {
+            self.tell(&Input::Start {
+                step,
+                item,
+                refused: None,
+            });
+        }
+    }
+
+    pub(super) fn end(&mut self, step: u32, item: u32, error: Option<&str>) {
+        let active = self.job.active(step, item).expect("active");
+        let Doing::Running(start) = active.doing else {
+            panic!("it runs: {active:?}")
+        };
+        self.tell(&Input::Ended(Box::new(AttemptEnd {
+            start,
+            failure: error.map(|_| Cause::Exit(1)),
+            error: error.unwrap_or_default().to_owned(),
+            ..AttemptEnd::default()
+        })));
+    }
+
+    pub(super) fn wait(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+    }
+}
+
+pub(super) const MAP: &str = "
+name: regions
+mode: mapreduce
+map:
+  input: regions.json
+  max_parallel: 3
+  error_policy: {on_item_failure: dlq, retry_config: {attempts: 1, backoff: fixed, initial_delay: 8s}}
+  agent_template:
+    - shell: ./ask
+reduce:
+  - id: report
+    shell: ./report
+";
+
+#[test]
+fn a_board_holds_what_the_job_knows() {
+    let mut scene = Scene::of(MAP);
+    let mut speed = Speed::new(seen(&scene.job, scene.now));
+    scene.read(
+        0,
+        &["north", "east", "so\u{1b}[2Juth", "west", "up", "down"],
+    );
+    scene.start();
+    scene.wait(2000);
+    scene.end(0, 0, None);
+    scene.end(0, 1, Some("a line\nno answer"));
+    scene.wait(500);
+    scene.end(0, 2, Some(""));
+    scene.start();
+    scene.wait(1500);
+    scene.end(0, 3, None);
+    speed.note(seen(&scene.job, scene.now));
+    let board = Board::of(&scene.job, &speed, scene.now);
+    let lines = board.lines(Size {
+        columns: 80,
+        rows: 24,
+    });
+    let drawn: String = lines.iter().map(|line| line.drawn(false) + "\n").collect();
+    assert_data_eq!(
+        drawn,
+        str![[r"
+  map     [====>>>>>>>>>]  33%  2 of 6 done, 2 running, 2 waiting
+  report  to come
+  in 6.0s  east: retry 1 (attempt 2) after exit status 1: no answer
+  in 6.5s  so\u{1b}[2Juth: retry 1 (attempt 2) after exit status 1
+  6 attempts, 1.5 a second, 4s so far, about 8s left of map
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn no_wait_outlasts_the_time_that_is_left() {
+    let mut scene = Scene::of(MAP);
+    let speed = Speed::new(seen(&scene.job, scene.now));
+    scene.read(0, &["north", "east"]);
+    scene.start();
+    scene.wait(3000);
+    scene.end(0, 0, None);
+    scene.end(0, 1, Some("no answer"));
+    let left = Board::of(&scene.job, &speed, scene.now).left;
+    assert_eq!(left.expect("it is known").time, Duration::from_secs(8));
+}

@@ -1,0 +1,108 @@
+//! What each resume of a job found and did.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use undaunted_engine::job::Job;
+use undaunted_engine::view::rfc3339;
+use undaunted_store::Owner;
+
+use super::duration::measured;
+use super::jobs::standing;
+use super::words::count;
+use crate::past::{Past, Resume};
+
+#[derive(Serialize)]
+struct ResumesJson<'a> {
+    job: &'a str,
+    status: &'static str,
+    runs: u32,
+    resumes: Vec<ResumeJson>,
+}
+
+#[derive(Serialize)]
+struct ResumeJson {
+    run: u32,
+    at: String,
+    downtime_ms: u64,
+    planned: bool,
+    restored: RestoredJson,
+    attempts_before: u64,
+    attempts_after: u64,
+}
+
+#[derive(Serialize)]
+struct RestoredJson {
+    running: u32,
+    waiting: u32,
+    settled: u32,
+    pending: u32,
+}
+
+pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> io::Result<()> {
+    let resumes = past.resumes.iter().map(|resume| {
+        let Resume { at, resumed, .. } = resume;
+        let found = resumed.restored;
+        ResumeJson {
+            run: resumed.run,
+            at: rfc3339(*at),
+            downtime_ms: u64::try_from(resumed.away.as_millis()).unwrap_or(u64::MAX),
+            planned: resumed.planned,
+            restored: RestoredJson {
+                running: found.running,
+                waiting: found.waiting,
+                settled: found.settled,
+                pending: found.pending,
+            },
+            attempts_before: found.attempts,
+            attempts_after: resume.attempts,
+        }
+    });
+    let shown = ResumesJson {
+        job: past.job.id(),
+        status: standing(&past.job, owner),
+        runs: past.job.run,
+        resumes: resumes.collect(),
+    };
+    serde_json::to_writer(&mut *out, &shown)?;
+    writeln!(out)
+}
+
+pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> io::Result<()> {
+    let job: &Job = &past.job;
+    let first = past.resumes.first();
+    let first = first.map_or(job.counts.attempts, |it| it.resumed.restored.attempts);
+    let runs = count(
+        usize::try_from(job.run).unwrap_or(usize::MAX),
+        "run",
+        "runs",
+    );
+    writeln!(out, "job {}  {}, {runs}", job.id(), standing(job, owner))?;
+    writeln!(out, "  run 1  {}", rfc3339(job.submitted_at))?;
+    writeln!(out, "    attempts  {first} started")?;
+    for resume in &past.resumes {
+        let resumed = resume.resumed;
+        let found = resumed.restored;
+        let why = if resumed.planned {
+            "it had been suspended"
+        } else {
+            "whoever ran it had died"
+        };
+        writeln!(out, "  run {}  {}", resumed.run, rfc3339(resume.at))?;
+        writeln!(out, "    downtime  {} ({why})", measured(resumed.away))?;
+        writeln!(
+            out,
+            "    restored  {} running, {} waiting, {} done, {} to come",
+            found.running, found.waiting, found.settled, found.pending
+        )?;
+        writeln!(
+            out,
+            "    attempts  {} before, {} started since",
+            found.attempts, resume.attempts
+        )?;
+    }
+    if past.resumes.is_empty() {
+        writeln!(out, "  nobody has had to go on with it")?;
+    }
+    Ok(())
+}

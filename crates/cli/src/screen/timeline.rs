@@ -1,0 +1,296 @@
+//! Attempts and the waits between them, drawn to scale: one line an item.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+use undaunted_engine::job::{Item, Job, Settled};
+use undaunted_engine::view::history::{Attempt, History};
+use undaunted_engine::view::{AttemptView, attempt};
+use undaunted_policy::Timestamp;
+
+use super::duration::short;
+use super::words::count;
+use crate::past::Past;
+use crate::target::{self, ItemPlace};
+
+/// How many items are drawn.
+const DRAWN: usize = 8;
+/// The widest a name is.
+const NAME: usize = 24;
+/// The narrowest a line is drawn.
+const NARROW: usize = 10;
+
+/// The items worth drawing: dead letters, then what is not settled, then the others.
+pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemPlace> {
+    let kind = |wanted: fn(&Item) -> bool| {
+        let steps = (0_u32..).zip(&job.steps);
+        steps.flat_map(move |(step, state)| {
+            let items = state.items.iter();
+            let items = items.filter(move |(_, item)| wanted(item));
+            items.map(move |(item, _)| (step, item))
+        })
+    };
+    let dead = kind(|item| matches!(item, Item::Settled(Settled::Dead(_))));
+    let active = kind(|item| matches!(item, Item::Active(_)));
+    let settled = kind(|item| {
+        matches!(
+            item,
+            Item::Settled(Settled::Succeeded | Settled::Skipped(_))
+        )
+    });
+    let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
+    let mut chosen: Vec<_> = all.chain(settled).take(DRAWN).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+/// An item and its attempts, for machines.
+#[derive(Serialize)]
+pub(super) struct TimelineJson<'a> {
+    item: &'a str,
+    index: u32,
+    attempts: Vec<AttemptView>,
+}
+
+pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
+    let items = past.items.iter();
+    items
+        .map(|(place, history)| TimelineJson {
+            item: target::name(&past.job, *place),
+            index: place.1,
+            attempts: history
+                .attempts
+                .iter()
+                .map(|it| attempt(&past.job, it))
+                .collect(),
+        })
+        .collect()
+}
+
+/// Draws the items within so many columns.
+pub(super) fn show(
+    out: &mut impl Write,
+    past: &Past,
+    now: Timestamp,
+    columns: usize,
+    colour: bool,
+) -> io::Result<()> {
+    let rows: Vec<(&str, &History)> = past
+        .items
+        .iter()
+        .filter(|(_, history)| !history.attempts.is_empty())
+        .map(|(place, history)| (target::name(&past.job, *place), history))
+        .collect();
+    let began = rows.iter().flat_map(|(_, history)| &history.attempts);
+    let Some(from) = began.map(|attempt| attempt.began).min() else {
+        return Ok(());
+    };
+    let ends = rows.iter().map(|(_, history)| end(history, now));
+    let to = ends.max().unwrap_or(from);
+    let names = rows.iter().map(|(name, _)| name.chars().count());
+    let name_width = names.max().unwrap_or_default().min(NAME);
+    let taken = name_width.saturating_add(22);
+    let scale = Scale {
+        from,
+        span: to.since(from),
+        width: columns.saturating_sub(taken).clamp(NARROW, 100),
+    };
+    writeln!(
+        out,
+        "  timeline   {} from left to right; = runs, . waits, x failed, + succeeded",
+        short(Duration::from_millis(
+            u64::try_from(scale.span.as_millis()).unwrap_or(u64::MAX)
+        ))
+    )?;
+    for (name, history) in rows {
+        let line = coloured(&scale.line(history, now), colour);
+        let name: String = name.chars().take(NAME).collect();
+        let attempts = count(history.attempts.len(), "attempt", "attempts");
+        writeln!(out, "    {name:name_width$}  {line}  {attempts}")?;
+    }
+    Ok(())
+}
+
+/// When the line of an item ends.
+fn end(history: &History, now: Timestamp) -> Timestamp {
+    let last = history.attempts.last();
+    match (last, &history.end) {
+        (_, Some(end)) => end.at,
+        (Some(attempt), None) => {
+            let due = attempt.retry.map(|planned| planned.due);
+            let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
+            due.or(ended).unwrap_or(now)
+        }
+        (None, None) => now,
+    }
+}
+
+/// From instants to columns.
+struct Scale {
+    from: Timestamp,
+    span: Duration,
+    width: usize,
+}
+
+impl Scale {
+    fn column(&self, at: Timestamp) -> usize {
+        let last = self.width.saturating_sub(1);
+        let (past, span) = (at.since(self.from).as_nanos(), self.span.as_nanos());
+        let wide = u128::try_from(last).unwrap_or_default();
+        let column = past.saturating_mul(wide).checked_div(span).unwrap_or(0);
+        usize::try_from(column).unwrap_or(last).min(last)
+    }
+
+    fn line(&self, history: &History, now: Timestamp) -> String {
+        let mut cells = vec![' '; self.width];
+        let next = history.attempts.iter().skip(1).map(|it| it.began);
+        let next = next.map(Some).chain([None]);
+        for (attempt, next) in history.attempts.iter().zip(next) {
+            self.paint(
+                &mut cells,
+                attempt,
+                next.unwrap_or_else(|| end(history, now)),
+                now,
+            );
+        }
+        cells.into_iter().collect()
+    }
+
+    /// An attempt, and the wait behind it until `next`.
+    fn paint(&self, cells: &mut [char], attempt: &Attempt, next: Timestamp, now: Timestamp) {
+        let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
+        let (begin, end) = (
+            self.column(attempt.began),
+            self.column(ended.unwrap_or(now)),
+        );
+        let mark = match attempt.word() {
+            "failed" => 'x',
+            "succeeded" => '+',
+            _ => '>',
+        };
+        let waits = attempt.retry.is_some();
+        let until = if waits { self.column(next) } else { end };
+        for (column, cell) in cells.iter_mut().enumerate() {
+            if column == end {
+                *cell = mark;
+            } else if (begin..end).contains(&column) && *cell != 'x' {
+                *cell = '=';
+            } else if column > end && column <= until {
+                *cell = '.';
+            }
+        }
+    }
+}
+
+/// Failures in red, so that they are seen first.
+fn coloured(line: &str, colour: bool) -> String {
+    if colour {
+        line.replace('x', "\u{1b}[31mx\u{1b}[0m")
+    } else {
+        line.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undaunted_engine::event::{Subject, Sum};
+    use undaunted_engine::view::history::{Failure, Outcome, Planned};
+    use undaunted_policy::{Cause, Class};
+
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds.saturating_mul(1000))
+    }
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn sum() -> Sum {
+        Sum {
+            retry: 1,
+            allowed: None,
+            computed: None,
+            capped: None,
+            drawn: None,
+            spent_before: secs(0),
+            spent_after: secs(0),
+            budget: None,
+            expires: None,
+            retry_after: None,
+            deadline: None,
+            pool: None,
+            share: None,
+        }
+    }
+
+    fn tried(attempt: u32, began: u64, ended: Option<u64>, due: Option<u64>) -> Attempt {
+        Attempt {
+            subject: Subject {
+                step: 0,
+                item: 0,
+                command: 0,
+                attempt,
+            },
+            round: 1,
+            began: at(began),
+            outcome: ended.map(|ended| Outcome {
+                at: at(ended),
+                took: secs(ended.saturating_sub(began)),
+                failure: due.map(|_| Failure {
+                    cause: Cause::Exit(1),
+                    class: Class::Transient,
+                    rule: None,
+                    error: String::new(),
+                }),
+                stdout: None,
+                stderr: None,
+            }),
+            retry: due.map(|due| Planned {
+                sum: sum(),
+                delay: secs(1),
+                due: at(due),
+            }),
+        }
+    }
+
+    fn drawn(attempts: Vec<Attempt>, now: u64, span: u64, width: usize) -> String {
+        let history = History {
+            attempts,
+            round: 1,
+            ..History::default()
+        };
+        let scale = Scale {
+            from: at(0),
+            span: secs(span),
+            width,
+        };
+        scale.line(&history, at(now))
+    }
+
+    #[test]
+    fn runs_and_waits_are_drawn_to_scale() {
+        let attempts = vec![
+            tried(1, 0, Some(3), Some(8)),
+            tried(2, 8, Some(10), Some(18)),
+            tried(3, 18, Some(20), None),
+        ];
+        assert_eq!(drawn(attempts, 20, 20, 21), "===x....==x.......==+");
+    }
+
+    #[test]
+    fn what_runs_is_drawn_until_now_and_what_waits_until_it_is_due() {
+        let running = vec![tried(1, 0, None, None)];
+        assert_eq!(drawn(running, 5, 10, 11), "=====>     ");
+        let waiting = vec![tried(1, 0, Some(2), Some(10))];
+        assert_eq!(drawn(waiting, 5, 10, 11), "==x........");
+    }
+
+    #[test]
+    fn attempts_that_share_a_column_leave_the_mark_of_the_last() {
+        let attempts = vec![tried(1, 0, Some(0), Some(0)), tried(2, 0, Some(0), None)];
+        assert_eq!(drawn(attempts, 0, 0, 4), "+   ");
+    }
+}

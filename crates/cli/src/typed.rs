@@ -1,0 +1,151 @@
+//! Jobs that are typed instead of written: `exec` and `map` become workflows like any other.
+
+use std::env;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use undaunted_engine::event::Passing;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::workflow::{Severity, Source, check};
+use undaunted_runner::clock::Clock;
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::journal::{self, Held};
+use undaunted_runner::random_name;
+
+use crate::commands::run::{current_directory, drawn};
+use crate::environment;
+use crate::exit::Refused;
+use crate::jobs::{Jobs, of_journal};
+
+/// How many characters an id has.
+const ID: usize = 10;
+/// What an agent's arguments hold where the prompt goes.
+const PROMPT: &str = "{prompt}";
+
+/// A job that is being put together.
+pub(crate) struct Typed {
+    pub(crate) workflow: Value,
+    id: String,
+    seed: u64,
+    folder: JobFolder,
+    stdin: Option<String>,
+}
+
+/// The program and its arguments as an agent has them, and the prompt that fills the place. With a
+/// `place` the prompt is the item, which stands where the place is or comes last; without one the
+/// last word is the prompt.
+pub(crate) fn argv(
+    words: &[String],
+    place: Option<&str>,
+) -> Result<(Vec<String>, String), Refused> {
+    if let Some(word) = words.iter().find(|word| word.contains(PROMPT)) {
+        return Err(Refused::Usage(format!(
+            "the argument `{word}` holds {PROMPT}, which stands for something else here"
+        )));
+    }
+    let mut argv = words.to_vec();
+    let Some(place) = place else {
+        let last = argv.pop().unwrap_or_default();
+        argv.push(PROMPT.to_owned());
+        return Ok((argv, last.replace("${", "$${")));
+    };
+    if argv.iter().any(|word| word.contains(place)) {
+        for word in &mut argv {
+            *word = word.replace(place, PROMPT);
+        }
+    } else {
+        argv.push(PROMPT.to_owned());
+    }
+    Ok((argv, "${item}".to_owned()))
+}
+
+/// What a program is called in messages: its name, without its folder.
+pub(crate) fn name_of(words: &[String]) -> String {
+    let program = words.first().map_or("", String::as_str);
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = name.chars().map(plain).collect();
+    let name = name.trim_matches('-');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if begins {
+        name.to_owned()
+    } else {
+        "command".to_owned()
+    }
+}
+
+impl Typed {
+    pub(crate) fn new(jobs: &Jobs, workflow: Value) -> Result<Self, Refused> {
+        let name =
+            random_name().map_err(|error| Refused::Usage(format!("no random name: {error}")))?;
+        let id = name.get(..ID).unwrap_or(&name).to_owned();
+        Ok(Self {
+            workflow,
+            folder: JobFolder::of(&jobs.folder, &id),
+            seed: drawn(&name),
+            id,
+            stdin: None,
+        })
+    }
+
+    /// Keeps what every attempt reads.
+    pub(crate) fn stdin(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        self.stdin = Some(self.write("stdin", bytes)?);
+        Ok(())
+    }
+
+    /// Keeps the items of a map.
+    pub(crate) fn items(&mut self, items: &[String]) -> Result<(), Refused> {
+        let path = self.write("items.json", json!(items).to_string().as_bytes())?;
+        if let Some(file) = self.workflow.pointer_mut("/map/input/file") {
+            *file = path.replace("${", "$${").into();
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<String, Refused> {
+        let path: PathBuf = self.folder.path().join(name);
+        let written = self.folder.write(name, bytes);
+        written.map_err(|error| Refused::Store {
+            message: format!("`{}` cannot be written: {error}", path.display()),
+            help: None,
+        })?;
+        Ok(path.display().to_string())
+    }
+
+    /// Checks it as any workflow is checked, and makes it a job.
+    pub(crate) fn submit(
+        self,
+        jobs: &Jobs,
+        passing: Passing,
+    ) -> Result<(Held, JobFolder), Refused> {
+        let operator = environment::operator()?;
+        let source = Source::new("command line", self.workflow.to_string());
+        let checked = check(&source, &operator);
+        let Some(workflow) = &checked.workflow else {
+            let mut found = checked.diagnostics.iter();
+            let found = found.find(|it| it.code.severity() == Severity::Error);
+            let message = found.map_or_else(String::new, |found| {
+                let help = found.help.as_ref().map(|help| format!(" ({help})"));
+                format!("{}{}", found.message, help.unwrap_or_default())
+            });
+            return Err(Refused::Usage(message));
+        };
+        let around = Surroundings {
+            job: self.id,
+            file: format!("-{}", workflow.name.as_deref().unwrap_or_default()),
+            working_dir: current_directory()?,
+            seed: self.seed,
+            operator: &operator,
+            variable: &|name| env::var(name).ok(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let submitted = submission(workflow, source.text(), around);
+        let mut submitted = submitted.map_err(|unfit| Refused::Usage(unfit.to_string()))?;
+        submitted.stdin = self.stdin;
+        submitted.passing = Some(passing);
+        let held = journal::submit(&jobs.store, submitted, Clock::set().now());
+        let held = held.map_err(|error| of_journal(&error))?;
+        Ok((held, self.folder))
+    }
+}

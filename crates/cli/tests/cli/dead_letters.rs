@@ -1,0 +1,152 @@
+//! `dlq`: dead letters looked at, tried again, given up.
+
+use crate::home::Home;
+
+const WORKFLOW: &str = "
+mode: mapreduce
+map:
+  input: items.jsonl
+  max_parallel: 1
+  agent_template:
+    - shell: echo first ${item.id} >> ran
+    - id: work
+      shell: 'echo work ${item.id} >> ran; test -e fixed || { echo \"host ${item.id} at /srv/${item.id}: refused\" >&2; exit ${item.code}; }'
+      retry_config: {attempts: 1, initial_delay: 1ms}
+reduce:
+  - shell: echo reduced >> ran
+";
+
+const ITEMS: &str =
+    "{\"id\": \"n1\", \"code\": 1}\n{\"id\": \"n2\", \"code\": 2}\n{\"id\": \"n3\", \"code\": 1}\n";
+
+fn home() -> Home {
+    let home = Home::new();
+    home.write("w.yaml", WORKFLOW);
+    home.write("items.jsonl", ITEMS);
+    home.run(&["run", "w.yaml", "--json"]).exits(4);
+    home
+}
+
+fn items(home: &Home, arguments: &[&str]) -> Vec<String> {
+    let all = [&["dlq", "ls", "@last", "--json"], arguments].concat();
+    let letters = home.json(&all);
+    letters
+        .iter()
+        .map(|it| it["input"]["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+#[test]
+fn a_dead_letter_keeps_its_input_every_attempt_and_the_reason() {
+    let home = home();
+    let letters = home.json(&["dlq", "ls", "@last", "--json"]);
+    assert_eq!(letters.len(), 3);
+    let first = &letters[0];
+    assert_eq!(first["input"]["id"], "n1");
+    assert_eq!(first["reason"], "attempts");
+    assert!(
+        first["error"].as_str().expect("text").contains("host n1"),
+        "{first}"
+    );
+    let attempts = first["attempts"].as_array().expect("attempts");
+    assert_eq!(
+        attempts.len(),
+        3,
+        "one of the first command, two of the second"
+    );
+    assert_eq!(attempts[1]["outcome"], "failed");
+    assert_eq!(attempts[1]["delay_ms"], 1);
+}
+
+#[test]
+fn they_are_chosen_by_name_by_place_and_by_filter() {
+    let home = home();
+    assert_eq!(items(&home, &["--where", "code == 1"]), ["n1", "n3"]);
+    assert_eq!(items(&home, &["#1"]), ["n2"]);
+    let printed = home
+        .run(&["dlq", "ls", "@last", "--where", "code ==="])
+        .exits(2);
+    assert!(printed.err.contains("--where"), "{}", printed.err);
+    home.run(&["dlq", "ls", "@last", "nobody"]).exits(6);
+}
+
+#[test]
+fn errors_that_differ_in_names_and_numbers_are_one_group() {
+    let home = home();
+    let groups = home.json(&["dlq", "group", "@last", "--json"]);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0]["signature"], "host nN at PATH: refused");
+    assert_eq!(groups[0]["count"], 3);
+}
+
+#[test]
+fn a_redrive_runs_the_failed_command_again_and_not_the_one_before() {
+    let home = home();
+    let before = home.read("ran");
+    assert_eq!(before.matches("reduced").count(), 1);
+    home.run(&["dlq", "redrive", "@last", "--dry-run"]).exits(0);
+    assert_eq!(home.read("ran"), before, "a dry run runs nothing");
+    home.write("fixed", "");
+    let report = home.json(&["dlq", "redrive", "@last", "#0", "--json"]);
+    assert_eq!(report[0]["status"], "partial", "two are left");
+    assert_eq!(home.read("ran"), format!("{before}work n1\n"));
+    home.run(&["dlq", "redrive", "@last", "--reduce", "--rate", "1000"])
+        .exits(0);
+    assert_eq!(
+        home.read("ran"),
+        format!("{before}work n1\nwork n2\nwork n3\nreduced\n")
+    );
+    let letters = home.json(&["dlq", "ls", "@last", "--json"]);
+    assert!(letters.is_empty());
+}
+
+#[test]
+fn a_redrive_that_fails_again_is_a_new_round_in_the_history() {
+    let home = home();
+    home.run(&["dlq", "redrive", "@last", "#0", "--json"])
+        .exits(4);
+    let letters = home.json(&["dlq", "ls", "@last", "#0", "--json"]);
+    assert_eq!(letters[0]["round"], 2);
+    assert_eq!(
+        letters[0]["attempts"].as_array().expect("attempts").len(),
+        5
+    );
+}
+
+#[test]
+fn what_is_dropped_is_no_dead_letter_any_more() {
+    let home = home();
+    home.run(&["dlq", "drop", "@last", "#0", "#1"]).exits(0);
+    assert_eq!(items(&home, &[]), ["n3"]);
+    let shown = home.json(&["show", "@last", "--json"]);
+    assert_eq!(shown[0]["items"]["skipped"], 2);
+}
+
+#[test]
+fn inputs_are_exported_to_be_run_elsewhere() {
+    let home = home();
+    home.run(&[
+        "dlq",
+        "export",
+        "@last",
+        "--where",
+        "code == 2",
+        "-o",
+        "again.jsonl",
+    ])
+    .exits(0);
+    assert_eq!(home.read("again.jsonl"), "{\"code\":2,\"id\":\"n2\"}\n");
+}
+
+#[test]
+fn a_list_is_redriven_from_the_command_that_failed() {
+    let home = Home::new();
+    home.write(
+        "list.yaml",
+        "- shell: echo a >> ran\n- shell: echo b >> ran; test -e fixed\n- shell: echo c >> ran\n",
+    );
+    home.run(&["run", "list.yaml"]).exits(1);
+    home.write("fixed", "");
+    home.run(&["dlq", "redrive", "@last"]).exits(0);
+    assert_eq!(home.read("ran"), "a\nb\nb\nc\n");
+}

@@ -1,0 +1,112 @@
+//! The events of a job, and the laws every history keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The events of one kind.
+pub(crate) fn all<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    let found = events.iter().filter(|event| event["type"] == kind);
+    found.collect()
+}
+
+/// The only event of a kind.
+pub(crate) fn one<'e>(events: &'e [Value], kind: &str) -> &'e Value {
+    let found = all(events, kind);
+    assert_eq!(found.len(), 1, "{kind}: {events:#?}");
+    found[0]
+}
+
+/// How many attempts were started, by item and command.
+pub(crate) fn starts(events: &[Value]) -> BTreeMap<(String, String), u64> {
+    let mut starts = BTreeMap::new();
+    for event in all(events, "attempt_started") {
+        *starts.entry(subject(event)).or_default() += 1;
+    }
+    starts
+}
+
+/// How the attempts of a job ended, in order: `success`, or the cause of the failure.
+pub(crate) fn outcomes(events: &[Value]) -> Vec<String> {
+    let ended = events.iter().filter_map(|event| match kind(event) {
+        "attempt_succeeded" => Some("success".to_owned()),
+        "attempt_failed" => Some(text(&event["cause"])),
+        _ => None,
+    });
+    ended.collect()
+}
+
+/// What holds of every history, however often somebody was killed: events are numbered; attempts of a
+/// command are numbered one by one, each is started once, ends at most once, and never while another
+/// runs; no retry starts before it is due; nothing follows the end.
+pub(crate) fn is_lawful(events: &[Value]) {
+    let mut attempts: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut open: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut due: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut numbers = BTreeSet::new();
+    let mut ended = false;
+    for (seq, event) in (1_u64..).zip(events) {
+        assert_eq!(event["seq"], seq, "events are numbered: {event}");
+        assert!(!ended, "nothing follows the end: {event}");
+        let of = subject(event);
+        let attempt = event["attempt"].as_u64();
+        match kind(event) {
+            "attempt_started" => {
+                let made = attempts.entry(of.clone()).or_default();
+                *made += 1;
+                assert_eq!(attempt, Some(*made), "attempts are numbered: {event}");
+                assert!(
+                    numbers.insert(event["start"].as_u64()),
+                    "each starts once: {event}"
+                );
+                let other = open.insert(of.clone(), *made);
+                assert_eq!(other, None, "one lives at a time: {event}");
+                if let Some(due) = due.remove(&of) {
+                    assert!(due <= text(&event["at"]), "not before {due}: {event}");
+                }
+            }
+            "attempt_succeeded" | "attempt_failed" => {
+                assert_eq!(open.remove(&of), attempt, "only what runs can end: {event}");
+            }
+            "command_stopped" => {
+                // Its handler runs from the beginning, in every round of it.
+                let item = of.0.clone();
+                attempts.retain(|(of, command), _| of != &item || !command.starts_with("on_"));
+            }
+            "retry_scheduled" => {
+                due.insert(of, text(&event["due_at"]));
+            }
+            "job_completed" | "job_failed" | "job_partial" | "job_cancelled" => {
+                assert_eq!(open.len(), 0, "nothing runs at the end: {event}");
+                ended = true;
+            }
+            _ => {}
+        }
+    }
+    assert!(ended, "it has ended: {events:#?}");
+}
+
+pub(crate) fn kind(event: &Value) -> &str {
+    event["type"].as_str().unwrap()
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn subject(event: &Value) -> (String, String) {
+    (text(&event["item"]), text(&event["command"]))
+}
+
+/// An instant as events write it, in milliseconds.
+pub(crate) fn millis(at: &Value) -> i64 {
+    let at = text(at);
+    let part = |from: usize, to: usize| at[from..to].parse::<i64>().unwrap();
+    let (mut year, month, day) = (part(0, 4), part(5, 7), part(8, 10));
+    // Years begin in March here, so that a leap day is the last of its year.
+    let month = (month + 9) % 12;
+    year -= month / 10;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day;
+    let seconds = part(11, 13) * 3600 + part(14, 16) * 60 + part(17, 19);
+    (days * 86400 + seconds) * 1000 + part(20, 23)
+}

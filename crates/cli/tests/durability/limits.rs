@@ -1,0 +1,313 @@
+//! Limits: timeouts, deadlines, the delay budget, the pool and tolerances.
+
+use std::collections::BTreeSet;
+
+use crate::history::{all, is_lawful, one, outcomes, text};
+use crate::processes::{is_alive, kill_and_wait};
+use crate::world::World;
+
+#[test]
+fn a_timeout_ends_the_whole_tree_and_is_transient() {
+    let world = World::of(
+        "
+- shell: |
+    test $UNDAUNTED_ATTEMPT -gt 1 && exit
+    (setsid sh -c 'echo $$ > apart; exec sleep 1000' &)
+    sleep 1000 & echo $! > child
+    wait
+  timeout: 300ms
+  retry_config: {attempts: 1, backoff: fixed, initial_delay: 3ms}
+",
+    );
+    world.run().exits(0);
+    assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("child")));
+    let events = world.events();
+    assert_eq!(outcomes(&events), ["timeout", "success"]);
+    assert_eq!(one(&events, "attempt_failed")["class"], "transient");
+}
+
+#[test]
+fn what_does_not_heed_term_is_killed() {
+    let world = World::of(
+        "
+- shell: trap '' TERM; echo $$ > up; while :; do sleep 0.05; done
+  timeout: 100ms
+",
+    );
+    world.run().exits(1);
+    assert!(!is_alive(world.pid("up")));
+}
+
+#[test]
+fn delays_count_to_the_deadline_of_an_item() {
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 1}
+  timeout_config: {agent_timeout_secs: 2}
+  agent_template:
+    - shell: echo run >> log; exit 1
+      retry_config: {attempts: 9, backoff: fixed, initial_delay: 3s}
+",
+    );
+    world.run().exits(4);
+    assert_eq!(world.lines("log"), ["run"]);
+    assert_eq!(
+        one(&world.events(), "item_dead_lettered")["reason"],
+        "deadline"
+    );
+}
+
+#[test]
+fn an_item_that_runs_past_its_deadline_is_ended() {
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 1}
+  timeout_config: {agent_timeout_secs: 1}
+  agent_template: [{shell: echo $$ > up; exec sleep 1000}]
+",
+    );
+    world.run().exits(4);
+    assert!(!is_alive(world.pid("up")));
+    assert_eq!(outcomes(&world.events()), ["timeout"]);
+}
+
+#[test]
+fn a_job_past_its_deadline_has_failed_and_nothing_of_it_runs() {
+    let world = World::of("{deadline: 500ms, commands: [{shell: echo $$ > up; exec sleep 1000}]}");
+    let report = world.run().exits(1).json();
+    assert_eq!(report["reason"], "deadline");
+    assert!(!is_alive(world.pid("up")));
+    is_lawful(&world.events());
+}
+
+#[test]
+fn the_delay_budget_allows_what_fits_and_no_more() {
+    // 1 + 2 + 4 with 5, in hundredths: the third retry would make 70 ms. Equality is allowed.
+    for (budget, attempts) in [("50ms", 3), ("70ms", 4), ("69ms", 3)] {
+        let world = World::of(&format!(
+            "
+- shell: echo run >> log; sleep 0.03; exit 1
+  retry_config: {{attempts: 3, initial_delay: 10ms, retry_budget: {budget}}}
+"
+        ));
+        let report = world.run().exits(1).json();
+        assert_eq!(world.lines("log").len(), attempts, "{budget}: {report}");
+        let exhausted = text(&report["error"]).contains("Retry budget exhausted");
+        assert_eq!(exhausted, attempts == 3, "{report}");
+        let reason = if attempts == 3 {
+            "retry_budget"
+        } else {
+            "attempts"
+        };
+        assert_eq!(report["reason"], reason);
+        let stopped = one(&world.events(), "command_stopped").clone();
+        assert_eq!(stopped["attempt"], attempts);
+    }
+}
+
+#[test]
+fn what_was_spent_is_restored_exactly() {
+    let world = World::of(
+        "
+- shell: echo run >> log; exit 1
+  retry_config: {attempts: 9, backoff: fixed, initial_delay: 400ms, jitter: true, retry_budget: 1s}
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json", "--seed", "7"]);
+    world.event("retry_scheduled");
+    engine.kill();
+    world.resume().exits(1);
+    let events = world.events();
+    is_lawful(&events);
+    let scheduled = all(&events, "retry_scheduled");
+    let mut spent = 0;
+    for event in &scheduled {
+        assert_eq!(event["spent_before_ms"], spent);
+        spent += event["delay_ms"].as_u64().unwrap();
+        assert_eq!(event["spent_ms"], spent);
+    }
+    assert!(spent <= 1000);
+    // The same seed without a kill draws the same delays.
+    let delays = |events: &[serde_json::Value]| -> Vec<u64> {
+        let scheduled = all(events, "retry_scheduled");
+        scheduled
+            .iter()
+            .map(|event| event["delay_ms"].as_u64().unwrap())
+            .collect()
+    };
+    let drawn = delays(&events);
+    world.call(&["run", "w.yaml", "--seed", "7"]).exits(1);
+    assert_eq!(delays(&world.events()), drawn);
+}
+
+#[test]
+fn the_pool_is_shared_by_all_items() {
+    let world = World::of(
+        "
+mode: mapreduce
+retry_budget: 3
+retry_budget_per_workflow: 2
+map:
+  input: {shell: seq 1 2}
+  max_parallel: 1
+  agent_template:
+    - shell: echo ${item} >> log; exit 1
+      retry_config: {attempts: 5, backoff: fixed, initial_delay: 3ms}
+",
+    );
+    world.run().exits(4);
+    // Two attempts of their own, three retries between them.
+    assert_eq!(world.lines("log").len(), 5);
+    let events = world.events();
+    let dead = all(&events, "item_dead_lettered");
+    let reasons: BTreeSet<_> = dead.iter().map(|event| text(&event["reason"])).collect();
+    let known = ["job_budget_exhausted", "workflow_budget_exhausted"];
+    assert!(
+        reasons
+            .iter()
+            .all(|reason| known.contains(&reason.as_str())),
+        "{reasons:?}"
+    );
+    is_lawful(&events);
+}
+
+#[test]
+fn the_pool_of_the_operator_is_read_at_submission_and_stored() {
+    let world = World::of(
+        "
+- shell: echo run >> log; exit 1
+  retry_config: {attempts: 5, backoff: fixed, initial_delay: 300ms}
+",
+    );
+    let operator = [("RETRY_BUDGET_DEFAULT", "1")];
+    let engine = world.spawn_with(&["run", "w.yaml", "--json"], &operator);
+    world.event("retry_scheduled");
+    engine.kill();
+    let report = world.resume().exits(1).json();
+    assert_eq!(report["reason"], "job_budget_exhausted");
+    assert_eq!(world.lines("log"), ["run", "run"]);
+}
+
+#[test]
+fn items_that_are_to_be_retried_have_the_default_policy_unless_they_say_otherwise() {
+    let workflow = "
+mode: mapreduce
+map:
+  input: {shell: seq 1 1}
+  error_policy: {on_item_failure: retry OWN}
+  agent_template: [{shell: echo run >> log; exit 1}]
+";
+    let world = World::of(&workflow.replace("OWN", ""));
+    let engine = world.spawn(&["run", "w.yaml"]);
+    let scheduled = world.event("retry_scheduled");
+    engine.kill();
+    assert_eq!(scheduled["retries_allowed"], 3);
+    assert_eq!(scheduled["delay_ms"], 1000);
+    let own = ", retry_config: {attempts: 1, initial_delay: 3ms}";
+    let world = World::of(&workflow.replace(" OWN", own));
+    assert_eq!(world.run().exits(4).json()["items"]["dead"], 1);
+    assert_eq!(world.lines("log"), ["run", "run"]);
+}
+
+#[test]
+fn starting_again_after_an_interruption_is_charged_to_the_pool() {
+    let world = World::of(
+        "
+retry_budget: 1
+commands:
+  - shell: |
+      echo run >> log
+      test $UNDAUNTED_ATTEMPT -gt 1 && exit 1
+      echo $$ > up
+      exec sleep 1000
+    retry_config: {attempts: 5, backoff: fixed, initial_delay: 3ms}
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    world.pid("up");
+    engine.kill();
+    world.keepers().into_iter().for_each(kill_and_wait);
+    let report = world.resume().exits(1).json();
+    assert_eq!(report["reason"], "job_budget_exhausted");
+    assert_eq!(world.lines("log"), ["run", "run"]);
+}
+
+#[test]
+fn a_tolerance_that_is_reached_stops_new_starts_and_skips_what_waits() {
+    for policy in [
+        "max_failures: 1",
+        "continue_on_failure: false",
+        "on_item_failure: stop",
+    ] {
+        let world = World::of(&format!(
+            "
+mode: mapreduce
+map:
+  input: {{shell: seq 1 4}}
+  max_parallel: 2
+  error_policy: {{{policy}}}
+  agent_template:
+    - shell: |
+        echo ${{item}} >> log
+        case ${{item}} in
+          1) until [ -e go ]; do sleep 0.01; done; exit 1;;
+          2) exit 1;;
+        esac
+        touch go
+        until [ -e over ]; do sleep 0.01; done
+        echo finished >> log
+      retry_config: {{attempts: 1, initial_delay: 30s, rules: [{{exit_code: 1, then: stop}}]}}
+reduce: [{{shell: echo reduced >> log}}]
+"
+        ));
+        // Item 2 fails at once, so one of 1 and 2 stops the job while the other runs.
+        world.write("go", "");
+        world.write("over", "");
+        let report = world.run().exits(1).json();
+        assert_eq!(
+            (&report["status"], &report["reason"]),
+            (&"failed".into(), &"tolerance".into())
+        );
+        let log = world.lines("log");
+        assert!(!log.contains(&"reduced".to_owned()), "{policy}: {log:?}");
+        assert!(!log.contains(&"4".to_owned()), "{policy}: {log:?}");
+        is_lawful(&world.events());
+    }
+}
+
+#[test]
+fn a_low_limit_of_open_files_costs_no_item() {
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 30}
+  max_parallel: 30
+  agent_template: [{shell: 'echo ${item} >> log; until [ -e go ]; do sleep 0.05; done'}]
+",
+    );
+    let ours = world.program(&["run", "w.yaml", "--json"], &[]);
+    let mut limited = std::process::Command::new("/bin/sh");
+    let script = "ulimit -Sn 40; exec \"$0\" \"$@\"";
+    limited
+        .args(["-c", script])
+        .arg(ours.get_program())
+        .args(ours.get_args());
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited.current_dir(world.path(""));
+    let engine = world.start(limited);
+    world.wait_for_lines("log", 8);
+    world.write("go", "");
+    let report = engine.wait().exits(0).json();
+    assert_eq!(report["items"]["succeeded"], 30, "{report}");
+    assert_eq!(world.lines("log").len(), 30);
+}

@@ -1,0 +1,33 @@
+//! The durable core as its users see it: the real binary, real processes, real `kill -9`.
+//!
+//! Nothing here waits for a fixed time: a test waits for what it expects, through
+//! `World::eventually`, which fails loudly. How often something ran is told by files that the commands
+//! themselves write, the outside world's own record.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic in a test is a red test"
+)]
+
+mod cancel;
+mod clocks;
+mod data;
+mod environment;
+mod failpoints;
+mod handlers;
+mod history;
+mod keeper_killed;
+mod kill;
+mod limits;
+mod order;
+mod output;
+mod owners;
+mod processes;
+mod random_instants;
+mod refused;
+mod report;
+mod resume;
+mod signals;
+mod stores;
+mod world;

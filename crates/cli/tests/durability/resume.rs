@@ -1,0 +1,186 @@
+//! Going on with a job: as it was submitted, or with new settings.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::history::{all, is_lawful, one};
+use crate::world::World;
+
+#[test]
+fn going_on_with_an_ended_job_reports_the_same_and_changes_nothing() {
+    let workflows = [
+        (0, "[{shell: echo run >> log}]"),
+        (1, "[{shell: echo run >> log; exit 3}]"),
+        (
+            4,
+            "{mode: mapreduce, map: {input: {shell: seq 1 2}, agent_template: [{shell: 'echo run >> log; test ${item} = 1'}]}}",
+        ),
+    ];
+    for (code, workflow) in workflows {
+        let world = World::of(workflow);
+        let report = world.run().exits(code).json();
+        let (events, log) = (world.events(), world.lines("log"));
+        let database = fs::read(world.store().join("undaunted.db")).unwrap();
+        assert_eq!(world.resume().exits(code).json(), report);
+        assert_eq!(world.resume().exits(code).json(), report);
+        assert_eq!(world.events(), events);
+        assert_eq!(world.lines("log"), log);
+        assert_eq!(
+            fs::read(world.store().join("undaunted.db")).unwrap(),
+            database
+        );
+    }
+}
+
+const WAITS: &str = "
+env: {GREETING: hello}
+commands:
+  - id: flaky
+    shell: echo $GREETING ${env.OUTSIDE} >> log; test -e ok
+    retry_config: {attempts: 1, backoff: fixed, initial_delay: 700ms}
+";
+
+/// A job that was killed while it waited, and the time its retry is due.
+fn killed_while_waiting(workflow: &str) -> (World, serde_json::Value) {
+    let world = World::of(workflow);
+    let engine = world.spawn_with(&["run", "w.yaml", "--json"], &[("OUTSIDE", "before")]);
+    let due = world.event("retry_scheduled")["due_at"].clone();
+    engine.kill();
+    (world, due)
+}
+
+#[test]
+fn a_job_goes_on_as_it_was_submitted_wherever_it_is_gone_on_with() {
+    let (world, _) = killed_while_waiting(WAITS);
+    world.write("ok", "");
+    fs::remove_file(world.path("w.yaml")).unwrap();
+    let mut resume = world.program(&["resume", "@last", "--json"], &[("OUTSIDE", "after")]);
+    resume.current_dir("/");
+    world.start(resume).wait().exits(0);
+    // The directory, the declared environment and the workflow are those of the submission.
+    assert_eq!(world.lines("log"), ["hello before", "hello before"]);
+}
+
+#[test]
+fn a_changed_workflow_file_is_noted_and_not_used() {
+    let (world, _) = killed_while_waiting(WAITS);
+    world.write("ok", "");
+    world.write(
+        "w.yaml",
+        &WAITS
+            .replace("hello", "goodbye")
+            .replace("attempts: 1", "attempts: 9"),
+    );
+    let ended = world.resume().exits(0);
+    assert!(ended.err.contains("has changed since"), "{ended:?}");
+    assert!(ended.err.contains("--update"), "{ended:?}");
+    assert_eq!(world.lines("log"), ["hello before", "hello before"]);
+    assert!(all(&world.events(), "policy_changed").is_empty());
+}
+
+#[test]
+fn a_file_that_is_the_same_is_not_noted() {
+    let (world, _) = killed_while_waiting(WAITS);
+    world.write("ok", "");
+    let ended = world.resume().exits(0);
+    assert!(!ended.err.contains("changed"), "{ended:?}");
+}
+
+#[test]
+fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
+    let (world, due) = killed_while_waiting(WAITS);
+    world.write(
+        "w.yaml",
+        &WAITS
+            .replace("attempts: 1", "attempts: 3")
+            .replace("700ms", "10ms"),
+    );
+    let ended = world
+        .call(&["resume", "@last", "--update", "--json"])
+        .exits(1);
+    let report = ended.json();
+    assert_eq!(report["attempts"], 4);
+    assert_eq!(report["delay_ms"], 720);
+    let events = world.events();
+    is_lawful(&events);
+    let scheduled = all(&events, "retry_scheduled");
+    assert_eq!(scheduled[0]["due_at"], due);
+    assert!(all(&events, "attempt_started")[1]["at"].as_str() >= due.as_str());
+    let delays: Vec<_> = scheduled.iter().map(|event| &event["delay_ms"]).collect();
+    assert_eq!(delays, [&json!(700), &json!(10), &json!(10)]);
+    let mut changes = one(&events, "policy_changed")["changes"]
+        .as_array()
+        .unwrap()
+        .clone();
+    changes.sort_by_key(|change| change["setting"].to_string());
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!(changes[0]["of"], "flaky");
+    assert_eq!(changes[0]["setting"], "retry_config.attempts");
+    assert_eq!(
+        (&changes[0]["old"], &changes[0]["new"]),
+        (&json!("1"), &json!("3"))
+    );
+    assert_eq!(changes[1]["setting"], "retry_config.initial_delay");
+    assert_eq!(
+        (&changes[1]["old"], &changes[1]["new"]),
+        (&json!("700ms"), &json!("10ms"))
+    );
+}
+
+#[test]
+fn an_update_from_another_file_is_taken_and_survives_the_next_kill() {
+    let (world, _) = killed_while_waiting(WAITS);
+    world.write(
+        "other.yaml",
+        &WAITS
+            .replace("attempts: 1", "attempts: 2")
+            .replace("700ms", "5s"),
+    );
+    let engine = world.spawn(&["resume", "@last", "--update", "other.yaml", "--json"]);
+    world.wait_for_lines("log", 2);
+    World::eventually("the second wait", || {
+        (all(&world.events(), "retry_scheduled").len() == 2).then_some(())
+    });
+    engine.kill();
+    let second = all(&world.events(), "retry_scheduled")[1].clone();
+    assert_eq!(
+        (&second["delay_ms"], &second["retries_allowed"]),
+        (&json!(5000), &json!(2))
+    );
+    let later = [("UNDAUNTED_TEST_CLOCK", "10")];
+    let ended = world
+        .call_with(&["resume", "@last", "--json"], &later)
+        .exits(1);
+    assert_eq!(ended.json()["attempts"], 3);
+}
+
+#[test]
+fn an_update_cannot_change_what_is_done() {
+    let (world, _) = killed_while_waiting(WAITS);
+    let before = world.events();
+    let changed = [
+        WAITS.replace("test -e ok", "true"),
+        WAITS.replace("hello", "goodbye"),
+        format!("{WAITS}  - shell: 'true'\n"),
+        WAITS.replace("id: flaky", "id: other"),
+    ];
+    for text in changed {
+        world.write("w.yaml", &text);
+        let refused = world
+            .call(&["resume", "@last", "--update", "--json"])
+            .exits(3);
+        assert!(
+            refused.err.contains("differs"),
+            "the difference is said: {refused:?}"
+        );
+        assert_eq!(refused.out, "");
+    }
+    assert_eq!(world.events(), before);
+    world.write("w.yaml", "[{shell: 1, nonsense: 2}]");
+    world.call(&["resume", "@last", "--update"]).exits(3);
+    world
+        .call(&["resume", "@last", "--update", "nofile.yaml"])
+        .exits(6);
+    assert_eq!(world.events(), before);
+}

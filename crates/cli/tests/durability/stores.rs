@@ -1,0 +1,271 @@
+//! Bad surroundings: a store that cannot be used says why, and nothing is lost.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::history::{is_lawful, starts};
+use crate::world::{BINARY, World};
+
+const ONE: &str = "[{shell: echo run >> log}]";
+
+/// A small disk of its own, where we may make one.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new(test: &str, options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]);
+        let mounted = mount.arg(folder.path()).output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(folder));
+        }
+        println!("skipped: {test} needs root to mount a small disk");
+        None
+    }
+
+    fn remount(&self, options: &str) {
+        let mut mount = Command::new("mount");
+        let options = format!("remount,{options}");
+        mount.args(["-o", &options]).arg(self.0.path());
+        assert!(mount.status().unwrap().success());
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_store_that_is_a_file_is_told() {
+    let world = World::of(ONE);
+    fs::write(world.store(), "something else").unwrap();
+    let refused = world.run().exits(7);
+    assert!(refused.err.contains("is not a folder"), "{refused:?}");
+    assert_eq!(fs::read_to_string(world.store()).unwrap(), "something else");
+    assert!(!world.path("log").exists());
+}
+
+#[test]
+fn a_read_only_store_is_told() {
+    let Some(disk) = Disk::new("a_read_only_store_is_told", "size=4m") else {
+        return;
+    };
+    let world = World::with_store(disk.0.path().join("store"));
+    world.write("w.yaml", ONE);
+    world.run().exits(0);
+    disk.remount("ro");
+    let refused = world.run().exits(7);
+    assert!(refused.err.contains("read-only"), "{refused:?}");
+    assert_eq!(world.lines("log"), ["run"]);
+}
+
+#[test]
+fn a_store_of_a_later_release_is_told_with_both_numbers() {
+    let world = World::of(ONE);
+    world.run().exits(0);
+    let path = world.store().join("undaunted.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // Where SQLite keeps the number that belongs to the application.
+    bytes[60..64].copy_from_slice(&7_u32.to_be_bytes());
+    fs::write(&path, &bytes).unwrap();
+    for args in [&["run", "w.yaml"][..], &["ls"], &["resume", "@last"]] {
+        let refused = world.call(args).exits(7);
+        assert!(
+            refused.err.contains('7') && refused.err.contains('1'),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(world.lines("log"), ["run"]);
+    assert_eq!(fs::read(&path).unwrap(), bytes, "it was left alone");
+}
+
+/// Alters a byte behind the only place where a text stands in the database.
+fn damage(store: &Path, text: &str) {
+    let path = store.join("undaunted.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let found: Vec<usize> = bytes
+        .windows(text.len())
+        .enumerate()
+        .filter_map(|(place, part)| (part == text.as_bytes()).then_some(place))
+        .collect();
+    assert_eq!(found.len(), 1, "{text} stands in {found:?}");
+    bytes[found[0]] ^= 0x20;
+    fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_corrupt_record_is_reported_with_its_place_and_nothing_before_it_is_lost() {
+    let world = World::of(
+        "
+- {shell: 'echo one | tr a-z A-Z', capture_output: first}
+- {shell: 'echo two | tr a-z A-Z; echo ${first} >> log', capture_output: second}
+- shell: echo ${second} >> log; echo $$ > up; exec sleep 1000
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml"]);
+    world.pid("up");
+    engine.kill();
+    // Opening it moves what is in its log into the database.
+    let whole = world.events();
+    damage(world.store(), "TWO");
+    let ended = world.call(&["events", "@last", "--json"]).exits(7);
+    let lines: Vec<_> = ended.out.lines().collect();
+    assert!(!lines.is_empty() && lines.len() < whole.len(), "{ended:?}");
+    for (line, event) in lines.iter().zip(&whole) {
+        assert_eq!(
+            &serde_json::from_str::<serde_json::Value>(line).unwrap(),
+            event
+        );
+    }
+    assert!(ended.out.contains("ONE"), "what is before it: {ended:?}");
+    let record = (lines.len() + 1).to_string();
+    assert!(ended.err.contains(&record), "record {record}: {ended:?}");
+    // Nothing is skipped: nobody goes on over a hole.
+    for command in ["resume", "show"] {
+        let refused = world.call(&[command, "@last"]).exits(7);
+        assert!(refused.err.contains(&record), "{refused:?}");
+    }
+    assert_eq!(world.lines("log"), ["ONE", "TWO"]);
+    // One that cannot be read hides no other.
+    world.write("w.yaml", ONE);
+    world.run().exits(0);
+    let listed = world.call(&["ls", "--json"]).exits(0);
+    assert_eq!(listed.out.lines().count(), 2);
+    assert!(listed.out.contains("unreadable"), "{listed:?}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_job_goes_on_when_there_is_room() {
+    let name = "a_full_disk_is_told_and_the_job_goes_on_when_there_is_room";
+    let Some(disk) = Disk::new(name, "size=4m") else {
+        return;
+    };
+    let world = World::with_store(disk.0.path().join("store"));
+    world.write(
+        "w.yaml",
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 60}
+  max_parallel: 2
+  agent_template:
+    - shell: echo ${item} >> log; until [ -e go ]; do sleep 0.01; done
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    world.wait_for_lines("log", 2);
+    let filler = disk.0.path().join("filler");
+    fill(&filler);
+    world.write("go", "");
+    let refused = engine.wait().exits(7);
+    assert!(
+        refused.err.contains("full") || refused.err.contains("No space"),
+        "{refused:?}"
+    );
+    assert!(refused.err.contains("undaunted resume"), "{refused:?}");
+    let so_far = world.lines("log").len();
+    assert!(so_far < 60, "it was never full");
+    fs::remove_file(filler).unwrap();
+    let report = world.resume();
+    assert_eq!(report.code, 0, "{report:?}");
+    assert!(
+        world.runs("log").values().all(|runs| *runs == 1),
+        "{:?}",
+        world.runs("log")
+    );
+    assert_eq!(world.runs("log").len(), 60);
+    let events = world.events();
+    is_lawful(&events);
+    assert_eq!(starts(&events).len(), 60);
+}
+
+#[test]
+fn a_disk_too_full_for_the_output_of_a_command_fails_no_job() {
+    let name = "a_disk_too_full_for_the_output_of_a_command_fails_no_job";
+    let Some(disk) = Disk::new(name, "size=6m") else {
+        return;
+    };
+    let world = World::with_store(disk.0.path().join("store"));
+    // Many items first, so that the journal has room of its own and only the output has none.
+    world.write(
+        "w.yaml",
+        "
+mode: mapreduce
+map: {input: {shell: seq 1 200}, agent_template: [{shell: 'true'}]}
+reduce:
+  - shell: echo $$ > up; until [ -e go ]; do sleep 0.01; done
+  - shell: echo run >> log; head -c 30000 /dev/zero | tr '\\0' x
+    capture_output: big
+    retry_config: {attempts: 2, backoff: fixed, initial_delay: 20ms}
+  - shell: printf %s ${big} | wc -c > size
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    world.pid("up");
+    let filler = disk.0.path().join("filler");
+    fill(&filler);
+    let full = fs::OpenOptions::new().write(true).open(&filler).unwrap();
+    full.set_len(full.metadata().unwrap().len() - 45_000)
+        .unwrap();
+    // Who holds it open keeps its room.
+    drop(full);
+    world.write("go", "");
+    let ended = engine.wait();
+    fs::remove_file(filler).unwrap();
+    if ended.code != 0 {
+        ended.exits(7);
+        world.resume().exits(0);
+    }
+    assert_eq!(world.lines("size"), ["30000"]);
+}
+
+/// Writes until nothing fits any more.
+fn fill(path: &Path) {
+    let mut command = Command::new("/bin/sh");
+    let script = "cat /dev/zero > \"$0\" 2>/dev/null; true";
+    assert!(
+        command
+            .args(["-c", script])
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn a_store_is_found_by_its_variables_or_made() {
+    let world = World::of(ONE);
+    let call = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(BINARY);
+        for name in ["UNDAUNTED_HOME", "XDG_STATE_HOME", "HOME"] {
+            command.env_remove(name);
+        }
+        command
+            .args(["run", "w.yaml"])
+            .envs(variables.iter().copied());
+        command
+            .current_dir(world.path(""))
+            .output()
+            .unwrap()
+            .status
+            .code()
+    };
+    let home = world.path("home").display().to_string();
+    assert_eq!(call(&[("UNDAUNTED_HOME", &home)]), Some(0));
+    assert!(world.path("home/undaunted.db").exists());
+    assert_eq!(call(&[("XDG_STATE_HOME", &home)]), Some(0));
+    assert!(world.path("home/undaunted/undaunted.db").exists());
+    assert_eq!(call(&[("HOME", &home)]), Some(0));
+    assert!(
+        world
+            .path("home/.local/state/undaunted/undaunted.db")
+            .exists()
+    );
+    assert_eq!(call(&[]), Some(2));
+    assert_eq!(world.lines("log").len(), 3);
+}

@@ -1,0 +1,187 @@
+//! From a job to the file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_policy::{Backoff, Jitter, Progress, RetryConfig, Timestamp};
+
+use super::shape::{
+    BackoffState, BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
+    RetryExecution, Span,
+};
+use crate::job::{Active, Doing, Item, Job};
+use crate::task::correlation_id;
+use crate::view::history::{Attempt, History};
+use crate::workflow::Command;
+
+/// The retries of every item that is not settled, and of every dead letter; in the round they are in.
+#[must_use]
+pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryCheckpointState {
+    let mut state = RetryCheckpointState {
+        global_retry_config: job.plan().command(0).map_or(Value::Null, |command| {
+            let config = RetryConfig::from(&command.retry.policy);
+            serde_json::to_value(config).unwrap_or_default()
+        }),
+        ..RetryCheckpointState::default()
+    };
+    for (step, found) in (0_u32..).zip(&job.steps) {
+        for (item, what) in found.items.iter() {
+            let active = match what {
+                Item::Active(active) => Some(&**active),
+                Item::Settled(_) => job.dead.get(&(step, item)).map(|dead| &**dead),
+                Item::Pending => None,
+            };
+            let Some(active) = active else { continue };
+            let identity = found.items.identity(item);
+            let id = correlation_id(job, step, item);
+            state.retry_correlation_map.insert(identity.to_owned(), id);
+            let history = histories.get(&(step, item));
+            add_item(&mut state, job, (step, identity), active, history);
+        }
+    }
+    let history = &mut state.retry_execution_history;
+    history.sort_by_key(|it| (it.executed_at, it.attempt_number));
+    state
+}
+
+fn add_item(
+    state: &mut RetryCheckpointState,
+    job: &Job,
+    (step, identity): (u32, &str),
+    active: &Active,
+    history: Option<&History>,
+) {
+    let attempts = history.map_or(&[][..], |history| &history.attempts);
+    let round = attempts.iter().filter(|it| it.round == active.round);
+    let mut by_command: BTreeMap<u32, Vec<&Attempt>> = BTreeMap::new();
+    for attempt in round {
+        by_command
+            .entry(attempt.subject.command)
+            .or_default()
+            .push(attempt);
+    }
+    // Attempts from before an import stand in no history.
+    by_command.entry(active.command).or_default();
+    for (number, attempts) in by_command {
+        let Some(command) = job.plan().command(number) else {
+            continue;
+        };
+        let key = if job.plan().is_map(step) {
+            format!("{identity}/{}", command.id)
+        } else {
+            command.id.clone()
+        };
+        let told = state_of(&key, command, active, number, &attempts);
+        if told.attempt_count == Some(0) {
+            continue;
+        }
+        let executions = told.retry_history.iter().map(|it| RetryExecution {
+            command_id: key.clone(),
+            attempt_number: it.attempt_number,
+            executed_at: it.executed_at,
+            success: it.success,
+        });
+        state.retry_execution_history.extend(executions);
+        state.command_retry_states.insert(key, told);
+    }
+}
+
+fn state_of(
+    key: &str,
+    command: &Command,
+    active: &Active,
+    number: u32,
+    attempts: &[&Attempt],
+) -> CommandRetryState {
+    let is_current = active.command == number;
+    let frame = active.frames.iter().rfind(|frame| frame.command == number);
+    let last = attempts.last();
+    let made = last.map_or(0, |attempt| attempt.subject.attempt);
+    let (made, progress) = match frame {
+        _ if is_current => (active.attempts, active.progress),
+        Some(frame) => (frame.attempts, frame.progress),
+        None => (made, progress_of(attempts)),
+    };
+    let due = match active.doing {
+        Doing::Waiting(due) if is_current && due > Timestamp::ZERO => Some(Instant(due)),
+        _ => None,
+    };
+    // A dead letter is kept as it was while it still waited, and waits no more.
+    let waits = progress.retries == made && last.is_none_or(|it| it.retry.is_some());
+    CommandRetryState {
+        command_id: key.to_owned(),
+        attempt_count: Some(made),
+        max_attempts: command.retry.policy.bound().executions(),
+        last_attempt_at: last.map(|attempt| Instant(attempt.began)),
+        next_retry_at: due.filter(|_| waits),
+        backoff_state: Some(backoff(command, progress)),
+        retry_history: history(attempts),
+        current_strategy: command.retry.policy.terms().pace().backoff().name().into(),
+        is_circuit_broken: false,
+        delay_spent: Some(Span(progress.spent)),
+    }
+}
+
+/// What attempts have used up, as their retries say.
+fn progress_of(attempts: &[&Attempt]) -> Progress {
+    let retries = attempts.iter().filter_map(|attempt| attempt.retry);
+    retries.fold(Progress::default(), |progress, planned| {
+        progress.after_wait(planned.delay)
+    })
+}
+
+fn history(attempts: &[&Attempt]) -> Vec<RetryAttempt> {
+    let mut before = Duration::ZERO;
+    let told = attempts.iter().map(|attempt| {
+        let outcome = attempt.outcome.as_ref();
+        let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
+        let delay = attempt
+            .retry
+            .map_or(Duration::ZERO, |planned| planned.delay);
+        let applied = std::mem::replace(&mut before, delay);
+        RetryAttempt {
+            attempt_number: attempt.subject.attempt,
+            executed_at: Some(Instant(attempt.began)),
+            duration: outcome.map(|outcome| Span(outcome.took)),
+            success: outcome.is_some() && failure.is_none(),
+            error: failure.map(|failure| failure.error.clone()),
+            backoff_applied: Some(Span(applied)),
+        }
+    });
+    told.collect()
+}
+
+fn backoff(command: &Command, progress: Progress) -> BackoffState {
+    let pace = command.retry.policy.terms().pace();
+    let (base, max) = (Span(pace.initial_delay()), Span(pace.max_delay()));
+    let strategy = match pace.backoff() {
+        Backoff::Linear { increment } => BackoffStrategy::Linear {
+            base,
+            increment: Span(*increment),
+        },
+        Backoff::Exponential { base: multiplier } => BackoffStrategy::Exponential {
+            base,
+            multiplier: *multiplier,
+            max,
+        },
+        Backoff::Fibonacci => BackoffStrategy::Fibonacci { base },
+        Backoff::Custom { delays } => BackoffStrategy::Custom {
+            formula: None,
+            delays: Some(delays.iter().copied().map(Span).collect()),
+        },
+        // Fixed; and what this release cannot name, because the list may grow.
+        _ => BackoffStrategy::Fixed { delay: base },
+    };
+    BackoffState {
+        strategy: Some(strategy),
+        current_delay: Some(Span(progress.previous.unwrap_or_default())),
+        base_delay: Some(base),
+        max_delay: Some(max),
+        multiplier: match pace.backoff() {
+            Backoff::Exponential { base } => Some(*base),
+            _ => None,
+        },
+        jitter: pace.jitter() != Jitter::None,
+    }
+}

@@ -1,0 +1,323 @@
+//! From the file to an event of a new job, or to what does not fit.
+
+use std::time::Duration;
+
+use undaunted_policy::{Limits, Pace};
+
+use super::shape::{
+    BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
+};
+use crate::event::{Event, ImportedCommand, Text};
+use crate::job::Job;
+use crate::plan::Plan;
+use crate::workflow::Command;
+
+/// What a file comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// What the new job is told.
+    pub event: Event,
+    /// How many commands have used something up.
+    pub commands: usize,
+    /// How many of them have a retry pending.
+    pub pending: usize,
+    /// What somebody should know about.
+    pub notes: Vec<String>,
+}
+
+/// Why a file does not fit a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The workflow has no such command.
+    #[error("`{key}` names the command `{command}`, which the workflow does not have")]
+    UnknownCommand {
+        /// The key.
+        key: String,
+        /// The command.
+        command: String,
+    },
+    /// A command of a map, and no item.
+    #[error("`{key}` is a command of the map; its state belongs to an item: `ITEM/{key}`")]
+    NoItem {
+        /// The key.
+        key: String,
+    },
+    /// A command that is not in the map, and an item.
+    #[error("`{key}` names an item, and `{command}` is not a command of the map")]
+    NoMap {
+        /// The key.
+        key: String,
+        /// The command.
+        command: String,
+    },
+    /// More attempts than there may be.
+    #[error("`{key}` has made {made} attempts, and the workflow allows {allowed}")]
+    TooManyAttempts {
+        /// The key.
+        key: String,
+        /// Attempts made.
+        made: u32,
+        /// Attempts allowed.
+        allowed: u64,
+    },
+    /// A retry that may not be made.
+    #[error("`{key}` has a retry pending, and all of its {made} attempts are made")]
+    NoAttemptLeft {
+        /// The key.
+        key: String,
+        /// Attempts made.
+        made: u32,
+    },
+    /// More attempts listed than made.
+    #[error("`{key}` has made {made} attempts and lists {listed}")]
+    Contradiction {
+        /// The key.
+        key: String,
+        /// Attempts made.
+        made: u32,
+        /// Attempts listed.
+        listed: usize,
+    },
+    /// More delays than the budget has.
+    #[error("`{key}` has waited {spent:?}, and its retry budget is {budget:?}")]
+    OverBudget {
+        /// The key.
+        key: String,
+        /// All delays.
+        spent: Duration,
+        /// The budget.
+        budget: Duration,
+    },
+    /// A formula.
+    #[error(
+        "`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read"
+    )]
+    Formula {
+        /// The key.
+        key: String,
+        /// The formula.
+        formula: String,
+    },
+    /// A breaker.
+    #[error("`{key}` is kept back by a circuit breaker, and breakers are not imported yet")]
+    Breaker {
+        /// The key.
+        key: String,
+    },
+}
+
+/// What a new job of a workflow is told. The job is as it was submitted.
+///
+/// # Errors
+///
+/// [`ImportError`], for the first command that does not fit.
+pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, ImportError> {
+    let mut notes = Vec::new();
+    let mut commands = Vec::new();
+    for (name, breaker) in &state.circuit_breaker_states {
+        if !matches!(breaker.state.as_str(), "" | "Closed") {
+            return Err(ImportError::Breaker { key: name.clone() });
+        }
+    }
+    for (key, told) in &state.command_retry_states {
+        let place = Place::of(job.plan(), key)?;
+        refuse_what_nobody_reads(key, told)?;
+        if told.retry_history.last().is_some_and(|last| last.success) {
+            notes.push(format!(
+                "`{key}` had succeeded; it is run again, because its output is not in the file"
+            ));
+            continue;
+        }
+        let allowed = place.command.retry.policy.bound().executions();
+        if let (Some(theirs), Some(ours)) = (told.max_attempts, allowed)
+            && theirs != ours
+        {
+            notes.push(format!(
+                "`{key}` was allowed {theirs} attempts; the workflow allows {ours}, and that holds"
+            ));
+        }
+        commands.extend(command(job, key, &place, told)?);
+    }
+    Ok(Imported {
+        commands: commands.len(),
+        pending: commands.iter().filter(|it| it.due.is_some()).count(),
+        event: Event::StateImported { commands },
+        notes,
+    })
+}
+
+/// Which command of which item a key means.
+struct Place<'p> {
+    item: String,
+    number: u32,
+    command: &'p Command,
+}
+
+impl<'p> Place<'p> {
+    fn of(plan: &'p Plan, key: &str) -> Result<Self, ImportError> {
+        let by_id = |id: &str| {
+            let numbers = (0_u32..).map_while(|number| Some((number, plan.command(number)?)));
+            numbers.into_iter().find(|(_, command)| command.id == id)
+        };
+        if let Some((number, command)) = by_id(key) {
+            let step = plan.step_of(number);
+            if plan.is_map(step) {
+                return Err(ImportError::NoItem {
+                    key: key.to_owned(),
+                });
+            }
+            // The only item of a step is called as its first command.
+            let first = plan.first(step).and_then(|first| plan.command(first));
+            let item = first.map_or_else(String::new, |first| first.id.clone());
+            return Ok(Self {
+                item,
+                number,
+                command,
+            });
+        }
+        let (item, id) = key.rsplit_once('/').unwrap_or(("", key));
+        let (number, command) = by_id(id).ok_or_else(|| ImportError::UnknownCommand {
+            key: key.to_owned(),
+            command: id.to_owned(),
+        })?;
+        if !plan.is_map(plan.step_of(number)) {
+            return Err(ImportError::NoMap {
+                key: key.to_owned(),
+                command: id.to_owned(),
+            });
+        }
+        let item = item.to_owned();
+        Ok(Self {
+            item,
+            number,
+            command,
+        })
+    }
+}
+
+fn refuse_what_nobody_reads(key: &str, told: &CommandRetryState) -> Result<(), ImportError> {
+    let strategy = told
+        .backoff_state
+        .as_ref()
+        .and_then(|it| it.strategy.as_ref());
+    if let Some(BackoffStrategy::Custom {
+        formula: Some(formula),
+        ..
+    }) = strategy
+    {
+        return Err(ImportError::Formula {
+            key: key.to_owned(),
+            formula: formula.clone(),
+        });
+    }
+    if told.is_circuit_broken {
+        return Err(ImportError::Breaker {
+            key: key.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// What one command has used up; nothing if it was not tried.
+fn command(
+    job: &Job,
+    key: &str,
+    place: &Place<'_>,
+    told: &CommandRetryState,
+) -> Result<Option<ImportedCommand>, ImportError> {
+    let listed = told.retry_history.len();
+    let made = told.attempt_count;
+    let made = made.unwrap_or_else(|| u32::try_from(listed).unwrap_or(u32::MAX));
+    if usize::try_from(made).is_ok_and(|made| listed > made) {
+        let key = key.to_owned();
+        return Err(ImportError::Contradiction { key, made, listed });
+    }
+    let Some(earlier) = made.checked_sub(1) else {
+        return Ok(None);
+    };
+    let policy = &place.command.retry.policy;
+    let allowed = policy.bound().executions();
+    let handler = place.command.on_failure.as_deref();
+    let more = handler.map_or(0, |handler| u64::from(handler.max_attempts));
+    let most = allowed.map(|allowed| allowed.saturating_add(more));
+    if let Some(allowed) = most.filter(|most| u64::from(made) > *most) {
+        let key = key.to_owned();
+        return Err(ImportError::TooManyAttempts { key, made, allowed });
+    }
+    let used_up = allowed.is_some_and(|allowed| u64::from(made) >= allowed);
+    if used_up && told.next_retry_at.is_some() {
+        let key = key.to_owned();
+        return Err(ImportError::NoAttemptLeft { key, made });
+    }
+    let retries = if used_up { earlier } else { made };
+    let limits = policy.terms().limits();
+    let (spent, previous) = delays(job, place, told, earlier, used_up, policy.terms().pace());
+    within_budget(key, limits, spent)?;
+    let due = told.next_retry_at.map(|Instant(due)| due);
+    let error = told
+        .retry_history
+        .last()
+        .and_then(|last| last.error.clone());
+    Ok(Some(ImportedCommand {
+        item: place.item.clone(),
+        command: place.number,
+        attempts: made,
+        retries,
+        spent,
+        previous: Some(previous),
+        due,
+        expires: due.and_then(|due| limits.budget_expires_at(spent, due)),
+        error: error.map(Text::Itself),
+    }))
+}
+
+fn within_budget(key: &str, limits: &Limits, spent: Duration) -> Result<(), ImportError> {
+    match limits.retry_budget() {
+        Some(budget) if spent > budget => Err(ImportError::OverBudget {
+            key: key.to_owned(),
+            spent,
+            budget,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// All delays and the last of them. What the file does not say is what the workflow would have done.
+fn delays(
+    job: &Job,
+    of: &Place<'_>,
+    told: &CommandRetryState,
+    earlier: u32,
+    used_up: bool,
+    pace: &Pace,
+) -> (Duration, Duration) {
+    let draws = job.seed().draws(0, of.command.index, 1);
+    let applied = |attempt: u32| {
+        let listed = told.retry_history.iter();
+        let mut listed = listed.filter(|it: &&RetryAttempt| it.attempt_number == attempt);
+        listed.find_map(|it| it.backoff_applied).map(|span| span.0)
+    };
+    let (mut spent, mut previous) = (Duration::ZERO, None);
+    // The delays of a long history are told; those of one that is not are bounded by the list.
+    let listed = u32::try_from(told.retry_history.len()).unwrap_or(u32::MAX);
+    let mut retry = std::num::NonZeroU32::MIN;
+    for _ in 0..earlier.min(listed.max(FILLED)) {
+        let told = applied(retry.get().saturating_add(1));
+        let delay = told.unwrap_or_else(|| pace.delay(retry, previous, draws).drawn);
+        spent = spent.saturating_add(delay);
+        previous = Some(delay);
+        retry = retry.saturating_add(1);
+    }
+    if told.next_retry_at.is_some() && !used_up {
+        let current = told.backoff_state.as_ref().and_then(|it| it.current_delay);
+        let current = current.map_or_else(|| pace.delay(retry, previous, draws).drawn, |it| it.0);
+        spent = spent.saturating_add(current);
+        previous = Some(current);
+    }
+    let spent = told.delay_spent.map_or(spent, |told| told.0);
+    (spent, previous.unwrap_or_default())
+}
+
+/// How many delays are filled in at most where a file says only how many attempts were made.
+const FILLED: u32 = 100_000;

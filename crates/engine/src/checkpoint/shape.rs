@@ -1,0 +1,247 @@
+//! What stands in the file. Durations are texts like `1m30s`, times are RFC 3339.
+//!
+//! Reading is lenient: every field may be missing, and fields nobody knows are left alone.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+use undaunted_policy::Timestamp;
+use undaunted_policy::shape::format_duration;
+
+/// The retries of everything that is being retried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryCheckpointState {
+    /// By `ITEM/COMMAND`; a command of a list by its id.
+    pub command_retry_states: BTreeMap<String, CommandRetryState>,
+    /// The policy of the first command.
+    pub global_retry_config: Value,
+    /// Every attempt of these commands, in order.
+    pub retry_execution_history: Vec<RetryExecution>,
+    /// Breakers; none are written yet.
+    pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
+    /// Correlation ids, by item.
+    pub retry_correlation_map: BTreeMap<String, String>,
+}
+
+/// The retries of one command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandRetryState {
+    /// The same as its key.
+    pub command_id: String,
+    /// Attempts started.
+    pub attempt_count: Option<u32>,
+    /// The most there may be; null is any number.
+    pub max_attempts: Option<u64>,
+    /// When the last of them began.
+    pub last_attempt_at: Option<Instant>,
+    /// When the next one is due.
+    pub next_retry_at: Option<Instant>,
+    /// How delays grow.
+    pub backoff_state: Option<BackoffState>,
+    /// Its attempts, in order.
+    pub retry_history: Vec<RetryAttempt>,
+    /// The name of the strategy.
+    pub current_strategy: Value,
+    /// Whether a breaker keeps it back.
+    pub is_circuit_broken: bool,
+    /// Ours: all delays added up, the pending one included.
+    pub delay_spent: Option<Span>,
+}
+
+/// How delays grow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BackoffState {
+    /// The strategy.
+    pub strategy: Option<BackoffStrategy>,
+    /// The last delay, which is that of the pending retry if there is one.
+    pub current_delay: Option<Span>,
+    /// The first delay.
+    pub base_delay: Option<Span>,
+    /// The longest.
+    pub max_delay: Option<Span>,
+    /// The base of an exponential strategy.
+    pub multiplier: Option<f64>,
+    /// Whether delays are spread.
+    pub jitter: bool,
+}
+
+/// A strategy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum BackoffStrategy {
+    /// Always the same.
+    Fixed {
+        /// It.
+        delay: Span,
+    },
+    /// Longer by the same each time.
+    Linear {
+        /// The first.
+        base: Span,
+        /// How much longer.
+        increment: Span,
+    },
+    /// Longer by a factor each time.
+    Exponential {
+        /// The first.
+        base: Span,
+        /// The factor.
+        multiplier: f64,
+        /// The longest.
+        max: Span,
+    },
+    /// Ours: as the fibonacci numbers.
+    Fibonacci {
+        /// The first.
+        base: Span,
+    },
+    /// A formula, which is refused; ours: a list.
+    Custom {
+        /// Nobody knows its language.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        formula: Option<String>,
+        /// One delay after the other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delays: Option<Vec<Span>>,
+    },
+}
+
+/// An attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryAttempt {
+    /// Counted from 1.
+    pub attempt_number: u32,
+    /// When it began.
+    pub executed_at: Option<Instant>,
+    /// How long it took.
+    pub duration: Option<Span>,
+    /// Whether it succeeded.
+    pub success: bool,
+    /// What it said.
+    pub error: Option<String>,
+    /// The delay before it.
+    pub backoff_applied: Option<Span>,
+}
+
+/// An attempt, and whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryExecution {
+    /// The key of its command.
+    pub command_id: String,
+    /// Counted from 1.
+    pub attempt_number: u32,
+    /// When it began.
+    pub executed_at: Option<Instant>,
+    /// Whether it succeeded.
+    pub success: bool,
+}
+
+/// A breaker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CircuitBreakerState {
+    /// `Closed`, `Open` or `HalfOpen`.
+    pub state: String,
+}
+
+/// A duration as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format_duration(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed = humantime::parse_duration(&text);
+        parsed.map(Self).map_err(|_| {
+            de::Error::custom(format!(
+                "`{text}` is not a duration like `500ms` or `1m30s`"
+            ))
+        })
+    }
+}
+
+/// A time as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(pub Timestamp);
+
+impl Serialize for Instant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let since = Duration::from_nanos(self.0.as_nanos());
+        let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
+        // To the nanosecond: what is due keeps its time.
+        serializer.collect_str(&humantime::format_rfc3339_nanos(at))
+    }
+}
+
+impl<'de> Deserialize<'de> for Instant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        instant(&text)
+            .map(Self)
+            .ok_or_else(|| de::Error::custom(format!("`{text}` is not a time in RFC 3339")))
+    }
+}
+
+/// A time with `Z` or an offset such as `+02:00`.
+fn instant(text: &str) -> Option<Timestamp> {
+    let (plain, offset) = match text.len().checked_sub(6) {
+        Some(at) if text.is_char_boundary(at) && !text.ends_with('Z') => {
+            let (plain, offset) = text.split_at(at);
+            let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+            let minutes = hours
+                .parse::<u64>()
+                .ok()?
+                .checked_mul(60)?
+                .checked_add(minutes.parse().ok()?)?;
+            let offset = (
+                offset.starts_with('+'),
+                Duration::from_secs(minutes.checked_mul(60)?),
+            );
+            (format!("{plain}Z"), Some(offset))
+        }
+        _ => (text.to_owned(), None),
+    };
+    let at = humantime::parse_rfc3339(&plain).ok()?;
+    let since = at.duration_since(UNIX_EPOCH).ok()?;
+    let since = match offset {
+        Some((true, east)) => since.checked_sub(east)?,
+        Some((false, west)) => since.checked_add(west)?,
+        None => since,
+    };
+    Some(Timestamp::ZERO.after(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_with_z_or_with_an_offset() {
+        let noon = instant("2025-01-16T12:00:00Z");
+        assert!(noon.is_some());
+        assert_eq!(instant("2025-01-16T14:00:00.000+02:00"), noon);
+        assert_eq!(instant("2025-01-16T07:30:00-04:30"), noon);
+        assert_eq!(instant("2025-01-16T12:00:00+00:00"), noon);
+        for wrong in [
+            "",
+            "now",
+            "2025-01-16",
+            "2025-01-16T12:00:00",
+            "1969-01-01T00:00:00Z",
+        ] {
+            assert_eq!(instant(wrong), None, "{wrong}");
+        }
+    }
+}

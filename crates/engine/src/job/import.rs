@@ -1,0 +1,118 @@
+//! Attempts and delays that were used up before the job was made.
+//!
+//! They wait beside the job until an item turns to the command they belong to: the items of a map
+//! are not known before they are read. An item whose first command has some is begun at once, so
+//! that its retry keeps its time, although those before it in the input may not have started.
+
+use undaunted_policy::{Progress, Timestamp};
+
+use super::item::{Active, Doing, Item};
+use super::state::Job;
+use super::step::StepState;
+use crate::event::{ImportedCommand, Subject};
+
+impl Job {
+    pub(super) fn import(&mut self, commands: &[ImportedCommand]) {
+        for command in commands {
+            let key = (command.command, command.item.clone());
+            self.imported.insert(key, command.clone());
+        }
+    }
+
+    /// Begins the items of a step, from this one on, whose first command was tried before.
+    pub(super) fn begin_imported(&mut self, step: u32, from: u32, now: Timestamp) {
+        let Some(first) = self
+            .plan()
+            .first(step)
+            .filter(|_| !self.imported.is_empty())
+        else {
+            return;
+        };
+        let many = self.step(step).map_or(0, |state| state.items.len());
+        for item in from..many {
+            let of = Subject {
+                step,
+                item,
+                command: first,
+                attempt: 0,
+            };
+            let Some(found) = self.take_imported(of) else {
+                continue;
+            };
+            let due = found.due.unwrap_or_default();
+            let mut active = Active::new(first, now, due);
+            active.take_over(&found);
+            if let Some(state) = self.step_mut(step)
+                && let Some(pending @ Item::Pending) = state.items.get_mut(item)
+            {
+                *pending = Item::Active(Box::new(active));
+                state.waiting.insert((due, item));
+                state.ahead.insert(item);
+                state.pass_those_ahead();
+            }
+        }
+    }
+
+    /// Turns an item to its next command. Without one, another event says what becomes of it.
+    pub(super) fn go_on(&mut self, of: Subject, next: Option<u32>) {
+        if let Some(next) = next {
+            let known = self.take_imported(Subject {
+                command: next,
+                ..of
+            });
+            if let Some(active) = self.active_mut(of) {
+                active.turn_to(next);
+            }
+            let due = known.as_ref().and_then(|known| known.due);
+            self.wait(of, due.unwrap_or_default());
+            if let (Some(active), Some(known)) = (self.active_mut(of), known) {
+                active.take_over(&known);
+            }
+        }
+    }
+
+    /// What is known of the command an item is about to turn to.
+    pub(super) fn take_imported(&mut self, of: Subject) -> Option<ImportedCommand> {
+        if self.imported.is_empty() {
+            return None;
+        }
+        let identity = self.step(of.step)?.items.identity(of.item).to_owned();
+        self.imported.remove(&(of.command, identity))
+    }
+}
+
+impl Active {
+    pub(super) fn take_over(&mut self, found: &ImportedCommand) {
+        self.attempts = found.attempts;
+        self.progress = Progress {
+            retries: found.retries,
+            spent: found.spent,
+            previous: found.previous,
+        };
+        self.error.clone_from(&found.error);
+        self.expires = found.expires;
+        self.doing = Doing::Waiting(found.due.unwrap_or_default());
+    }
+
+    /// Whether all its attempts were made before the job was: nothing is left but to stop.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.attempts > self.progress.retries && self.repeated().is_none()
+    }
+}
+
+impl StepState {
+    /// An item has had its turn.
+    pub(super) fn pass(&mut self, item: u32) {
+        if self.ahead.contains(&item) {
+            return;
+        }
+        self.cursor = self.cursor.max(item.saturating_add(1));
+        self.pass_those_ahead();
+    }
+
+    fn pass_those_ahead(&mut self) {
+        while self.ahead.remove(&self.cursor) {
+            self.cursor = self.cursor.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What becomes of dead letters: kept as they were, tried again, or given up.
+
+use std::time::Duration;
+
+use undaunted_policy::{Progress, Reason, Timestamp};
+
+use super::item::{Doing, Item, Settled};
+use super::state::{Job, Stage};
+use super::step::{StepStage, StepState};
+use crate::event::Subject;
+use crate::workflow::Phase;
+
+impl Job {
+    /// Keeps an item as it is before it becomes a dead letter, so that it can be gone on with.
+    pub(super) fn lay_out(&mut self, of: Subject) {
+        if let Some(active) = self.active(of.step, of.item) {
+            let mut kept = Box::new(active.clone());
+            kept.command = of.command;
+            kept.frames.clear();
+            self.dead.insert((of.step, of.item), kept);
+        }
+    }
+
+    /// A job that had ended goes on.
+    pub(super) fn reopen(&mut self, reduce: bool) {
+        self.stage = Stage::Running;
+        self.stopped = None;
+        self.failure = None;
+        let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
+        for (step, phase) in self.steps.iter_mut().zip(phases) {
+            if reduce && phase == Phase::Reduce {
+                *step = StepState::default();
+            } else if step.stage == StepStage::Failed {
+                step.stage = StepStage::Running;
+            }
+        }
+    }
+
+    /// A dead letter begins a new round at the command that failed.
+    pub(super) fn redrive(&mut self, step: u32, item: u32, now: Timestamp) {
+        let Some(mut active) = self.dead.remove(&(step, item)) else {
+            return;
+        };
+        active.round = active.round.saturating_add(1);
+        active.attempts = 0;
+        active.progress = Progress::default();
+        active.began = now;
+        active.expires = None;
+        active.cause = None;
+        active.error = None;
+        active.doing = Doing::Waiting(Timestamp::ZERO);
+        let Some(state) = self.step_mut(step) else {
+            return;
+        };
+        state.stage = StepStage::Running;
+        state.dead = state.dead.saturating_sub(1);
+        // What failed before and is left alone was tolerated; only what fails now counts.
+        state.forgiven = state.dead;
+        state.waiting.insert((Timestamp::ZERO, item));
+        if let Some(found) = state.items.get_mut(item) {
+            *found = Item::Active(active);
+        }
+    }
+
+    /// Nobody wants a dead letter any more.
+    pub(super) fn forget(&mut self, step: u32, item: u32) {
+        if self.dead.remove(&(step, item)).is_none() {
+            return;
+        }
+        if let Some(state) = self.step_mut(step)
+            && let Some(found) = state.items.get_mut(item)
+        {
+            *found = Item::Settled(Settled::Skipped(Reason::NotSelected));
+            state.dead = state.dead.saturating_sub(1);
+            state.skipped = state.skipped.saturating_add(1);
+        }
+    }
+
+    /// The time of all items stood still while the job was paused.
+    pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
+        let since = self.paused.take().unwrap_or(now);
+        for step in &mut self.steps {
+            step.stand_still(away, since, now);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What comes next for an item if it goes on failing, and which limit ends it.
+//!
+//! The same function that decides is asked again and again from where the item stands now, so what
+//! is foretold is what would be done. Attempts are taken to fail at once and as the last one did,
+//! and nobody else to use the pool meanwhile; whoever shows it says so.
+
+use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
+
+use crate::job::{Doing, Job};
+
+/// The retries an item would still get, and why there would be no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// The retries, in order.
+    pub retries: Vec<Verdict>,
+    /// The verdict that ends it; none if so many retries were foretold that somebody stopped asking.
+    pub stop: Option<Verdict>,
+}
+
+/// What would become of an item that was started and is not settled, asking at most `most` times.
+#[must_use]
+pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) -> Option<Forecast> {
+    let active = job.active(step, item)?;
+    let command = job.plan().command(active.command)?;
+    if active.repeated().is_some() {
+        // Its retries were used up before its handler ran; this is the one attempt more.
+        return None;
+    }
+    let text = active.error.as_ref().map(|error| job.texts.read(error));
+    let failure = Failure {
+        cause: active.cause.unwrap_or(Cause::Exit(1)),
+        retry_after: None,
+        stderr: text.unwrap_or_default(),
+        output: "",
+    };
+    let mut state = State {
+        progress: active.progress,
+        draws: job.seed().draws(item.into(), command.index, active.round),
+        deadline: job.deadline_of(step, active),
+        pool: job.pool.map(|pool| pool.balance(active.charged)),
+    };
+    let mut at = match active.doing {
+        Doing::Waiting(due) => due.max(now),
+        Doing::Running(_) | Doing::Undecided => now,
+    };
+    let mut forecast = Forecast::default();
+    while forecast.retries.len() < most {
+        let next = verdict(&command.retry.policy, &state, &failure, at);
+        let Decision::Retry { at: due, .. } = next.decision else {
+            forecast.stop = Some(next);
+            break;
+        };
+        state.progress = next.progress(state.progress);
+        if let Some(pool) = &mut state.pool {
+            pool.consumed = pool.consumed.saturating_add(1);
+            pool.item_consumed = pool.item_consumed.saturating_add(1);
+        }
+        at = due;
+        forecast.retries.push(next);
+    }
+    Some(forecast)
+}

@@ -1,0 +1,120 @@
+//! What errors have in common: the text with everything that differs from item to item folded.
+//!
+//! Numbers, ids, paths and addresses are what two failures of the same kind differ in. What is left
+//! is the same text, and groups by itself.
+
+/// The signature of an error: its last line with numbers, ids and paths folded.
+#[must_use]
+pub fn signature(error: &str) -> String {
+    let line = error.lines().rfind(|line| !line.trim().is_empty());
+    let line = line.unwrap_or_default().trim();
+    let mut folded = String::new();
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        fold_word(word, &mut folded);
+    }
+    folded
+}
+
+/// Folds one word; what encloses it stays.
+fn fold_word(word: &str, to: &mut String) {
+    let inner = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '~');
+    let Some(at) = word.find(inner).filter(|_| !inner.is_empty()) else {
+        to.push_str(word);
+        return;
+    };
+    let (before, rest) = word.split_at(at);
+    let (_, after) = rest.split_at(inner.len());
+    to.push_str(before);
+    if inner.contains("://") {
+        to.push_str("URL");
+    } else if is_path(inner) {
+        to.push_str("PATH");
+    } else {
+        fold_parts(inner, to);
+    }
+    to.push_str(after);
+}
+
+fn is_path(word: &str) -> bool {
+    let rooted = word.starts_with('/') || word.starts_with("~/");
+    rooted || (word.matches('/').count() >= 2)
+}
+
+/// Folds ids and numbers within a word: `item-17:` becomes `item-N:`.
+fn fold_parts(word: &str, to: &mut String) {
+    if is_id(word) {
+        to.push_str("ID");
+        return;
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric();
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        let part = rest.find(|c| is_part(c) != is_part(first));
+        let (part, behind) = rest.split_at(part.unwrap_or(rest.len()));
+        if is_part(first) && is_id(part) {
+            to.push_str("ID");
+        } else {
+            fold_digits(part, to);
+        }
+        rest = behind;
+    }
+}
+
+fn fold_digits(part: &str, to: &mut String) {
+    let mut in_number = false;
+    for c in part.chars() {
+        if c.is_ascii_digit() {
+            if !in_number {
+                to.push('N');
+            }
+            in_number = true;
+        } else {
+            to.push(c);
+            in_number = false;
+        }
+    }
+}
+
+/// Eight or more hexadecimal digits, hyphens among them allowed, not only letters or only digits.
+fn is_id(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_hexdigit).count();
+    let hyphens = word.chars().filter(|c| *c == '-').count();
+    let all = word.chars().count() == digits.saturating_add(hyphens);
+    let mixed =
+        word.chars().any(|c| c.is_ascii_digit()) && word.chars().any(|c| c.is_ascii_alphabetic());
+    all && mixed && digits >= 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_from_item_to_item_is_folded() {
+        for (error, folded) in [
+            ("", ""),
+            ("exit status 7: boom", "exit status N: boom"),
+            ("item-17: no answer", "item-N: no answer"),
+            (
+                "cannot open '/data/a/17.csv': No such file",
+                "cannot open 'PATH': No such file",
+            ),
+            (
+                "curl: (22) https://example.org/a?b=1 returned 503",
+                "curl: (N) URL returned N",
+            ),
+            (
+                "job 3f9a0c12be of 123e4567-e89b-12d3-a456-426614174000 failed",
+                "job ID of ID failed",
+            ),
+            ("two lines\nthe last   one 5", "the last one N"),
+            ("deadbeef face", "deadbeef face"),
+            ("v1.2.3 at 12:30:59", "vN.N.N at N:N:N"),
+        ] {
+            assert_eq!(signature(error), folded, "{error}");
+        }
+    }
+}

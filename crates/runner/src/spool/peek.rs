@@ -1,0 +1,74 @@
+//! What a spool says of one attempt, for whoever only looks.
+//!
+//! The keeper writes on meanwhile, and nobody is kept from anything. Its log is read as a whole each
+//! time: it is short, because what has ended is forgotten.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::{Entry, Fate, Found, Running, Spool};
+
+/// The most bytes that are read at a time.
+const PIECE: usize = 1 << 20;
+
+impl Spool {
+    /// What is on record about an attempt now. One that stands nowhere has not begun, or its end was
+    /// collected.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn peek(&self, id: u64) -> io::Result<Fate> {
+        let Found::Log(story) = Found::at(&self.log())? else {
+            return Ok(Fate::NeverBegan);
+        };
+        Ok(match story.entries.get(id) {
+            None => Fate::NeverBegan,
+            Some(Entry::Exited(exited)) => Fate::Exited(exited.clone()),
+            Some(Entry::Vanished(vanished)) => Fate::Vanished(Some(vanished.clone())),
+            Some(Entry::Begun(begun)) => {
+                // Files are given to the next command a moment before the end of the last one is
+                // noted; then they are not its own any more.
+                let shares =
+                    |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
+                let users = story.entries.iter().filter(|(_, entry)| shares(entry));
+                Fate::Running(Running {
+                    id,
+                    pid: begun.pid,
+                    slot: (users.count() == 1).then_some(begun.slot),
+                    began: Some(begun.at),
+                })
+            }
+        })
+    }
+
+    /// What an attempt that runs has written so far, from these bytes of its output and of its error
+    /// output on, a mebibyte of each at most. Nothing if it does not run, or has just ended.
+    ///
+    /// # Errors
+    ///
+    /// When the log or a file cannot be read.
+    pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
+        let slot = |fate| match fate {
+            Fate::Running(Running { slot, .. }) => slot,
+            _ => None,
+        };
+        let Some(before) = slot(self.peek(id)?) else {
+            return Ok(None);
+        };
+        let [out, err] = self.slot(before);
+        let found = [(out, from[0]), (err, from[1])].map(|(path, from)| {
+            let mut bytes = vec![0; PIECE];
+            let read = File::open(path)?.read_at(&mut bytes, from)?;
+            bytes.truncate(read);
+            io::Result::Ok(bytes)
+        });
+        // The files may have become somebody else's while they were read.
+        if slot(self.peek(id)?) != Some(before) {
+            return Ok(None);
+        }
+        let [out, err] = found;
+        Ok(Some([out?, err?]))
+    }
+}
