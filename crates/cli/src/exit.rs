@@ -86,8 +86,10 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
         Ok(exit) => return ExitCode::from(exit.code()),
         Err(error) => error,
     };
-    let io = error.downcast_ref::<io::Error>();
-    if io.is_some_and(|io| io.kind() == ErrorKind::BrokenPipe) {
+    let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let json = error.downcast_ref::<serde_json::Error>();
+    let json = json.and_then(serde_json::Error::io_error_kind);
+    if io.or(json) == Some(ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
     // If even standard error is gone there is nobody left to tell.

@@ -65,8 +65,7 @@ pub fn reading(job: &Job) -> Vec<Effect> {
     if job.stage.has_ended() {
         return Vec::new();
     }
-    let steps = (0_u32..).zip(&job.steps);
-    steps
+    job.open_steps()
         .filter_map(|(step, state)| match state.stage {
             StepStage::Reading(start) => Some(Effect::ReadInput { step, start }),
             _ => None,
@@ -86,7 +85,7 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
     if job.stage != Stage::Running || job.paused.is_some() {
         return ready;
     }
-    for (step, state) in (0_u32..).zip(&job.steps) {
+    for (step, state) in job.open_steps() {
         if state.stage != StepStage::Running {
             continue;
         }
@@ -107,8 +106,7 @@ fn room(job: &Job, step: u32, state: &StepState) -> u32 {
 /// When something happens by itself next: a retry falls due, or the job's time is up.
 #[must_use]
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
-    let steps = (0_u32..).zip(&job.steps);
-    let due = steps.filter_map(|(step, state)| {
+    let due = job.open_steps().filter_map(|(step, state)| {
         // Without a free slot nothing happens when a retry falls due.
         (state.stage == StepStage::Running && room(job, step, state) > 0).then_some(())?;
         let mut later = state.waiting.range((now, u32::MAX)..);

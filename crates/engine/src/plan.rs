@@ -19,6 +19,8 @@ pub struct Plan {
     outputs: BTreeSet<u32>,
     /// Whether something refers to the results of the map.
     results: bool,
+    /// The steps that need a step, by its place.
+    needing: Vec<Vec<u32>>,
 }
 
 /// Where a command stands.
@@ -61,9 +63,15 @@ impl Plan {
             places: Vec::new(),
             outputs: BTreeSet::new(),
             results: false,
+            needing: vec![Vec::new(); workflow.steps.len()],
         };
         for (step, found) in (0_u32..).zip(&workflow.steps) {
             plan.lay_out(step, List::Step, &found.commands);
+            for need in &found.needs {
+                if let Some(needing) = plan.needing.get_mut(*need) {
+                    needing.push(step);
+                }
+            }
         }
         plan.note_references();
         plan
@@ -194,6 +202,13 @@ impl Plan {
         };
         commands.any(|command| matches!(command.action, Action::Shell(_) | Action::Agent { .. }))
             || self.workflow.steps.iter().any(by_command)
+    }
+
+    /// The steps that wait for a step.
+    pub(crate) fn needing(&self, step: u32) -> &[u32] {
+        let found = usize::try_from(step).ok();
+        let found = found.and_then(|step| self.needing.get(step));
+        found.map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn step_of(&self, number: u32) -> u32 {

@@ -56,7 +56,16 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
 
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.escape_debug().to_string(),
+        Value::String(text) => short(text).escape_debug().to_string(),
         other => other.to_string(),
+    }
+}
+
+/// The beginning of a text; `--json` has the whole.
+fn short(text: &str) -> String {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn json(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
 
 pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
     if lines.is_empty() {
-        return writeln!(out, "no jobs yet; `undaunted run FILE` starts one");
+        return writeln!(io::stderr(), "no jobs yet; `undaunted run FILE` starts one");
     }
     writeln!(
         out,

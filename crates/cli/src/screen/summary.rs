@@ -10,8 +10,9 @@ use super::words::count;
 pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let job = &report.job;
     let reason = match report.reason {
-        Some(reason) => format!(" ({reason})"),
-        None => String::new(),
+        // A cancelled job was cancelled.
+        Some(reason) if reason.word() != report.status.word() => format!(" ({reason})"),
+        _ => String::new(),
     };
     writeln!(out, "job {job} {}{reason}", status(report.status))?;
     if let Some(error) = &report.error {

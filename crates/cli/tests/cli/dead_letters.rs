@@ -32,7 +32,12 @@ fn items(home: &Home, arguments: &[&str]) -> Vec<String> {
     let letters = home.json(&all);
     letters
         .iter()
-        .map(|it| it["input"]["id"].as_str().expect("an id").to_owned())
+        .map(|it| {
+            it.pointer("/input/id")
+                .and_then(|id| id.as_str())
+                .expect("an id")
+                .to_owned()
+        })
         .collect()
 }
 

@@ -110,7 +110,7 @@ fn arguments_reach_the_command_as_they_were_typed() {
     ];
     let all = [&["exec", "--", "printf", "[%s]"][..], &odd].concat();
     let printed = home.run(&all).exits(0);
-    let expected: String = odd.iter().map(|word| format!("[{word}]")).collect();
+    let expected = format!("[{}]", odd.join("]["));
     assert_eq!(printed.out, expected);
     let printed = home
         .run(&["exec", "--", "printf", "%s", "last ${HOME}"])

@@ -16,9 +16,9 @@ map:
   error_policy:
     retry_config:
       attempts: 3
-      initial_delay: 20ms
-      max_delay: 30ms
-      retry_budget: 60ms
+      initial_delay: 150ms
+      max_delay: 200ms
+      retry_budget: 400ms
       rules:
         - {exit_code: 7, then: dead_letter}
   agent_template:
@@ -52,22 +52,22 @@ job JOB item north
     at TIME
     failure exit status 3: north does not answer
     rule none matched; a transient failure is retried
-    delay 20ms computed, 20ms capped, 20ms drawn
-    so retry 1 of 3 (attempt 2 of 4) in 20ms, due TIME
+    delay 150ms computed, 150ms capped, 150ms drawn
+    so retry 1 of 3 (attempt 2 of 4) in 150ms, due TIME
     retries 0 → 1 of 3
-    budget 0s → 20ms of 60ms
-    expires TIME if nobody runs the job
+    budget 0s → 150ms of 400ms
+    expires TIME, if the job is not run until then
     pool 0 → 1 of 6, by this item 0 → 1 of 3
 
   ask, attempt 2 of 4: failed after SOON
     at TIME
     failure exit status 3: north does not answer
     rule none matched; a transient failure is retried
-    delay 40ms computed, 30ms capped, 30ms drawn
-    so retry 2 of 3 (attempt 3 of 4) in 30ms, due TIME
+    delay 300ms computed, 200ms capped, 200ms drawn
+    so retry 2 of 3 (attempt 3 of 4) in 200ms, due TIME
     retries 1 → 2 of 3
-    budget 20ms → 50ms of 60ms
-    expires TIME if nobody runs the job
+    budget 150ms → 350ms of 400ms
+    expires TIME, if the job is not run until then
     pool 1 → 2 of 6, by this item 1 → 2 of 3
 
   ask, attempt 3 of 4: failed after SOON
@@ -77,10 +77,10 @@ job JOB item north
 
   ask is tried no further (retry_budget)
     at TIME
-    why Retry budget exhausted (spent 50ms, next delay 30ms, budget 60ms); last error: exit status 3: north does not answer
-    delay 80ms computed, 30ms capped, 30ms drawn
+    why Retry budget exhausted (spent 350ms, next delay 200ms, budget 400ms); last error: exit status 3: north does not answer
+    delay 600ms computed, 200ms capped, 200ms drawn
     retries 2 → 2 of 3
-    budget 50ms → 50ms of 60ms
+    budget 350ms → 350ms of 400ms
     pool 2 → 2 of 6, by this item 2 → 2 of 3
 
   output: undaunted logs JOB/north
@@ -105,7 +105,10 @@ fn the_rule_that_matched_is_shown_as_it_is_written() {
         json!({ "exit_code": [7], "then": "dead_letter" })
     );
     assert_eq!(at(shown, "/history/1/reason"), "rule");
-    assert_eq!(*at(shown, "/history/1/decision/pool"), json!({ "before": 2, "after": 2, "allowed": 6 }));
+    assert_eq!(
+        *at(shown, "/history/1/decision/pool"),
+        json!({ "before": 1, "after": 1, "allowed": 6 })
+    );
 }
 
 #[test]
@@ -116,9 +119,9 @@ fn a_job_is_explained_with_the_items_worth_a_look() {
         plain(&printed.out, &job),
         snapbox::str![[r"
 job JOB demo
-  completed with dead letters (retry_budget): Retry budget exhausted
-  1 of 3 items succeeded, 2 dead letters; 5 attempts, 2 retries, 50ms of delays; took SOON
-  first failure Retry budget exhausted (spent 50ms, next delay 30ms, budget 60ms); last error: exit status 3: north does not answer
+  completed with dead letters (rule): A rule stopped it
+  1 of 3 items succeeded, 2 dead letters; 5 attempts, 2 retries, 350ms of delays; took SOON
+  first failure A rule stopped it; last error: exit status 7: east does not answer
   pool 2 of 6 retries used, at most 3 by one item
 
   north: a dead letter (retry_budget): Retry budget exhausted
@@ -144,15 +147,19 @@ fn every_attempt_is_listed_and_that_of_one_item_alone_if_asked() {
     assert_eq!(said.len(), 6, "{said:?}");
     let first = said.get(1).expect("an attempt");
     assert!(first.starts_with("north ask 1 TIME "), "{first}");
-    let ends = "failed: exit status 3: north does not answer; retry 1 in 20ms";
+    let ends = "failed: exit status 3: north does not answer; retry 1 in 150ms";
     assert!(first.ends_with(ends), "{first}");
-    assert!(said.last().is_some_and(|line| line.ends_with(" succeeded")));
+    let succeeded = said.iter().filter(|line| line.ends_with(" succeeded"));
+    assert_eq!(succeeded.count(), 1, "{said:?}");
 
     let north = home.json(&["attempts", &format!("{job}/nor"), "--json"]);
     let numbers: Vec<_> = north.iter().map(|it| at(it, "/attempt").as_u64()).collect();
     assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
-    let delays: Vec<_> = north.iter().map(|it| at(it, "/delay_ms").as_u64()).collect();
-    assert_eq!(delays, [Some(20), Some(30), None]);
+    let delays: Vec<_> = north
+        .iter()
+        .map(|it| at(it, "/delay_ms").as_u64())
+        .collect();
+    assert_eq!(delays, [Some(150), Some(200), None]);
     let by_place = home.json(&["attempts", &format!("{job}/#1"), "--json"]);
     let item = by_place.first().map(|it| at(it, "/item").clone());
     assert_eq!(item, Some(json!("east")));
@@ -172,12 +179,18 @@ fn what_waits_says_when_it_goes_on_and_which_limit_ends_it() {
         events = home.run(&["events", "@last"]).out;
     }
     let running = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(running.contains("waits for retry 1 of 9 (attempt 2 of 10), due in 59m"), "{running}");
-    assert!(!running.contains("nobody runs"), "{running}");
+    assert!(
+        running.contains("waits for retry 1 of 9 (attempt 2 of 10), due in 59m"),
+        "{running}"
+    );
+    assert!(!running.contains("; nobody runs"), "{running}");
     run.kill().expect("killed");
     run.wait().expect("gone");
     let left = home.run(&["explain", "@last/wait"]).exits(0).out;
-    assert!(left.contains("; nobody runs the job: undaunted resume "), "{left}");
+    assert!(
+        left.contains("; nobody runs the job: undaunted resume "),
+        "{left}"
+    );
     let next = "  if it goes on failing as it did, each time at once:\n    \
                 retry 2 of 9 (attempt 3 of 10) in 2h, 3h of 4h spent\n    \
                 then retry_budget ends it: Retry budget exhausted (spent 10800s, next delay \
@@ -209,4 +222,55 @@ fn what_is_not_there_is_not_found_and_what_may_be_several_is_asked_about() {
             assert_eq!(printed.code, code, "{command} {of}: {}", printed.err);
         }
     }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let (home, job) = ran();
+    for command in [
+        "explain",
+        "attempts",
+        "events",
+        "show",
+        "logs",
+        "state export",
+    ] {
+        let mut arguments: Vec<&str> = command.split(' ').collect();
+        arguments.extend([job.as_str(), "--json"]);
+        let mut child = home.command(&arguments).spawn().expect("it runs");
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(
+            (ended.status.code(), said.as_str()),
+            (Some(0), ""),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_handler_that_saves_its_command_is_part_of_the_story() {
+    let home = Home::new();
+    home.write(
+        "w.yaml",
+        "- {id: ask, shell: test -e fixed, on_failure: {shell: touch fixed, max_attempts: 1}}\n",
+    );
+    let _ = home.run(&["run", "w.yaml"]).exits(0);
+    let shown = home.json(&["explain", "@last/ask", "--json"]);
+    let shown = shown.first().expect("an object");
+    let history = at(shown, "/history").as_array().expect("a list");
+    let types: Vec<_> = history
+        .iter()
+        .filter_map(|it| at(it, "/type").as_str())
+        .collect();
+    assert_eq!(types, ["attempt", "stop", "attempt", "mend", "attempt"]);
+    assert_eq!(at(shown, "/history/1/handled"), true);
+    assert_eq!(at(shown, "/history/2/attempt/handler"), true);
+    assert_eq!(at(shown, "/history/3/again"), true);
+    let said = home.run(&["explain", "@last/ask"]).exits(0).out;
+    assert!(
+        said.contains("ask: its `on_failure` has succeeded\n"),
+        "{said}"
+    );
 }

@@ -82,10 +82,10 @@ fn without_chance(page: &str) -> String {
             None => line,
         };
         match line
-            .split_once("goes on after ")
-            .zip(line.split_once(" down "))
+            .split_once("last heard of ")
+            .zip(line.split_once(" ago "))
         {
-            Some(((before, _), (_, after))) => format!("{before}goes on after T down {after}"),
+            Some(((before, _), (_, after))) => format!("{before}last heard of T ago {after}"),
             None => line,
         }
     };

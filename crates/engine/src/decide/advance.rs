@@ -40,9 +40,9 @@ pub fn advance(job: &Job) -> Vec<Event> {
 
 fn go_on(job: &Job) -> Vec<Event> {
     let mut events = Vec::new();
-    for (step, state) in (0_u32..).zip(&job.steps) {
+    for (step, state) in job.open_steps() {
         match state.stage {
-            StepStage::Waiting if job.may_begin(step) => events.push(begin(job, step)),
+            StepStage::Waiting => events.push(begin(job, step)),
             StepStage::Running => events.extend(settle(job, step, state)),
             _ => {}
         }
@@ -50,11 +50,9 @@ fn go_on(job: &Job) -> Vec<Event> {
             return events;
         }
     }
-    let failed = |state: &StepState| state.stage == StepStage::Failed;
-    let complete = |state: &StepState| state.stage == StepStage::Completed;
-    if job.running.is_empty() && job.steps.iter().any(failed) {
+    if job.running.is_empty() && job.open.failed > 0 {
         events.push(Event::JobFailed(Box::new(ending(job))));
-    } else if job.steps.iter().all(complete) {
+    } else if job.open.completed == job.steps.len() {
         let ended = Box::new(ending(job));
         events.push(match ended.counts.dead {
             0 => Event::JobCompleted(ended),

@@ -45,7 +45,16 @@ pub(super) fn failed(
     error: &str,
     stderr: Option<Kept>,
 ) {
-    if is_reading(facts, step) {
+    if !is_reading(facts, step) {
+        return;
+    }
+    if reason == Reason::Interrupted && facts.job.is_stopping().is_none() {
+        // Nothing depends on items that were not read, so they are read again.
+        facts.push(Event::StepStarted {
+            step,
+            start: Some(facts.job.next_start),
+        });
+    } else {
         let error = facts.text(error);
         facts.push(Event::InputFailed {
             step,

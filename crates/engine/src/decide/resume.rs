@@ -5,8 +5,8 @@ use undaunted_policy::{Reason, Then, Timestamp};
 use super::facts::Facts;
 use super::fail::{Stop, stop};
 use super::words::with_last;
-use crate::event::{Event, Restored, Resumed, Subject};
-use crate::job::{Active, Stage};
+use crate::event::{Event, Restored, Resumed, Subject, Sum};
+use crate::job::{Active, Stage, StepStage};
 
 pub(super) fn resume(facts: &mut Facts<'_>) {
     let job = facts.job;
@@ -20,8 +20,14 @@ pub(super) fn resume(facts: &mut Facts<'_>) {
     for step in &job.steps {
         let waiting = count(step.waiting.len());
         restored.waiting = restored.waiting.saturating_add(waiting);
+    }
+    // What a report counts: the items of a map, or the commands of a list.
+    for (number, step) in job.counted() {
         restored.settled = restored.settled.saturating_add(step.settled());
-        restored.pending = restored.pending.saturating_add(step.pending());
+        // A command of a list is one item, also before its turn comes.
+        let to_come = step.stage == StepStage::Waiting && !job.plan().is_map(number);
+        let pending = step.pending().saturating_add(to_come.into());
+        restored.pending = restored.pending.saturating_add(pending);
     }
     facts.push(Event::JobResumed(Resumed {
         run: job.run.saturating_add(1),
@@ -49,11 +55,12 @@ fn expire(facts: &mut Facts<'_>, step: u32, item: u32, active: &Active, due: Tim
         return;
     };
     let spent = active.progress.spent;
+    let budget = spent.saturating_add(expires.since(due));
+    // A thousand items expire together; what differs between them is in the numbers, and the text is
+    // stored once.
     let sentence = format!(
-        "{} (spent {spent:?}, overdue {:?}, budget {:?})",
-        Reason::RetryBudgetExpired.sentence(),
-        facts.now.since(due),
-        spent.saturating_add(expires.since(due)),
+        "{} (budget {budget:?})",
+        Reason::RetryBudgetExpired.sentence()
     );
     let of = Subject {
         step,
@@ -65,7 +72,21 @@ fn expire(facts: &mut Facts<'_>, step: u32, item: u32, active: &Active, due: Tim
         reason: Reason::RetryBudgetExpired,
         then: Then::Stop,
         error: with_last(&sentence, &facts.last_error(active)),
-        sum: None,
+        sum: Some(Sum {
+            retry: active.progress.retries,
+            allowed: None,
+            computed: None,
+            capped: None,
+            drawn: None,
+            spent_before: spent,
+            spent_after: spent.saturating_add(facts.now.since(due)),
+            budget: Some(budget),
+            expires: Some(expires),
+            retry_after: None,
+            deadline: None,
+            pool: None,
+            share: None,
+        }),
         rule: None,
     };
     stop(facts, of, active, &why);

@@ -35,8 +35,11 @@ impl Job {
                 error,
                 ..
             } => {
-                self.step_stage(*step, StepStage::Failed);
-                self.note_failure(*reason, error);
+                self.close(*step, StepStage::Failed);
+                // What was ended because the job was cancelled did not fail it.
+                if self.stopped.is_none() {
+                    self.note_failure(*step, *reason, error);
+                }
             }
             Event::TextKept { text } => self.texts.keep(text),
             Event::AttemptStarted(started) => self.attempt_started(started, record.at),
@@ -52,7 +55,7 @@ impl Job {
                 reason,
                 error,
             } => {
-                self.note_failure(*reason, error);
+                self.note_failure(subject.step, *reason, error);
                 self.lay_out(*subject);
                 self.settle(subject.step, subject.item, Settled::Dead(*reason));
             }
@@ -63,8 +66,8 @@ impl Job {
                 self.stage = Stage::Stopping(*reason);
                 self.stopped = Some(*reason);
             }
-            Event::StepCompleted { step } => self.step_stage(*step, StepStage::Completed),
-            Event::StepFailed { step } => self.step_stage(*step, StepStage::Failed),
+            Event::StepCompleted { step } => self.close(*step, StepStage::Completed),
+            Event::StepFailed { step } => self.close(*step, StepStage::Failed),
             Event::JobCompleted(_) => self.stage = Stage::Completed,
             Event::JobPartial(_) => self.stage = Stage::Partial,
             Event::JobFailed(_) => self.stage = Stage::Failed,
@@ -127,12 +130,17 @@ impl Job {
         self.begin_imported(step, known, now);
     }
 
-    /// The first failure that counts is what people read about the job.
-    fn note_failure(&mut self, reason: Reason, error: &Text) {
-        self.failure.get_or_insert_with(|| Mishap {
+    /// What people read about the job: the failure that ends it, or else the first dead letter of its
+    /// map.
+    fn note_failure(&mut self, step: u32, reason: Reason, error: &Text) {
+        let mishap = Mishap {
             reason,
             error: error.clone(),
-        });
+        };
+        if self.plan.is_map(step) && self.failure.is_some() {
+            return;
+        }
+        self.failure = Some(mishap);
     }
 
     fn step_started(&mut self, step: u32, start: Option<u64>, now: Timestamp) {
@@ -371,12 +379,6 @@ impl Job {
                 Settled::Skipped(_) => &mut state.skipped,
             };
             *count = count.saturating_add(1);
-        }
-    }
-
-    fn step_stage(&mut self, step: u32, stage: StepStage) {
-        if let Some(state) = self.step_mut(step) {
-            state.stage = stage;
         }
     }
 

@@ -6,6 +6,7 @@ mod apply;
 mod import;
 mod item;
 mod items;
+mod open;
 mod redrive;
 mod restore;
 mod state;

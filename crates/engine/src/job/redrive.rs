@@ -34,6 +34,7 @@ impl Job {
                 step.stage = StepStage::Running;
             }
         }
+        self.find_open();
     }
 
     /// A dead letter begins a new round at the command that failed.
@@ -59,6 +60,9 @@ impl Job {
         state.waiting.insert((Timestamp::ZERO, item));
         if let Some(found) = state.items.get_mut(item) {
             *found = Item::Active(active);
+        }
+        if !self.open.steps.contains(&step) {
+            self.find_open();
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use undaunted_policy::{Ceilings, Pool, PoolLimits, Reason, Seed, Timestamp};
 
 use super::item::{Active, Item, Scope};
+use super::open::OpenSteps;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
 use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, Text};
@@ -26,6 +27,8 @@ pub struct Job {
     pub stage: Stage,
     /// Its steps, in the order of the workflow.
     pub steps: Vec<StepState>,
+    /// Which of them something can happen to: those at work, and those that may begin.
+    pub(crate) open: OpenSteps,
     /// Which run this is; the first is 1.
     pub run: u32,
     /// The number of the next start.
@@ -124,7 +127,8 @@ impl Job {
         let pool = submitted
             .pool
             .map(|(total, per_item)| Pool::new(PoolLimits { total, per_item }));
-        Ok(Self {
+        let mut job = Self {
+            open: OpenSteps::default(),
             steps: steps.collect(),
             plan: Arc::new(Plan::new(workflow)),
             submitted: Arc::new((**submitted).clone()),
@@ -144,7 +148,9 @@ impl Job {
             stopped: None,
             failure: None,
             recovered: None,
-        })
+        };
+        job.find_open();
+        Ok(job)
     }
 
     /// What it was made of.
@@ -190,7 +196,7 @@ impl Job {
     #[must_use]
     pub fn has_running(&self) -> bool {
         let reading = |step: &StepState| matches!(step.stage, StepStage::Reading(Some(_)));
-        !self.running.is_empty() || self.steps.iter().any(reading)
+        !self.running.is_empty() || self.open_steps().any(|(_, step)| reading(step))
     }
 
     /// The instant at which it has to be done.
@@ -279,6 +285,12 @@ impl Job {
             counts.skipped = counts.skipped.saturating_add(step.skipped.into());
         }
         counts
+    }
+
+    /// The steps something can happen to, in order. Of many thousand steps in a list that is one.
+    pub fn open_steps(&self) -> impl Iterator<Item = (u32, &StepState)> {
+        let open = self.open.steps.iter();
+        open.filter_map(|&step| Some((step, self.step(step)?)))
     }
 
     /// Whether the steps a step needs are complete.

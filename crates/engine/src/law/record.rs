@@ -25,7 +25,8 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
             claim("nothing starts in a job that stops", runs(job));
             let stage = job.step(*step).map(|state| state.stage);
             let first = stage == Some(StepStage::Waiting);
-            claim("a step begins once", first);
+            let again = matches!(stage, Some(StepStage::Reading(Some(_))));
+            claim("a step begins once, or reads its items again", first || again);
             claim("a step waits for those it needs", job.may_begin(*step));
         }
         Event::AttemptSucceeded(done) => {

@@ -20,6 +20,11 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
         known == live,
         || format!("{known:?} is not {live:?}"),
     );
+    claims.claim(
+        "the steps something can happen to are known",
+        job.open == job.found_open(),
+        || format!("{:?} is not {:?}", job.open, job.found_open()),
+    );
     if let Some(pool) = job.pool {
         claims.claim(
             "a pool is never overdrawn",

@@ -228,7 +228,7 @@ impl EventView {
 
     fn retrying(&mut self, job: &Job, retrying: &Retrying) {
         self.subject(job, retrying.subject);
-        self.sum(&retrying.sum);
+        self.sum(&retrying.sum, retrying.sum.spent_after);
         self.put("delay_ms", millis(retrying.delay));
         self.put("due_at", time(retrying.due));
     }
@@ -239,17 +239,18 @@ impl EventView {
         self.put_some("rule", stopped.rule);
         self.put("handled", stopped.handler.is_some());
         if let Some(sum) = &stopped.sum {
-            self.sum(sum);
+            // The delay that was refused was not spent.
+            self.sum(sum, sum.spent_before);
             self.put_some("delay_ms", sum.drawn.map(millis));
         }
     }
 
-    fn sum(&mut self, sum: &Sum) {
+    fn sum(&mut self, sum: &Sum, spent: Duration) {
         self.put("retry", sum.retry);
         self.put("retries_allowed", sum.allowed);
         self.put_some("computed_ms", sum.computed.map(millis));
         self.put_some("capped_ms", sum.capped.map(millis));
-        self.put("spent_ms", millis(sum.spent_after));
+        self.put("spent_ms", millis(spent));
         self.put("spent_before_ms", millis(sum.spent_before));
         self.put_some("retry_budget_ms", sum.budget.map(millis));
         self.put_some("retry_budget_expires_at", sum.expires.map(time));

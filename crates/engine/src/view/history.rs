@@ -26,6 +26,8 @@ pub struct History {
     pub attempts: Vec<Attempt>,
     /// Every time a command was tried no further.
     pub stops: Vec<Stop>,
+    /// Every time a handler has saved a command.
+    pub mends: Vec<Mend>,
     /// How it ended, if it has.
     pub end: Option<End>,
     /// The round it is in, counted from 1.
@@ -105,6 +107,17 @@ pub struct Stop {
     pub handled: bool,
 }
 
+/// A handler has saved a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mend {
+    /// The command and its last attempt.
+    pub subject: Subject,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the command is tried once more; if not, the item goes on without it.
+    pub again: bool,
+}
+
 /// How an item ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
@@ -151,7 +164,9 @@ fn place(event: &Event) -> Option<(u32, u32)> {
         Event::AttemptFailed(failed) => failed.subject,
         Event::RetryScheduled(retrying) => retrying.subject,
         Event::CommandStopped(stopped) => stopped.subject,
-        Event::ItemDeadLettered { subject, .. } => *subject,
+        Event::ItemDeadLettered { subject, .. }
+        | Event::CommandRepeated { subject }
+        | Event::CommandRecovered { subject, .. } => *subject,
         Event::ItemSucceeded { step, item }
         | Event::ItemSkipped { step, item, .. }
         | Event::ItemRedriven { step, item }
@@ -204,6 +219,8 @@ impl History {
                 rule: stopped.rule,
                 handled: stopped.handler.is_some(),
             }),
+            Event::CommandRepeated { subject } => self.mend(*subject, at, true),
+            Event::CommandRecovered { subject, .. } => self.mend(*subject, at, false),
             Event::ItemSucceeded { .. } => self.end(at, None, None, false),
             Event::ItemSkipped { reason, .. } => self.end(at, Some(*reason), None, false),
             Event::ItemRedriven { .. } => {
@@ -243,6 +260,10 @@ impl History {
         if let Some(attempt) = attempts.find(|attempt| attempt.subject == subject) {
             attempt.outcome = Some(outcome);
         }
+    }
+
+    fn mend(&mut self, subject: Subject, at: Timestamp, again: bool) {
+        self.mends.push(Mend { subject, at, again });
     }
 
     fn end(&mut self, at: Timestamp, reason: Option<Reason>, error: Option<String>, dead: bool) {

@@ -5,7 +5,7 @@ use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
-use undaunted_policy::Cause;
+use undaunted_policy::{Cause, Reason};
 
 use crate::scene::{Scene, digest, fold};
 
@@ -170,4 +170,26 @@ fn a_width_that_is_changed_holds_for_the_next_start() {
     assert_eq!(scene.ready().len(), 3);
     scene.job = scene.refolded();
     assert_eq!(scene.ready().len(), 3);
+}
+
+#[test]
+fn items_whose_reading_was_interrupted_are_read_again() {
+    let text = "
+mode: mapreduce
+map: {input: {shell: list}, agent_template: [{shell: a}]}
+";
+    let mut scene = Scene::of(text);
+    let interrupted = Input::InputFailed {
+        step: 0,
+        reason: Reason::Interrupted,
+        error: "gone".to_owned(),
+        stderr: None,
+    };
+    assert_eq!(scene.wanted(), ["read the items of 0 by 1"]);
+    assert_eq!(scene.hear(&interrupted), ["step_started 0, items by 2"]);
+    assert_eq!(scene.wanted(), ["read the items of 0 by 2"]);
+    let _ = scene.hear(&Input::Cancel);
+    let _ = scene.hear(&interrupted);
+    let report = scene.report();
+    assert_eq!((report.status.word(), report.error), ("cancelled", None));
 }

@@ -148,6 +148,13 @@ impl Drive<'_> {
     }
 
     fn read_input(&mut self, step: u32, start: Option<u64>) -> Result<(), DriveError> {
+        if let Some(start) = start
+            && self.interrupts > 0
+        {
+            // Whoever goes on with the job begins it.
+            self.unbegun.insert(start);
+            return Ok(());
+        }
         if !self.reading.insert(step) {
             return Ok(());
         }

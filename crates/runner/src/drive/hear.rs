@@ -113,12 +113,12 @@ impl Drive<'_> {
         failpoint::reach("ended-before", exited.id);
         let Some(keeper) = &self.keeper else { return };
         let reading = self.reading_of(exited.id);
-        let program = match exited.end {
+        let what = match exited.end {
             // Putting it together again costs something, and only this end is told with it.
             End::NotStarted(_) => self.program_of(exited.id),
-            End::Code(_) | End::Signal(_) => String::new(),
+            End::Code(_) | End::Signal(_) => <[String; 2]>::default(),
         };
-        let end = ended(exited, keeper.spool(), &self.secrets, reading, &program);
+        let end = ended(exited, keeper.spool(), &self.secrets, reading, &what);
         self.attempt_ended(&end);
     }
 
@@ -139,7 +139,7 @@ impl Drive<'_> {
 
     /// The step whose items the command with this number gives.
     fn input_of(&self, start: u64) -> Option<u32> {
-        let mut steps = (0_u32..).zip(&self.job.steps);
+        let mut steps = self.job.open_steps();
         let found = steps.find(|(_, state)| state.stage == StepStage::Reading(Some(start)));
         found.map(|(step, _)| step)
     }
@@ -223,15 +223,16 @@ impl Drive<'_> {
         }
     }
 
-    /// The program of an attempt, as people call it.
-    fn program_of(&self, start: u64) -> String {
+    /// The program of an attempt, and where it runs.
+    fn program_of(&self, start: u64) -> [String; 2] {
         let place = self.job.running.get(&start);
         let task = place.and_then(|&(step, item)| self.task(step, item).ok());
-        let program = match task.map(|task| task.work) {
-            Some(TaskWork::Run { argv }) => argv.into_iter().next(),
-            _ => None,
+        let (program, directory) = match task.map(|task| (task.work, task.working_dir)) {
+            Some((TaskWork::Run { argv }, directory)) => (argv.into_iter().next(), directory),
+            _ => (None, self.job.submitted().working_dir.clone()),
         };
-        program.unwrap_or_else(|| self.job.workflow().shell.clone())
+        let shell = || self.job.workflow().shell.clone();
+        [program.unwrap_or_else(shell), directory]
     }
 
     /// Looks whether somebody asked for something.

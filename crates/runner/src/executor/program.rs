@@ -83,13 +83,14 @@ pub(crate) fn spec(
     })
 }
 
-/// How an attempt ended, as the engine is told.
+/// How an attempt ended, as the engine is told. `what` is its program and its working directory, in
+/// case it could not be started.
 pub(crate) fn ended(
     exited: &Exited,
     spool: &Spool,
     secrets: &Secrets,
     reading: Reading,
-    program: &str,
+    what: &[String; 2],
 ) -> AttemptEnd {
     let failure = cause(exited);
     let mut end = AttemptEnd {
@@ -125,7 +126,7 @@ pub(crate) fn ended(
         };
         end.stderr_end = said(&exited.stderr, LINES);
         end.stdout_end = said(&exited.stdout, LINES);
-        end.error = told(exited, reading, program).unwrap_or_else(|| {
+        end.error = told(exited, reading, what).unwrap_or_else(|| {
             // Some programs complain on their output.
             let quiet = end.stderr_end.trim().is_empty();
             let text = if quiet {
@@ -168,6 +169,11 @@ pub(crate) fn vanished(
     AttemptEnd {
         start,
         failure: Some(Cause::Interrupted),
+        // How long one ran that was found gone, nobody knows.
+        took: vanished
+            .filter(|it| it.ended > 0)
+            .and_then(|it| it.began.elapsed().ok())
+            .unwrap_or_default(),
         error: format!("{fate}{left}{said}"),
         stdout: vanished.and_then(|it| kept(&it.stdout)),
         stderr: vanished.and_then(|it| kept(&it.stderr)),
@@ -187,12 +193,19 @@ fn cause(exited: &Exited) -> Option<Cause> {
         (Why::Itself, End::NotStarted(NotStarted { errno, .. })) if PASSING.contains(&errno) => {
             Some(Cause::Other(Class::Transient))
         }
+        // A status is said of programs, as a shell says it; a folder that is missing has none.
+        (Why::Itself, End::NotStarted(NotStarted { refusing, .. }))
+            if refusing != Refusing::Program =>
+        {
+            Some(Cause::Other(Class::Permanent))
+        }
         (Why::Itself, end @ End::NotStarted(_)) => Some(Cause::Exit(end.shell_status())),
     }
 }
 
 /// What we know better than the command's last lines.
-fn told(exited: &Exited, reading: Reading, program: &str) -> Option<String> {
+fn told(exited: &Exited, reading: Reading, what: &[String; 2]) -> Option<String> {
+    let [program, directory] = what;
     match (exited.why, exited.end) {
         (Why::OutputLimit, _) => {
             let most = reading.output_limit.unwrap_or_default();
@@ -208,7 +221,7 @@ fn told(exited: &Exited, reading: Reading, program: &str) -> Option<String> {
                 }
                 Refusing::Program => format!("`{program}` cannot be started: {error}"),
                 Refusing::WorkingDirectory => {
-                    format!("its working directory cannot be used: {error}")
+                    format!("its working directory `{directory}` cannot be used: {error}")
                 }
                 Refusing::Stdin => format!("its input cannot be opened: {error}"),
             })

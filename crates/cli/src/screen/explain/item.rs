@@ -7,7 +7,7 @@ use serde_json::Value;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Sum;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Attempt, Failure, History, Planned, Stop};
+use undaunted_engine::view::history::{Attempt, Failure, History, Mend, Planned, Stop};
 use undaunted_engine::view::{Forecast, rfc3339};
 use undaunted_policy::{Class, Timestamp};
 
@@ -39,6 +39,25 @@ pub(crate) struct Explained<'a> {
 pub(super) enum Entry<'a> {
     Attempt(&'a Attempt),
     Stop(&'a Stop),
+    Mend(&'a Mend),
+}
+
+impl Entry<'_> {
+    const fn command(&self) -> u32 {
+        match self {
+            Self::Attempt(attempt) => attempt.subject.command,
+            Self::Stop(stop) => stop.subject.command,
+            Self::Mend(mend) => mend.subject.command,
+        }
+    }
+
+    const fn at(&self) -> Timestamp {
+        match self {
+            Self::Attempt(attempt) => attempt.began,
+            Self::Stop(stop) => stop.at,
+            Self::Mend(mend) => mend.at,
+        }
+    }
 }
 
 impl Explained<'_> {
@@ -59,24 +78,20 @@ impl Explained<'_> {
         self.rules.get(&key)
     }
 
-    /// Attempts and stops in the order they happened.
+    /// Attempts, stops and mends in the order they happened.
     pub(super) fn entries(&self) -> Vec<Entry<'_>> {
-        let asked = |command| self.command.is_none_or(|only| only == command);
-        let history = self.history;
-        let mut stops = history.stops.iter();
-        let mut stops = stops
-            .by_ref()
-            .filter(|it| asked(it.subject.command))
-            .peekable();
-        let attempts = history.attempts.iter();
-        let mut entries = Vec::new();
-        for attempt in attempts.filter(|it| asked(it.subject.command)) {
-            while let Some(stop) = stops.next_if(|stop| stop.at <= attempt.began) {
-                entries.push(Entry::Stop(stop));
-            }
-            entries.push(Entry::Attempt(attempt));
-        }
-        entries.extend(stops.map(Entry::Stop));
+        let History {
+            attempts,
+            stops,
+            mends,
+            ..
+        } = self.history;
+        let mut entries: Vec<Entry<'_>> = stops.iter().map(Entry::Stop).collect();
+        entries.extend(mends.iter().map(Entry::Mend));
+        entries.extend(attempts.iter().map(Entry::Attempt));
+        entries.retain(|entry| self.command.is_none_or(|only| only == entry.command()));
+        // The sort is stable: what followed from an end comes before what began at that instant.
+        entries.sort_by_key(Entry::at);
         entries
     }
 
@@ -88,6 +103,7 @@ impl Explained<'_> {
             match entry {
                 Entry::Attempt(attempt) => self.attempt(out, attempt)?,
                 Entry::Stop(stop) => self.stop(out, stop)?,
+                Entry::Mend(mend) => self.mend(out, *mend)?,
             }
         }
         self.next(out)?;
@@ -212,6 +228,18 @@ impl Explained<'_> {
         Ok(())
     }
 
+    fn mend(&self, out: &mut impl Write, mend: Mend) -> io::Result<()> {
+        let name = self.command_name(mend.subject.command);
+        let then = if mend.again {
+            "it is tried once more"
+        } else {
+            "the item goes on, and the failure stays in the report"
+        };
+        writeln!(out, "\n  {name}: its `on_failure` has succeeded")?;
+        writeln!(out, "    at         {}", rfc3339(mend.at))?;
+        writeln!(out, "    so         {then}")
+    }
+
     /// What comes next, and which limit bites.
     fn next(&self, out: &mut impl Write) -> io::Result<()> {
         let Some(forecast) = &self.forecast else {
@@ -310,7 +338,7 @@ fn balances(out: &mut impl Write, sum: &Sum, allowed: bool) -> io::Result<()> {
     if let (Some(expires), true) = (sum.expires, allowed) {
         writeln!(
             out,
-            "    expires    {} if nobody runs the job",
+            "    expires    {}, if the job is not run until then",
             rfc3339(expires)
         )?;
     }

@@ -35,6 +35,7 @@ struct ItemJson<'a> {
 enum EntryJson<'a> {
     Attempt(Box<AttemptJson<'a>>),
     Stop(Box<StopJson<'a>>),
+    Mend(MendJson<'a>),
 }
 
 #[derive(Serialize)]
@@ -55,6 +56,14 @@ struct StopJson<'a> {
     rule: Option<u32>,
     handled: bool,
     decision: Option<SumView>,
+}
+
+#[derive(Serialize)]
+struct MendJson<'a> {
+    command: &'a str,
+    attempt: u32,
+    at: String,
+    again: bool,
 }
 
 /// What would come next.
@@ -106,6 +115,12 @@ impl Explained<'_> {
         match entry {
             Entry::Attempt(attempt) => EntryJson::Attempt(Box::new(self.attempt_json(attempt))),
             Entry::Stop(stop) => EntryJson::Stop(Box::new(self.stop_json(stop))),
+            Entry::Mend(mend) => EntryJson::Mend(MendJson {
+                command: self.command_name(mend.subject.command),
+                attempt: mend.subject.attempt,
+                at: rfc3339(mend.at),
+                again: mend.again,
+            }),
         }
     }
 

@@ -142,15 +142,16 @@ pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
 
 fn resumed(resumed: &Resumed) -> String {
     let found = resumed.restored;
-    let how = if resumed.planned { "suspended" } else { "down" };
+    let away = short(resumed.away);
+    // Nobody noted when a process died; its last record is the latest it was heard of.
+    let away = if resumed.planned {
+        format!("after {away} suspended")
+    } else {
+        format!("last heard of {away} ago")
+    };
     format!(
-        "  goes on after {} {how} (run {}): {} done, {} running, {} waiting, {} to come",
-        short(resumed.away),
-        resumed.run,
-        found.settled,
-        found.running,
-        found.waiting,
-        found.pending
+        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {} to come",
+        resumed.run, found.settled, found.running, found.waiting, found.pending
     )
 }
 

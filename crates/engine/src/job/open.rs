@@ -1,0 +1,67 @@
+//! Which steps something can happen to.
+//!
+//! Follows from the stages of the steps, and is kept beside them so that a list of many thousand
+//! commands costs no more for each than a short one.
+
+use std::collections::BTreeSet;
+
+use super::state::Job;
+use super::step::StepStage;
+
+/// The steps at work, those that may begin, and how many are behind them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpenSteps {
+    /// Those at work, and those that may begin.
+    pub(crate) steps: BTreeSet<u32>,
+    /// How many are complete.
+    pub(crate) completed: usize,
+    /// How many have failed.
+    pub(crate) failed: usize,
+}
+
+impl Job {
+    /// Looks at every step.
+    pub(super) fn find_open(&mut self) {
+        self.open = self.found_open();
+    }
+
+    /// What looking at every step finds.
+    pub(crate) fn found_open(&self) -> OpenSteps {
+        let mut open = OpenSteps::default();
+        for (number, step) in (0_u32..).zip(&self.steps) {
+            match step.stage {
+                StepStage::Waiting if !self.may_begin(number) => {}
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => {
+                    open.steps.insert(number);
+                }
+                StepStage::Completed => open.completed = open.completed.saturating_add(1),
+                StepStage::Failed => open.failed = open.failed.saturating_add(1),
+            }
+        }
+        open
+    }
+
+    /// A step has come to its end; those that waited for it may begin.
+    pub(super) fn close(&mut self, step: u32, stage: StepStage) {
+        if let Some(state) = self.step_mut(step) {
+            state.stage = stage;
+        }
+        if !self.open.steps.remove(&step) {
+            // A step that was not at work cannot end; whatever this is, look at everything.
+            return self.find_open();
+        }
+        if stage == StepStage::Failed {
+            self.open.failed = self.open.failed.saturating_add(1);
+            return;
+        }
+        self.open.completed = self.open.completed.saturating_add(1);
+        let waits = |next: &u32| {
+            // Those after a map that is redriven have been through already.
+            let stage = self.step(*next).map(|state| state.stage);
+            stage == Some(StepStage::Waiting) && self.may_begin(*next)
+        };
+        let next = self.plan.needing(step).iter().copied().filter(waits);
+        let next: Vec<u32> = next.collect();
+        self.open.steps.extend(next);
+    }
+}
