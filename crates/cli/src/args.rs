@@ -37,8 +37,9 @@ use crate::commands::store::StoreArgs;
     after_help = "\
 A job is named by its id, by the beginning of it if no other job begins so, or by @last.
 
-Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 invalid workflow, 4 completed with dead letters,
-6 not found, 7 store unavailable or job owned by another, 75 suspended, 130 interrupted twice"
+Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 invalid workflow, 4 completed with dead
+letters, 6 not found, 7 store unavailable or job owned by another, 75 suspended, 130
+interrupted twice"
 )]
 pub(crate) struct Args {
     /// The folder jobs are kept in [default: `$UNDAUNTED_HOME`, or undaunted in the XDG state folder]

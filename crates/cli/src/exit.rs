@@ -98,9 +98,24 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     ExitCode::from(refused.map_or(1, Refused::code))
 }
 
+/// What `exec` exits with for its own errors.
+const OWN: u8 = 125;
+
+/// Says what is wrong with what was typed, or shows the help that was asked for.
+pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
+    // If there is nobody to tell, the code says it.
+    let _ = wrong.print();
+    let mut typed = std::env::args_os().skip(1).take_while(|word| word != "--");
+    let code = match wrong.exit_code() {
+        0 => 0,
+        _ if typed.any(|word| word == "exec") => OWN,
+        code => u8::try_from(code).unwrap_or(OWN),
+    };
+    ExitCode::from(code)
+}
+
 /// The same for `exec`, whose own errors must not be taken for those of the command.
 pub(crate) fn of_exec(done: anyhow::Result<Exit>) -> ExitCode {
-    const OWN: u8 = 125;
     match done {
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error:#}");

@@ -26,7 +26,10 @@ use crate::args::{Args, Command};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(wrong) => return exit::of_usage(&wrong),
+    };
     let store = args.store.as_deref();
     let done = match args.command {
         Command::Run(run) => commands::run::run(store, &run),

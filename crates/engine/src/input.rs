@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{Cause, Reason, Timestamp};
 
 use crate::event::{Kept, NewItem, PolicyChange};
 
@@ -10,7 +10,11 @@ use crate::event::{Kept, NewItem, PolicyChange};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Somebody goes on with it.
-    Resume,
+    Resume {
+        /// When whoever ran it before was last seen alive, if that is known; later than its last
+        /// record, if nothing happened meanwhile.
+        seen: Option<Timestamp>,
+    },
     /// An item that is ready may start its attempt.
     Start {
         /// Its step.

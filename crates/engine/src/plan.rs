@@ -15,8 +15,10 @@ use crate::workflow::{Action, Command, InputSource, Map, Step, Work, Workflow};
 pub struct Plan {
     workflow: Arc<Workflow>,
     places: Vec<Place>,
-    /// Commands whose output something refers to.
+    /// Commands whose output something depends on.
     outputs: BTreeSet<u32>,
+    /// Those of them whose output is asked for by name, whether they succeeded or not.
+    named: BTreeSet<u32>,
     /// Whether something refers to the results of the map.
     results: bool,
     /// The steps that need a step, by its place.
@@ -62,6 +64,7 @@ impl Plan {
             workflow: Arc::clone(&workflow),
             places: Vec::new(),
             outputs: BTreeSet::new(),
+            named: BTreeSet::new(),
             results: false,
             needing: vec![Vec::new(); workflow.steps.len()],
         };
@@ -122,13 +125,16 @@ impl Plan {
         self.results = results;
         let last =
             |number: &u32| self.is_map(self.step_of(*number)) && self.after(*number) == After::Item;
+        let by_name = (0..count).filter(|number| {
+            let command = self.command(*number);
+            command.is_some_and(|command| named.contains(&command.id))
+        });
+        let by_name: BTreeSet<u32> = by_name.collect();
         let wanted = (0..count).filter(|number| {
-            let by_name = self
-                .command(*number)
-                .is_some_and(|command| named.contains(&command.id));
-            by_name || captured.contains(number) || (results && last(number))
+            by_name.contains(number) || captured.contains(number) || (results && last(number))
         });
         self.outputs = wanted.collect();
+        self.named = by_name;
     }
 
     /// The workflow.
@@ -183,6 +189,12 @@ impl Plan {
     #[must_use]
     pub fn wants_output(&self, number: u32) -> bool {
         self.outputs.contains(&number)
+    }
+
+    /// Whether something may depend on what a command wrote before it failed.
+    #[must_use]
+    pub fn wants_output_of_failure(&self, number: u32) -> bool {
+        self.named.contains(&number)
     }
 
     /// Whether something depends on the results of the map.

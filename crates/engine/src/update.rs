@@ -4,13 +4,17 @@
 //! ones. Everything about when to try again, how long things may take and how many run is a setting.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::Display;
+use std::time::Duration;
 
 use serde_json::Value;
+use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Policy, RetryConfig};
 
 use crate::event::PolicyChange;
-use crate::workflow::{Command, Handler, Map, Step, Work, Workflow};
+use crate::workflow::{
+    Command, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, Work, Workflow,
+};
 
 /// How two workflows differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,69 @@ pub fn compare(old: &Workflow, new: &Workflow) -> Update {
     }
 }
 
+/// A setting as it is written in a file.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for Option<Duration> {
+    fn shown(&self) -> String {
+        self.map_or_else(|| "none".to_owned(), format_duration)
+    }
+}
+
+impl<T: Display> Shown for Option<T>
+where
+    T: Plain,
+{
+    fn shown(&self) -> String {
+        self.as_ref()
+            .map_or_else(|| "none".to_owned(), T::to_string)
+    }
+}
+
+impl<T: Display + Plain> Shown for T {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Values that are written as they are printed.
+trait Plain {}
+
+impl Plain for u32 {}
+impl Plain for u64 {}
+impl Plain for f64 {}
+impl Plain for bool {}
+
+impl Shown for MaxParallel {
+    fn shown(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Variable(name) => format!("${name}"),
+        }
+    }
+}
+
+impl Shown for OnInterrupt {
+    fn shown(&self) -> String {
+        match self {
+            Self::Retry => "retry".to_owned(),
+            Self::Stop => "stop".to_owned(),
+        }
+    }
+}
+
+impl Shown for OnItemFailure {
+    fn shown(&self) -> String {
+        match self {
+            Self::DeadLetter => "dlq".to_owned(),
+            Self::Skip => "skip".to_owned(),
+            Self::Stop => "stop".to_owned(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Differences {
     settings: Vec<PolicyChange>,
@@ -40,13 +107,13 @@ struct Differences {
 }
 
 impl Differences {
-    fn setting<T: Debug + PartialEq>(&mut self, of: &str, setting: &str, old: &T, new: &T) {
+    fn setting<T: Shown + PartialEq>(&mut self, of: &str, setting: &str, old: &T, new: &T) {
         if old != new {
             self.settings.push(PolicyChange {
                 of: of.to_owned(),
                 setting: setting.to_owned(),
-                old: format!("{old:?}"),
-                new: format!("{new:?}"),
+                old: old.shown(),
+                new: new.shown(),
             });
         }
     }
@@ -94,7 +161,10 @@ impl Differences {
         self.setting(of, "max_parallel", &old.max_parallel, &new.max_parallel);
         let (limit, new_limit) = (&old.item_deadline, &new.item_deadline);
         self.setting(of, "agent_timeout_secs", limit, new_limit);
-        self.setting(of, "tolerance", &old.tolerance, &new.tolerance);
+        let (old_most, new_most) = (&old.tolerance.max_failures, &new.tolerance.max_failures);
+        self.setting(of, "max_failures", old_most, new_most);
+        let share = |map: &Map| map.tolerance.failure_threshold;
+        self.setting(of, "failure_threshold", &share(old), &share(new));
         let (rule, new_rule) = (&old.on_item_failure, &new.on_item_failure);
         self.setting(of, "on_item_failure", rule, new_rule);
     }

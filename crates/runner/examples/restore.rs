@@ -53,7 +53,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let held = journal::claim(&store, "measured")?;
     let mut job = held.job;
-    let resumed = react(&mut job, &Input::Resume, Timestamp::from_millis(2_000_000));
+    let resumed = react(
+        &mut job,
+        &Input::Resume { seen: None },
+        Timestamp::from_millis(2_000_000),
+    );
     let next = effect::next_wake(&job, Timestamp::from_millis(2_000_000));
     println!("restored in {:.2?}, next wake {next:?}", began.elapsed());
     println!("{} records to resume", resumed.len());

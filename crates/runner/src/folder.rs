@@ -7,6 +7,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::failpoint;
 
@@ -47,6 +48,26 @@ impl JobFolder {
     #[must_use]
     pub fn item(&self, step: u32, item: u32) -> PathBuf {
         self.path.join("items").join(format!("{step}-{item}.json"))
+    }
+
+    /// Notes that somebody runs the job now. For the sake of knowing afterwards how long nobody did:
+    /// who owns a job is not decided by it, and nothing is lost without it.
+    pub(crate) fn note_alive(&self) {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.path.join("alive"));
+        if let Ok(file) = file {
+            drop(file.set_modified(SystemTime::now()));
+        }
+    }
+
+    /// When somebody was last seen running it.
+    pub(crate) fn seen_alive(&self) -> Option<SystemTime> {
+        let found = self.path.join("alive").metadata().ok()?;
+        found.modified().ok()
     }
 
     /// Makes it, if it is not there.

@@ -6,12 +6,15 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::redact::Redaction;
 use undaunted_engine::workflow::{Secret, Workflow};
 
 /// The secrets of a job.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<(String, String)>,
+    /// Whether there are others whose values are not known here.
+    withheld: bool,
 }
 
 /// Why a secret cannot be had.
@@ -65,9 +68,19 @@ impl Secrets {
             };
             values.push((name.clone(), value));
         }
-        // Longer ones first: a secret may begin with another.
-        values.sort_by_key(|(_, value): &(String, String)| std::cmp::Reverse(value.len()));
-        Ok(Self { values })
+        Ok(Self {
+            values,
+            withheld: false,
+        })
+    }
+
+    /// Secrets whose values nobody knows here, so that no text of the job may be shown.
+    #[must_use]
+    pub const fn withheld() -> Self {
+        Self {
+            values: Vec::new(),
+            withheld: true,
+        }
     }
 
     /// Whether an environment variable holds one, by its own name or by that of its source.
@@ -86,7 +99,10 @@ impl Secrets {
 
     #[cfg(test)]
     pub(crate) fn from_values(values: Vec<(String, String)>) -> Self {
-        Self { values }
+        Self {
+            values,
+            withheld: false,
+        }
     }
 
     /// Names and values.
@@ -94,15 +110,22 @@ impl Secrets {
         self.values.iter()
     }
 
-    /// A text without them.
-    pub(crate) fn redact(&self, text: String) -> String {
-        let mut text = text;
-        for (_, value) in &self.values {
-            if !value.is_empty() && text.contains(value.as_str()) {
-                text = text.replace(value.as_str(), "***");
-            }
+    /// A text without them. `is_rest` says that something before it was cut off, perhaps in the
+    /// middle of one.
+    pub(crate) fn redact(&self, text: String, is_rest: bool) -> String {
+        if text.is_empty() || (self.values.is_empty() && !self.withheld) {
+            return text;
         }
-        text
+        if self.withheld {
+            return "(not shown, because a secret of the job could not be read)".to_owned();
+        }
+        let mut redaction = Redaction::of(self);
+        if is_rest {
+            drop(redaction.gap());
+        }
+        let mut bytes = redaction.push(text.as_bytes());
+        bytes.extend(redaction.finish());
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

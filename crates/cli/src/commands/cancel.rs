@@ -22,8 +22,8 @@ use crate::jobs::{Jobs, of_drive, of_journal};
 Example:
   undaunted cancel @last
 
-What runs is ended (TERM, then KILL), what waits is skipped, and no handler runs. If another process
-runs the job, it is asked to.")]
+What runs is ended (TERM, then KILL), what waits is skipped, and no handler runs. If another
+process runs the job, it is asked to.")]
 pub(crate) struct CancelArgs {
     /// The job
     #[arg(value_name = "JOB")]
@@ -64,8 +64,11 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let mut quiet = Quiet;
     let mut held = held;
     held.first = Some(Input::Cancel);
-    // Nothing new is begun, so no command needs a secret.
-    let drive = Drive::new(held, &world, Secrets::default(), &mut quiet);
+    // Nothing new is begun, so no command needs a secret; but what one wrote must not be shown.
+    let directory = Path::new(&held.job.submitted().working_dir);
+    let secrets = Secrets::read(held.job.workflow(), directory);
+    let secrets = secrets.unwrap_or_else(|_| Secrets::withheld());
+    let drive = Drive::new(held, &world, secrets, &mut quiet);
     let job = drive.run().map_err(|error| of_drive(&error, &id))?;
     tell(&job, args.json)?;
     Ok(Exit::Done)

@@ -19,8 +19,8 @@ Examples:
   undaunted check - < nightly.yaml
   undaunted check --json nightly.yaml
 
-Nothing is run, and no input file is opened. Warnings alone are no failure.
-Every problem has a code; docs/errors/CODE.md says more about it.")]
+Nothing is run, and no input file is opened. Warnings alone are no failure. Every problem has
+a code; docs/errors/CODE.md says more about it.")]
 pub(crate) struct CheckArgs {
     /// Workflow files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]

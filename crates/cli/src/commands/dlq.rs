@@ -55,8 +55,8 @@ Examples:
   undaunted dlq redrive @last north east --rate 2
   undaunted dlq redrive @last --where 'size < 100' --dry-run
 
-Attempts and delay budget are fresh, history and job pool stay. Commands that had succeeded are not run
-again. What comes after the map is done again only with --reduce.")]
+Attempts and delay budget are fresh, history and job pool stay. Commands that had succeeded
+are not run again. What comes after the map is done again only with --reduce.")]
     Redrive(RedriveArgs),
     /// Give dead letters up; they count as skipped from then on
     #[command(after_help = "\
@@ -324,8 +324,10 @@ fn say_chosen(job: &Job, which: &Which, items: &[ItemPlace], what: &str) -> io::
     for place in items {
         let name = target::name(job, *place);
         if which.json {
-            let done = what == "dropped";
-            let said = serde_json::json!({ "job": job.id(), "item": name, "dropped": done });
+            let said = match what {
+                "dropped" => serde_json::json!({ "job": job.id(), "item": name, "dropped": true }),
+                _ => serde_json::json!({ "job": job.id(), "item": name, "redriven": false }),
+            };
             writeln!(out, "{said}")?;
         } else {
             writeln!(out, "{name}: {what}")?;

@@ -27,25 +27,22 @@ Examples:
   undaunted exec --attempts 5 --backoff fibonacci --jitter -- ./deploy
   pg_dump db | undaunted exec --timeout 5m -- ./upload
 
-Input that is not a terminal is read first and given to every attempt; output passes through. The exit
-status is the last one of the command: 124 if it timed out, 128 and the signal if one ended it, 125 for
-errors of undaunted itself. If it is killed, `undaunted resume @last` goes on.")]
+Input that is not a terminal is read first and given to every attempt; output passes through.
+The exit status is the last one of the command: 124 if it timed out, 128 and the signal if one
+ended it, 125 for errors of undaunted itself. If it is killed, `undaunted resume @last` goes
+on.")]
 pub(crate) struct ExecArgs {
-    #[command(flatten)]
-    retry: RetryFlags,
-
     /// Say nothing about retries
     #[arg(long, short)]
     quiet: bool,
 
     /// The command and its arguments
-    #[arg(
-        value_name = "CMD",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<String>,
+
+    // Last: what comes after it would stand under its heading.
+    #[command(flatten)]
+    retry: RetryFlags,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
@@ -68,7 +65,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
         typed.stdin(&input)?;
     }
     let (held, folder) = typed.submit(&jobs, Passing::Through)?;
-    let display = Display::beside_output(args.quiet);
+    let display = Display::beside_output(&held.job, args.quiet);
     let mut passer = Passer::new(&held.job, &folder, Passing::Through, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     Ok(match job.stage {
@@ -98,7 +95,8 @@ fn read_input() -> Result<Option<Vec<u8>>, Refused> {
     let mut bytes = Vec::new();
     let read = input.read_to_end(&mut bytes);
     read.map_err(|error| Refused::Usage(format!("standard input cannot be read: {error}")))?;
-    Ok(Some(bytes))
+    // Nothing on the input is what a command reads that is given none.
+    Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
 }
 
 /// The exit status a command's last failure means.

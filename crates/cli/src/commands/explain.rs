@@ -27,8 +27,9 @@ Examples:
   undaunted explain 3f9a/order-41
   undaunted explain 3f9a/#0/charge --json
 
-Everything is rebuilt from what was recorded: the rule that decided, how each delay came about, every
-limit before and after, why it stopped or when it goes on, and which limit ends it next.")]
+Everything is rebuilt from what was recorded: the rule that decided, how each delay came
+about, every limit before and after, why it stopped or when it goes on, and which limit ends
+it next.")]
 pub(crate) struct ExplainArgs {
     /// The job; an item of it, by its name, the beginning of it, or its place (#0); a command of that
     #[arg(value_name = "JOB[/ITEM[/COMMAND]]")]

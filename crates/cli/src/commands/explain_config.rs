@@ -16,8 +16,9 @@ Examples:
   undaunted explain-config nightly.yaml
   undaunted explain-config nightly.yaml --json
 
-The closest block wins, field by field: the command's own retry_config, then map.timeout_config,
-map.error_policy, error_policy of the workflow, retry_config of the workflow, and the default.")]
+The closest block wins, field by field: the command's own retry_config, then
+map.timeout_config, map.error_policy, error_policy of the workflow, retry_config of the
+workflow, and the default.")]
 pub(crate) struct ExplainConfigArgs {
     /// A workflow file; `-` is standard input
     #[arg(value_name = "FILE")]

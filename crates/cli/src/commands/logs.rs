@@ -33,8 +33,9 @@ Examples:
   undaunted logs @last --follow
   undaunted logs 3f9a/#0 2> errors.txt
 
-Output goes to standard output and error output to standard error, as the commands wrote it, secrets
-taken out. The first and the last mebibyte of each are kept; what was dropped between them is said.")]
+Output goes to standard output and error output to standard error, as the commands wrote it,
+secrets taken out. The first and the last mebibyte of each are kept; what was dropped between
+them is said.")]
 pub(crate) struct LogsArgs {
     /// The job, and an item of it: by its name, the beginning of it, or its place (#0)
     #[arg(value_name = "JOB[/ITEM]")]

@@ -31,10 +31,10 @@ Examples:
   find . -name '*.png' -print0 | undaunted map -0 -j 4 -- optipng {}
   undaunted map -a hosts.txt --tag --attempts 5 -- ssh {} uptime
 
-{} stands for the line, anywhere in the arguments; without it the line comes last. A line is one
-argument, whatever it holds. What a command writes is printed when its item is done, on the streams it
-was written to. The job is kept: `undaunted resume @last` goes on after a kill, `undaunted dlq ls @last`
-lists what failed for good.")]
+{} stands for the line, anywhere in the arguments; without it the line comes last. A line is
+one argument, whatever it holds. What a command writes is printed when its item is done, on
+the streams it was written to. The job is kept: `undaunted resume @last` goes on after a kill,
+`undaunted dlq ls @last` lists what failed for good.")]
 pub(crate) struct MapArgs {
     /// How many run at a time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]
@@ -56,9 +56,6 @@ pub(crate) struct MapArgs {
     #[arg(long)]
     tag: bool,
 
-    #[command(flatten)]
-    retry: RetryFlags,
-
     /// Say nothing about retries
     #[arg(long, short)]
     quiet: bool,
@@ -68,13 +65,12 @@ pub(crate) struct MapArgs {
     json: bool,
 
     /// The command and its arguments
-    #[arg(
-        value_name = "CMD",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<String>,
+
+    // Last: what comes after it would stand under its heading.
+    #[command(flatten)]
+    retry: RetryFlags,
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
@@ -107,7 +103,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
         (true, true) => Passing::TaggedInOrder,
     };
     let (held, folder) = typed.submit(&jobs, how)?;
-    let display = Display::beside_output(args.quiet || args.json);
+    let display = Display::beside_output(&held.job, args.quiet || args.json);
     let mut passer = Passer::new(&held.job, &folder, how, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     let exit = Exit::of(Status::from(job.stage));

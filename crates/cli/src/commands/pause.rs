@@ -20,8 +20,8 @@ Examples:
   undaunted pause @last
   undaunted unpause @last
 
-What runs finishes, what waits keeps its time, and the time of items stands still. A paused job is
-still a job that somebody runs; Ctrl-C suspends it.")]
+What runs finishes, what waits keeps its time, and the time of items stands still. A paused
+job is still a job that somebody runs; Ctrl-C suspends it.")]
 pub(crate) struct PauseArgs {
     /// The job
     #[arg(value_name = "JOB")]

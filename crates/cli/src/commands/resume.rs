@@ -28,9 +28,9 @@ Examples:
   undaunted resume 3f9a --update
   undaunted resume 3f9a --update nightly.yaml
 
-The job goes on as it was submitted, whatever became of its file. `--update` takes the settings of the
-file instead (retries, timeouts, limits) for everything that is not decided yet; its commands and its
-input must be the same.")]
+The job goes on as it was submitted, whatever became of its file. `--update` takes the
+settings of the file instead (retries, timeouts, limits) for everything that is not decided
+yet; its commands and its input must be the same.")]
 pub(crate) struct ResumeArgs {
     /// The job
     #[arg(value_name = "JOB")]

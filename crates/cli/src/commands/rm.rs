@@ -23,8 +23,8 @@ Examples:
   undaunted rm 3f9a 81c2 --yes
   undaunted rm 3f9a --force
 
-The journal goes, and everything its commands wrote. On a terminal it asks first. A job that is not
-finished is removed only with --force, and never while somebody runs it.")]
+The journal goes, and everything its commands wrote. On a terminal it asks first. A job that
+is not finished is removed only with --force, and never while somebody runs it.")]
 pub(crate) struct RmArgs {
     /// The jobs
     #[arg(value_name = "JOB", required = true)]

@@ -40,8 +40,8 @@ Examples:
   undaunted run nightly.yaml --json
   undaunted run nightly.yaml --seed 7
 
-Ctrl-C lets what runs finish and suspends the job (exit 75); a second one ends it at once. A job that
-was suspended or killed goes on with `undaunted resume`.")]
+Ctrl-C lets what runs finish and suspends the job (exit 75); a second one ends it at once. A
+job that was suspended or killed goes on with `undaunted resume`.")]
 pub(crate) struct RunArgs {
     /// The workflow file; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -82,7 +82,7 @@ pub(crate) fn drive(
 ) -> Result<Exit> {
     let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
         let folder = JobFolder::of(&jobs.folder, held.job.id());
-        let display = Display::beside_output(quietness.is_quiet());
+        let display = Display::beside_output(&held.job, quietness.is_quiet());
         let mut passer = Passer::new(&held.job, &folder, how, display);
         foreground::run(jobs, held, secrets, &mut passer)?
     } else {

@@ -44,8 +44,8 @@ Examples:
   undaunted state import retries.json --workflow nightly.yaml
   undaunted resume @last
 
-The job is suspended: nothing runs until it is resumed. Pending retries keep their time. What does not
-fit the workflow is refused, and then nothing is stored.")]
+The job is suspended: nothing runs until it is resumed. Pending retries keep their time. What
+does not fit the workflow is refused, and then nothing is stored.")]
     Import(ImportArgs),
 }
 

@@ -83,7 +83,10 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
             }
         }
     }
-    if !json {
+    if json {
+        let said = serde_json::json!({ "jobs": number, "records": records, "problems": wrong });
+        writeln!(out, "{said}")?;
+    } else {
         let jobs = count(number, "job", "jobs");
         let problems = count(wrong, "problem", "problems");
         writeln!(out, "{jobs}, {records} records, {problems}")?;

@@ -1,21 +1,22 @@
 //! Dead letters: what failed, why, and everything that was tried.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Attempt, History};
-use undaunted_engine::view::rfc3339;
+use undaunted_engine::view::history::History;
+use undaunted_engine::view::{self, rfc3339};
 use undaunted_policy::Reason;
 
 use super::duration::short;
-use super::words::count;
+use super::summary::shown;
+use super::words::{count, plain, quoted};
 use crate::target::{self, ItemPlace};
 
-/// How many names of a group are shown.
+/// How many names of a group are shown, and how many characters of them.
 const NAMED: usize = 5;
+const WIDEST: usize = 90;
 
 /// What the last error of a dead letter says, without the reason it stopped for.
 pub(crate) fn last_error(history: &History) -> &str {
@@ -34,7 +35,8 @@ pub(crate) fn last_error(history: &History) -> &str {
 /// A dead letter as the object that `dlq ls --json` prints.
 pub(crate) fn json(job: &Job, place: ItemPlace, input: &Value, history: &History) -> Value {
     let end = history.end.as_ref();
-    let attempts: Vec<Value> = history.attempts.iter().map(|it| attempt(job, it)).collect();
+    let attempts = history.attempts.iter().map(|it| view::attempt(job, it));
+    let attempts: Vec<_> = attempts.collect();
     json!({
         "item": target::name(job, place),
         "index": place.1,
@@ -48,29 +50,18 @@ pub(crate) fn json(job: &Job, place: ItemPlace, input: &Value, history: &History
     })
 }
 
-fn attempt(job: &Job, attempt: &Attempt) -> Value {
-    let outcome = attempt.outcome.as_ref();
-    let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
-    let command = job.plan().command(attempt.subject.command);
-    json!({
-        "command": command.map(|command| command.id.as_str()),
-        "attempt": attempt.subject.attempt,
-        "round": attempt.round,
-        "at": rfc3339(attempt.began),
-        "duration_ms": outcome.map(|outcome| millis(outcome.took)),
-        "outcome": match (outcome, failure) {
-            (None, _) => "running",
-            (Some(_), None) => "succeeded",
-            (Some(_), Some(_)) => "failed",
-        },
-        "cause": failure.map(|failure| cause_in_words(failure.cause)),
-        "error": failure.map(|failure| failure.error.as_str()),
-        "delay_ms": attempt.retry.map(|retry| millis(retry.delay)),
-    })
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// How often the command that failed was tried in the last round.
+fn tried(job: &Job, history: &History) -> String {
+    let Some(last) = history.attempts.last() else {
+        return "never tried".to_owned();
+    };
+    let same = history.attempts.iter().filter(|attempt| {
+        attempt.round == last.round && attempt.subject.command == last.subject.command
+    });
+    let command = job.plan().command(last.subject.command);
+    let command = command.map_or("", |command| command.id.as_str());
+    let attempts = count(same.count(), "attempt", "attempts");
+    format!("{attempts} of {command}")
 }
 
 pub(crate) fn list(
@@ -83,13 +74,13 @@ pub(crate) fn list(
     }
     for (place, history) in letters {
         let reason = history.end.as_ref().and_then(|end| end.reason);
-        let error = last_error(history).lines().last().unwrap_or_default();
+        let error = plain(last_error(history).lines().last().unwrap_or_default());
         writeln!(
             out,
-            "{}  {}, {}: {error}",
-            target::name(job, *place),
-            reason.map(Reason::word).unwrap_or_default(),
-            count(history.attempts.len(), "attempt", "attempts"),
+            "{}  {} ({}): {error}",
+            plain(target::name(job, *place)),
+            reason.map(Reason::sentence).unwrap_or_default(),
+            tried(job, history),
         )?;
     }
     let id = job.id();
@@ -107,13 +98,13 @@ pub(crate) fn show(
     input: &Value,
     history: &History,
 ) -> io::Result<()> {
-    writeln!(out, "{}", target::name(job, place))?;
+    writeln!(out, "{}", plain(target::name(job, place)))?;
     writeln!(out, "  input    {input}")?;
     if let Some(end) = &history.end {
         let reason = end.reason.map(Reason::word).unwrap_or_default();
         writeln!(out, "  reason   {reason}")?;
         let error = end.error.as_deref().unwrap_or_default();
-        writeln!(out, "  error    {}", error.replace('\n', "\n           "))?;
+        writeln!(out, "  error    {}", shown(error).join("\n           "))?;
     }
     for attempt in &history.attempts {
         let command = job.plan().command(attempt.subject.command);
@@ -143,12 +134,17 @@ pub(crate) fn show(
             attempt.subject.attempt
         )?;
     }
-    let name = target::name(job, place);
-    writeln!(out, "  why:     undaunted explain '{}/{name}'", job.id())?;
+    let name = plain(target::name(job, place));
     writeln!(
         out,
-        "  again:   undaunted dlq redrive {} '{name}'",
-        job.id()
+        "  why:     undaunted explain {}",
+        quoted(&format!("{}/{name}", job.id()))
+    )?;
+    writeln!(
+        out,
+        "  again:   undaunted dlq redrive {} {}",
+        job.id(),
+        quoted(&name)
     )
 }
 
@@ -158,12 +154,18 @@ pub(crate) fn group(
     signature: &str,
     places: &[ItemPlace],
 ) -> io::Result<()> {
-    let names: Vec<&str> = places
+    let names: Vec<String> = places
         .iter()
         .take(NAMED)
-        .map(|place| target::name(job, *place))
+        .map(|place| plain(target::name(job, *place)))
         .collect();
-    let more = if places.len() > NAMED { ", …" } else { "" };
+    let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
+    let more = if places.len() > NAMED || long {
+        " …"
+    } else {
+        ""
+    };
     writeln!(out, "{:>6}  {signature}", places.len())?;
-    writeln!(out, "        {}{more}", names.join(", "))
+    let names: String = names.join(", ").chars().take(WIDEST).collect();
+    writeln!(out, "        {names}{more}")
 }

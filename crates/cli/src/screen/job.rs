@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::{Doing, Item, Job, Settled, StepStage, StepState};
 use undaunted_engine::view::{Status, report, rfc3339};
 use undaunted_policy::Timestamp;
@@ -10,8 +11,9 @@ use undaunted_store::Owner;
 
 use super::duration::short;
 use super::jobs::standing;
-use super::summary::counts;
+use super::summary::{counts, shown};
 use super::timeline;
+use super::words::plain;
 use crate::past::Past;
 
 /// How many items of a kind are named.
@@ -130,11 +132,7 @@ pub(crate) fn show(
     writeln!(out, "  submitted  {}", rfc3339(job.submitted_at))?;
     writeln!(out, "  so far     {}", counts(&report))?;
     if let Some(error) = &report.error {
-        writeln!(
-            out,
-            "  error      {}",
-            error.replace('\n', "\n             ")
-        )?;
+        writeln!(out, "  error      {}", shown(error).join("\n             "))?;
     }
     for (step, state) in (0_u32..).zip(&job.steps) {
         show_step(out, job, step, state)?;
@@ -149,6 +147,9 @@ pub(crate) fn show(
     }
     if Status::from(job.stage) != Status::Completed {
         writeln!(out, "  why:    undaunted explain {}", job.id())?;
+    }
+    if ended && !job.dead.is_empty() {
+        writeln!(out, "  again:  undaunted dlq redrive {}", job.id())?;
     }
     if Status::from(job.stage) != Status::Completed || ended {
         writeln!(out, "  all of it:  undaunted events {}", job.id())?;
@@ -207,10 +208,22 @@ fn show_waiting(
     };
     let error = active.error.as_ref().map(|error| job.texts.read(error));
     let error = error.and_then(|error| error.lines().last()).unwrap_or("");
+    let cause = active.cause.map(cause_in_words).unwrap_or_default();
+    let said = match plain(error) {
+        error if error.is_empty() => cause,
+        error => format!("{cause}: {error}"),
+    };
+    let command = job.plan().command(active.command);
+    let bound = command.and_then(|command| command.retry.policy.bound().retries());
+    let bounds = bound.map(|most| {
+        let attempts = u64::from(most).saturating_add(1);
+        (format!(" of {attempts}"), format!(" of {most}"))
+    });
+    let (attempts, retries) = bounds.unwrap_or_default();
     writeln!(
         out,
-        "    {}: attempt {} failed ({error}); retry {} due {when}",
-        identity.unwrap_or_default(),
+        "    {}: attempt {}{attempts} failed ({said}); retry {}{retries} due {when}",
+        plain(identity.unwrap_or_default()),
         active.attempts,
         active.progress.retries
     )

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use undaunted_engine::view::{Report, Status};
 
 use super::duration::short;
-use super::words::count;
+use super::words::{count, plain};
 
 pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let job = &report.job;
@@ -20,10 +20,10 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
             Status::Failed | Status::Partial | Status::Cancelled => "error",
             _ => "note",
         };
-        let mut lines = error.lines();
-        writeln!(out, "  {label}: {}", lines.next().unwrap_or_default())?;
-        for line in lines {
-            writeln!(out, "         {line}")?;
+        for (number, line) in shown(error).iter().enumerate() {
+            let label = if number == 0 { label } else { "     " };
+            let mark = if number == 0 { ":" } else { " " };
+            writeln!(out, "  {label}{mark} {line}")?;
         }
     }
     writeln!(out, "  {}", counts(report))?;
@@ -31,11 +31,37 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
         Status::Suspended | Status::Running | Status::Stopping => {
             writeln!(out, "  go on:  undaunted resume {job}")
         }
+        Status::Failed | Status::Partial if report.counts.dead > 0 => {
+            writeln!(out, "  why:    undaunted explain {job}")?;
+            writeln!(out, "  again:  undaunted dlq redrive {job}")
+        }
         Status::Failed | Status::Partial | Status::Cancelled => {
             writeln!(out, "  why:    undaunted show {job}")
         }
         Status::Completed => Ok(()),
     }
+}
+
+/// The lines of an error that people see: as many as fit on a screen, none longer than a paragraph,
+/// and nothing in them that a terminal would obey.
+pub(super) fn shown(error: &str) -> Vec<String> {
+    const LINES: usize = 10;
+    const LONGEST: usize = 500;
+    let mut lines: Vec<String> = error
+        .lines()
+        .take(LINES)
+        .map(|line| {
+            let line = plain(line);
+            match line.char_indices().nth(LONGEST) {
+                Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+                None => line,
+            }
+        })
+        .collect();
+    if error.lines().nth(LINES).is_some() {
+        lines.push("…".to_owned());
+    }
+    lines
 }
 
 const fn status(status: Status) -> &'static str {

@@ -31,3 +31,29 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
         None => format!("retry {retry} (attempt {attempt})"),
     }
 }
+
+/// A text on one line, with everything written out that a terminal would obey.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => plain.push(' '),
+            // These turn the direction of writing around, for the rest of the line too.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                plain.extend(character.escape_unicode());
+            }
+            control if control.is_control() => plain.extend(control.escape_debug()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// A text as one word of a shell.
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -14,7 +14,7 @@ use crate::binary::{repository, text, undaunted, undaunted_in};
 /// A fenced block of a page, and where its content stands.
 pub(crate) struct Block {
     pub(crate) language: String,
-    start: usize,
+    pub(crate) start: usize,
     pub(crate) content: String,
 }
 

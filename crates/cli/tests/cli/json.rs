@@ -64,6 +64,7 @@ fn what_is_printed_is_what_the_page_says() {
         ("logs", &["logs", &north, "--json"]),
         ("check", &["check", "w.yaml", "--json"]),
         ("schedule", &["schedule", "w.yaml", "--json"]),
+        ("explain-config", &["explain-config", "w.yaml", "--json"]),
     ] {
         let printed = home.json(arguments);
         compare(heading, printed.first().expect("an object"));
@@ -121,4 +122,80 @@ fn what_waits_and_what_was_resumed_are_as_the_page_says() {
     let resumes = home.json(&["show", "@last", "--resumes", "--json"]);
     let expected = documented(&examples, "show --resumes");
     assert_eq!(resumes.first().map(shape), Some(shape(&expected)));
+}
+
+/// The one object, or the first, that a command prints is as the page says.
+fn is_documented(home: &Home, heading: &str, arguments: &[&str]) -> Value {
+    let printed = home.json(arguments);
+    let first = printed.first().expect(heading);
+    let expected = documented(&examples(), heading);
+    assert_eq!(shape(first), shape(&expected), "{heading}: {first}");
+    first.clone()
+}
+
+#[test]
+fn dead_letters_are_as_the_page_says() {
+    let home = Home::new();
+    home.write("w.yaml", WORKFLOW);
+    home.run(&["run", "w.yaml"]).exits(4);
+    let listed = is_documented(&home, "dlq ls", &["dlq", "ls", "@last", "--json"]);
+    let shown = home.json(&["dlq", "show", "@last", "--json"]);
+    assert_eq!(shown.first(), Some(&listed));
+    is_documented(&home, "dlq group", &["dlq", "group", "@last", "--json"]);
+    let dry = ["dlq", "redrive", "@last", "--dry-run", "--json"];
+    let would = is_documented(&home, "dlq redrive --dry-run", &dry);
+    assert_eq!(at(&would, "/redriven"), false);
+    is_documented(&home, "run", &["dlq", "redrive", "@last", "--json"]);
+    let exported = home.run(&["dlq", "export", "@last", "--json"]).exits(0);
+    assert_eq!(exported.out, "\"north\"\n");
+    let dropped = is_documented(&home, "dlq drop", &["dlq", "drop", "@last", "--json"]);
+    assert_eq!(at(&dropped, "/dropped"), true);
+}
+
+#[test]
+fn a_map_prints_what_a_run_does() {
+    let home = Home::new();
+    let printed = home.run_with("a\nb\n", &["map", "--json", "--", "true"]);
+    let printed: Value = serde_json::from_str(&printed.exits(0).out).expect("JSON");
+    let expected = documented(&examples(), "run");
+    assert_eq!(shape(&printed), shape(&expected));
+}
+
+#[test]
+fn what_is_asked_of_a_job_is_answered_as_the_page_says() {
+    let home = Home::new();
+    home.write(
+        "w.yaml",
+        "- shell: while [ ! -e gone ]; do sleep 0.01; done\n",
+    );
+    let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
+    let events = || home.run(&["events", "@last"]).out;
+    while !events().contains("attempt_started") {}
+    let paused = is_documented(&home, "pause", &["pause", "@last", "--json"]);
+    assert_eq!(at(&paused, "/paused"), true);
+    assert_eq!(at(&paused, "/owner"), run.id());
+    let unpaused = is_documented(&home, "pause", &["unpause", "@last", "--json"]);
+    assert_eq!(at(&unpaused, "/paused"), false);
+    is_documented(&home, "cancel", &["cancel", "@last", "--json"]);
+    run.wait().expect("it ends");
+    let ended = is_documented(&home, "run", &["cancel", "@last", "--json"]);
+    assert_eq!(at(&ended, "/status"), "cancelled");
+}
+
+#[test]
+fn upkeep_is_as_the_page_says() {
+    let home = Home::new();
+    home.write("w.yaml", "- shell: 'true'\n");
+    home.run(&["run", "w.yaml"]).exits(0);
+    home.run(&["run", "w.yaml"]).exits(0);
+    let dry = ["prune", "--older-than", "0s", "--dry-run", "--json"];
+    assert_eq!(at(&is_documented(&home, "rm", &dry), "/removed"), false);
+    let removed = is_documented(&home, "rm", &["rm", "@last", "--json"]);
+    assert_eq!(at(&removed, "/removed"), true);
+    let prune = ["prune", "--older-than", "0s", "--json"];
+    assert_eq!(at(&is_documented(&home, "rm", &prune), "/removed"), true);
+    is_documented(&home, "store check", &["store", "check", "--json"]);
+    is_documented(&home, "store compact", &["store", "compact", "--json"]);
+    is_documented(&home, "store path", &["store", "path", "--json"]);
+    is_documented(&home, "doctor", &["doctor", "--json"]);
 }

@@ -321,7 +321,10 @@ fn a_job_that_is_resumed_draws_bars_too() {
 fn a_job_that_was_stopped_draws_below_what_was_typed_meanwhile() {
     let folder = folder(MAP);
     let mut pty = Pty::start(folder.path(), (90, 24), &[], &["run", "w.yaml"]);
-    pty.until("frame", |text| text.contains("3 of 4 done"));
+    // All that is said before has been said, so that the next frame begins with the bar.
+    pty.until("frame", |text| {
+        text.contains("3 of 4 done") && text.contains("attempt 2 succeeded")
+    });
     let begun = |text: &str| text.matches("\x1b[K\r  map  ").count();
     let before = begun(&pty.text());
     pty.signal(Signal::STOP);

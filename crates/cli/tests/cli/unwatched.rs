@@ -75,7 +75,8 @@ job ID  regions
 job ID completed with dead letters (attempts)
   error: All attempts used (1 retry, 2 attempts); last error: exit status 1: no answer
   1 of 2 items succeeded, 1 dead letter; 3 attempts, 1 retry, 1ms of delays
-  why:    undaunted show ID
+  why:    undaunted explain ID
+  again:  undaunted dlq redrive ID
 
 "]]
     );
@@ -98,7 +99,8 @@ job ID  regions
 job ID completed with dead letters (attempts)
   error: All attempts used (1 retry, 2 attempts); last error: exit status 1: no answer
   1 of 2 items succeeded, 1 dead letter; 3 attempts, 1 retry, 1ms of delays
-  why:    undaunted show ID
+  why:    undaunted explain ID
+  again:  undaunted dlq redrive ID
 
 "]]
     );
@@ -113,7 +115,8 @@ fn a_quiet_job_prints_what_it_came_to() {
 job ID completed with dead letters (attempts)
   error: All attempts used (1 retry, 2 attempts); last error: exit status 1: no answer
   1 of 2 items succeeded, 1 dead letter; 3 attempts, 1 retry, 1ms of delays
-  why:    undaunted show ID
+  why:    undaunted explain ID
+  again:  undaunted dlq redrive ID
 
 "]]
     );

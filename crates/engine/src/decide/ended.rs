@@ -89,6 +89,8 @@ fn failed(
     };
     let verdict = judge(facts, of, active, command, &failure);
     let lines = facts.text(error);
+    // A capture only ever takes a success.
+    let wanted = facts.job.plan().wants_output_of_failure(of.command);
     facts.push(Event::AttemptFailed(Box::new(Failed {
         subject: of,
         took: end.took,
@@ -96,7 +98,7 @@ fn failed(
         class: verdict.class,
         error: (!error.is_empty()).then_some(lines),
         rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
-        output: end.output.clone(),
+        output: end.output.clone().filter(|_| wanted),
         stdout: end.stdout,
         stderr: end.stderr,
     })));

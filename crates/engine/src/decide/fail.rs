@@ -8,6 +8,9 @@ use crate::job::{Active, Frame};
 use crate::plan::After;
 use crate::workflow::OnItemFailure;
 
+/// How much is said of an error that is too different from others to be kept once.
+const BRIEF: usize = 512;
+
 /// Why a command stops.
 pub(super) struct Stop {
     pub(super) reason: Reason,
@@ -21,7 +24,8 @@ pub(super) struct Stop {
 /// A command is tried no further. Its handler runs, if it has one that may.
 pub(super) fn stop(facts: &mut Facts<'_>, of: Subject, active: &Active, why: &Stop) {
     let handler = handler(facts, of, active, why);
-    let error = facts.text(&why.error);
+    // The attempt has the whole of it; here it stands twice more.
+    let error = facts.text(&why.error).brief(BRIEF);
     facts.push(Event::CommandStopped(Box::new(Stopped {
         subject: of,
         reason: why.reason,

@@ -17,7 +17,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Drop { items } => redrive::forget(&mut facts, items),
         // Nothing else happens to a job that has ended.
         _ if job.stage.has_ended() => {}
-        Input::Resume => resume::resume(&mut facts),
+        Input::Resume { seen } => resume::resume(&mut facts, *seen),
         Input::Start {
             step,
             item,

@@ -8,8 +8,12 @@ use super::words::with_last;
 use crate::event::{Event, Restored, Resumed, Subject, Sum};
 use crate::job::{Active, Stage, StepStage};
 
-pub(super) fn resume(facts: &mut Facts<'_>) {
+pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
+    // A clock that was set back must not make the past longer than it was.
+    let left = seen
+        .unwrap_or(job.last_at)
+        .clamp(job.last_at, facts.now.max(job.last_at));
     let planned = job.stage == Stage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = Restored {
@@ -31,7 +35,7 @@ pub(super) fn resume(facts: &mut Facts<'_>) {
     }
     facts.push(Event::JobResumed(Resumed {
         run: job.run.saturating_add(1),
-        away: facts.now.since(job.last_at),
+        away: facts.now.since(left),
         planned,
         restored,
     }));
@@ -42,16 +46,27 @@ pub(super) fn resume(facts: &mut Facts<'_>) {
         let due = state.waiting.range(..=(facts.now, u32::MAX));
         for &(due, item) in due {
             if let Some(active) = job.active(step, item) {
-                expire(facts, step, item, active, due);
+                expire(facts, step, item, active, [due, left]);
             }
         }
     }
 }
 
 /// Unplanned downtime counts as waiting: a retry that was due too long ago is not made.
-fn expire(facts: &mut Facts<'_>, step: u32, item: u32, active: &Active, due: Timestamp) {
+/// Time in which somebody was there and it waited for a slot is not downtime.
+fn expire(
+    facts: &mut Facts<'_>,
+    step: u32,
+    item: u32,
+    active: &Active,
+    [due, left]: [Timestamp; 2],
+) {
     // The instant was settled when the retry was scheduled, by the terms that held then.
-    let Some(expires) = active.expires.filter(|expires| facts.now > *expires) else {
+    let queued = left.since(due.max(facts.job.resumed_at));
+    let expires = active
+        .expires
+        .map(|expires| (expires, expires.after(queued)));
+    let Some((expires, _)) = expires.filter(|(_, late)| facts.now > *late) else {
         return;
     };
     let spent = active.progress.spent;
@@ -79,7 +94,7 @@ fn expire(facts: &mut Facts<'_>, step: u32, item: u32, active: &Active, due: Tim
             capped: None,
             drawn: None,
             spent_before: spent,
-            spent_after: spent.saturating_add(facts.now.since(due)),
+            spent_after: spent.saturating_add(facts.now.since(due.max(left))),
             budget: Some(budget),
             expires: Some(expires),
             retry_after: None,

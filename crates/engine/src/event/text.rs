@@ -15,3 +15,17 @@ pub enum Text {
     #[n(1)]
     Itself(#[n(0)] String),
 }
+
+impl Text {
+    /// The same, no longer than so many bytes where it stands itself. What is cut off is marked.
+    pub(crate) fn brief(self, most: usize) -> Self {
+        match self {
+            Self::Itself(text) if text.len() > most => {
+                let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+                let kept = text.get(..end.unwrap_or_default()).unwrap_or_default();
+                Self::Itself(format!("{kept}…"))
+            }
+            short => short,
+        }
+    }
+}

@@ -17,6 +17,9 @@ use crate::event::{
 use crate::plan::Plan;
 use crate::workflow::{MaxParallel, Work};
 
+/// How much of the last error an item remembers, if it stands nowhere else.
+const REMEMBERED: usize = 200;
+
 impl Job {
     /// Takes note of what has happened.
     pub fn apply(&mut self, record: &Record) {
@@ -83,7 +86,11 @@ impl Job {
         }
     }
 
-    fn resumed(&mut self, resumed: &Resumed, left: Timestamp, now: Timestamp) {
+    fn resumed(&mut self, resumed: &Resumed, last: Timestamp, now: Timestamp) {
+        let away = u64::try_from(resumed.away.as_nanos()).unwrap_or(u64::MAX);
+        // Somebody may have been seen after the last record.
+        let left = last.max(Timestamp::from_nanos(now.as_nanos().saturating_sub(away)));
+        let began = std::mem::replace(&mut self.resumed_at, now);
         self.run = resumed.run;
         if resumed.planned {
             // Time stood still already; unpausing must not count it again.
@@ -93,7 +100,7 @@ impl Job {
             self.stage = Stage::Running;
         }
         for step in &mut self.steps {
-            step.restore(resumed, left, now);
+            step.restore(resumed, [began, left, now]);
         }
     }
 
@@ -210,7 +217,8 @@ impl Job {
         self.stop_running(failed.subject);
         if let Some(active) = self.active_mut(failed.subject) {
             active.cause = Some(failed.cause);
-            active.error.clone_from(&failed.error);
+            // A million items may wait, each with a text of its own.
+            active.error = failed.error.clone().map(|error| error.brief(REMEMBERED));
         }
         if let Some(output) = &failed.output {
             self.note_output(failed.subject, false, output);

@@ -17,6 +17,7 @@ impl Job {
             let mut kept = Box::new(active.clone());
             kept.command = of.command;
             kept.frames.clear();
+            kept.error = None;
             self.dead.insert((of.step, of.item), kept);
         }
     }

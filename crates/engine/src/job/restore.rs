@@ -11,13 +11,14 @@ use super::step::StepState;
 use crate::event::Resumed;
 
 impl StepState {
-    /// Moves what a resume moves. `left` is when the job was last heard of.
-    pub(super) fn restore(&mut self, resumed: &Resumed, left: Timestamp, now: Timestamp) {
+    /// Moves what a resume moves. The last run was from `began` to `left`.
+    pub(super) fn restore(&mut self, resumed: &Resumed, [began, left, now]: [Timestamp; 3]) {
         let mut moved = Vec::new();
         for (item, state) in self.items.iter_mut() {
             let Item::Active(active) = state else {
                 continue;
             };
+            active.forgive_queue(began, left);
             if resumed.planned {
                 active.stand_still(resumed.away, left, now);
             }
@@ -44,6 +45,13 @@ impl StepState {
 }
 
 impl Active {
+    /// A retry that was due while somebody was there waited for a slot, and that is not charged.
+    fn forgive_queue(&mut self, began: Timestamp, left: Timestamp) {
+        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires) {
+            self.expires = Some(expires.after(left.since(due.max(began))));
+        }
+    }
+
     /// The time of an item stands still while its job is suspended, and a retry that fell due then
     /// has not been late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {

@@ -31,6 +31,8 @@ pub struct Job {
     pub(crate) open: OpenSteps,
     /// Which run this is; the first is 1.
     pub run: u32,
+    /// When this run began; the beginning of time for the first.
+    pub resumed_at: Timestamp,
     /// The number of the next start.
     pub next_start: u64,
     /// Which item each running attempt belongs to, by the number of its start.
@@ -136,6 +138,7 @@ impl Job {
             last_at: record.at,
             stage: Stage::Running,
             run: 1,
+            resumed_at: Timestamp::ZERO,
             next_start: 1,
             running: BTreeMap::new(),
             pool,

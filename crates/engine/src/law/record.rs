@@ -26,7 +26,10 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
             let stage = job.step(*step).map(|state| state.stage);
             let first = stage == Some(StepStage::Waiting);
             let again = matches!(stage, Some(StepStage::Reading(Some(_))));
-            claim("a step begins once, or reads its items again", first || again);
+            claim(
+                "a step begins once, or reads its items again",
+                first || again,
+            );
             claim("a step waits for those it needs", job.may_begin(*step));
         }
         Event::AttemptSucceeded(done) => {

@@ -186,7 +186,11 @@ fn a_start_in_a_job_that_stops_is_noticed() {
 #[test]
 fn a_step_that_begins_twice_or_too_early_is_noticed() {
     let begin = |step| Event::StepStarted { step, start: None };
-    breaks(&job(), begin(0), "a step begins once, or reads its items again");
+    breaks(
+        &job(),
+        begin(0),
+        "a step begins once, or reads its items again",
+    );
     breaks(&job(), begin(1), "a step waits for those it needs");
 }
 

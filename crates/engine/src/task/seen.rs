@@ -1,7 +1,7 @@
 //! What the templates of an item can see.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use serde_json::{Value, json};
 
@@ -37,6 +37,8 @@ pub(super) struct Seen<'a> {
     files: Files<'a>,
     value: OnceCell<Value>,
     item_file: OnceCell<()>,
+    /// Declared variables that are being put together.
+    declaring: RefCell<Vec<String>>,
 }
 
 impl<'a> Seen<'a> {
@@ -48,6 +50,7 @@ impl<'a> Seen<'a> {
             files,
             value: OnceCell::new(),
             item_file: OnceCell::new(),
+            declaring: RefCell::new(Vec::new()),
         }
     }
 
@@ -59,8 +62,16 @@ impl<'a> Seen<'a> {
     pub(super) fn declared(&self) -> Result<Vec<(String, String)>, ValueError> {
         let declared = self.job.workflow().env.iter();
         declared
-            .map(|(name, value)| Ok((name.clone(), value.render(self)?)))
+            .map(|(name, value)| Ok((name.clone(), self.declare(name, value)?)))
             .collect()
+    }
+
+    /// The value of a declared variable.
+    fn declare(&self, name: &str, value: &TextTemplate) -> Result<String, ValueError> {
+        self.declaring.borrow_mut().push(name.to_owned());
+        let rendered = value.render(self);
+        self.declaring.borrow_mut().pop();
+        rendered
     }
 
     fn item(&self) -> &Value {
@@ -126,13 +137,9 @@ impl<'a> Seen<'a> {
         let mut declared = self.job.workflow().env.iter();
         let declared: Option<&TextTemplate> =
             declared.find_map(|(known, value)| (known == name).then_some(value));
-        // A declared variable that refers to itself means the one outside.
-        let declared = declared.filter(|value| {
-            !value
-                .references()
-                .any(|inner| matches!(inner.root(), Root::Env))
-        });
-        let declared = declared.and_then(|value| value.render(self).ok());
+        // A declared variable that refers to itself, directly or not, means the one outside.
+        let declared = declared.filter(|_| !self.declaring.borrow().contains(name));
+        let declared = declared.and_then(|value| self.declare(name, value).ok());
         declared.map(Value::from).or(stored)
     }
 }

@@ -203,3 +203,18 @@ fn an_attempt_that_runs_during_downtime_has_no_budget_to_lose() {
     assert_eq!(said(&scene.crash_and_resume()), ["job_resumed run 2"]);
     assert_eq!(scene.wanted(), ["begin 2 for 0/0"]);
 }
+
+#[test]
+fn time_in_a_queue_while_somebody_was_there_is_not_charged() {
+    // Due at 11s with 7s left, and no slot free until the process died at 30s.
+    for (resumed, expired) in [(37, false), (38, true)] {
+        let mut scene = waiting();
+        scene.at(resumed);
+        scene.job = scene.refolded();
+        let seen = Some(crate::scene::at(30));
+        let said = said(&scene.tell(&Input::Resume { seen }));
+        assert_eq!(said.len() > 1, expired, "{said:?}");
+        let resumed = scene.job.last_at.since(crate::scene::at(30));
+        assert_eq!(resumed, crate::scene::secs(if expired { 8 } else { 7 }));
+    }
+}

@@ -60,7 +60,7 @@ fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
         scene.journal.push(record.encode());
     }
     assert_eq!(scene.job.stage, Stage::Suspended);
-    let _ = scene.tell(&Input::Resume);
+    let _ = scene.tell(&Input::Resume { seen: None });
     scene
 }
 

@@ -87,7 +87,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
     let _ = scene.start();
     let _ = scene.succeed(0);
     let inputs = [
-        Input::Resume,
+        Input::Resume { seen: None },
         Input::Woke,
         Input::Cancel,
         Input::Suspend,

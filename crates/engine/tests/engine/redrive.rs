@@ -201,7 +201,7 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
     let _ = scene.hear(&Input::Pause);
     let _ = scene.hear(&Input::Suspend);
     scene.at(50);
-    let _ = scene.hear(&Input::Resume);
+    let _ = scene.hear(&Input::Resume { seen: None });
     assert_eq!(scene.ready(), []);
     scene.at(60);
     let _ = scene.hear(&Input::Unpause);

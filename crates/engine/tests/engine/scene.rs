@@ -240,7 +240,7 @@ impl Scene {
     /// Whoever ran it dies, and somebody else goes on with it now.
     pub(crate) fn crash_and_resume(&mut self) -> Vec<Record> {
         self.job = self.refolded();
-        self.tell(&Input::Resume)
+        self.tell(&Input::Resume { seen: None })
     }
 
     pub(crate) fn report(&self) -> Report {

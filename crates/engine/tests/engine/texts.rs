@@ -111,7 +111,7 @@ map:
     assert_eq!(scene.job.texts.len(), 3000);
     // Every retry has expired, and every text about it has another last error.
     scene.at(1000);
-    let records = react(&mut scene.job, &Input::Resume, scene.now);
+    let records = react(&mut scene.job, &Input::Resume { seen: None }, scene.now);
     assert!(records.len() > 6_000);
     assert_eq!(scene.job.texts.len(), 4096);
     assert!(scene.job.texts.bytes() <= 4 << 20);

@@ -205,7 +205,7 @@ impl Walk {
         }
         let (planned, waits) = (scene.job.stage == Stage::Suspended, waits(&scene.job));
         scene.job = scene.refolded();
-        self.tell(&Input::Resume);
+        self.tell(&Input::Resume { seen: None });
         if !planned {
             assert_ne!(self.scene.job.stage, Stage::Suspended);
         }

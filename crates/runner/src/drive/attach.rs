@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use undaunted_engine::effect::{self, Effect};
+use undaunted_engine::event::Subject;
 use undaunted_engine::job::StepStage;
+use undaunted_engine::task::receipt_token;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
 
@@ -15,7 +17,8 @@ use super::main_loop::Drive;
 use super::news::News;
 use crate::clock::wall;
 use crate::executor::vanished;
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, KeeperError};
+use crate::process::{end_all, holding};
 use crate::spool::{Fate, Recovered, Vanished};
 
 impl Drive<'_> {
@@ -69,6 +72,9 @@ impl Drive<'_> {
             }
         });
         self.keeper = Some(keeper);
+        if recovered.uncertain {
+            self.end_leftovers()?;
+        }
         for start in self.told.clone() {
             self.fate(start, &recovered)?;
         }
@@ -76,6 +82,31 @@ impl Drive<'_> {
         self.write()?;
         if let Some(keeper) = &self.keeper {
             keeper.trust()?;
+        }
+        Ok(())
+    }
+
+    /// The spool knows nothing about what runs: whatever holds the token of a command that was started
+    /// is ended, so that no second attempt runs beside it.
+    fn end_leftovers(&self) -> Result<(), DriveError> {
+        let places = self
+            .told
+            .iter()
+            .filter_map(|start| self.job.running.get(start));
+        let tokens = places.filter_map(|&(step, item)| {
+            let active = self.job.active(step, item)?;
+            let of = Subject {
+                step,
+                item,
+                command: active.command,
+                attempt: active.attempts,
+            };
+            Some(receipt_token(&self.job, of, active.round))
+        });
+        let tokens: BTreeSet<String> = tokens.collect();
+        if !tokens.is_empty() {
+            let found = holding(&tokens).map_err(KeeperError::Processes)?;
+            end_all(&found, self.world.grace);
         }
         Ok(())
     }

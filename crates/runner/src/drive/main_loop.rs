@@ -18,7 +18,7 @@ use super::error::DriveError;
 use super::news::{Handle, News};
 use super::observe::Observer;
 use super::pace::Pace;
-use crate::clock::Clock;
+use crate::clock::{Clock, wall};
 use crate::failpoint;
 use crate::folder::JobFolder;
 use crate::journal::Held;
@@ -160,8 +160,7 @@ impl<'w> Drive<'w> {
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }
-        // If it cannot be given up it ends with the process.
-        drop(self.world.store.release(&self.claim));
+        // The claim ends with the store's handle: giving it up would cost one more sync.
         done.map(|()| self.job)
     }
 
@@ -175,7 +174,8 @@ impl<'w> Drive<'w> {
             }
         } else if !self.is_new {
             self.told = self.started();
-            self.decide(&Input::Resume);
+            let seen = self.folder.seen_alive().map(wall);
+            self.decide(&Input::Resume { seen });
             if let Some(first) = &first {
                 self.decide(first);
             }
@@ -290,6 +290,7 @@ impl<'w> Drive<'w> {
     pub(super) fn may_look(&mut self) -> bool {
         let due = self.looked.elapsed() >= LOOK;
         if due {
+            self.folder.note_alive();
             self.looked = Instant::now();
         }
         due

@@ -109,7 +109,7 @@ pub(crate) fn ended(
         match spool.capture(&exited.stdout, reading.most()) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                end.output = Some(secrets.redact(text));
+                end.output = Some(secrets.redact(text, false));
             }
             Err(error) if end.failure.is_none() => {
                 end.failure = Some(Cause::Unreadable);
@@ -120,12 +120,8 @@ pub(crate) fn ended(
         }
     }
     if failure.is_some() {
-        let said = |kept: &Kept, lines| {
-            let text = spool.last_lines(kept, lines).unwrap_or_default();
-            secrets.redact(text)
-        };
-        end.stderr_end = said(&exited.stderr, LINES);
-        end.stdout_end = said(&exited.stdout, LINES);
+        end.stderr_end = end_of(&exited.stderr, spool, secrets);
+        end.stdout_end = end_of(&exited.stdout, spool, secrets);
         end.error = told(exited, reading, what).unwrap_or_else(|| {
             // Some programs complain on their output.
             let quiet = end.stderr_end.trim().is_empty();
@@ -147,8 +143,8 @@ pub(crate) fn vanished(
     spool: &Spool,
     secrets: &Secrets,
 ) -> AttemptEnd {
-    let said = vanished.and_then(|it| spool.last_lines(&it.stderr, SHOWN_LINES).ok());
-    let said = secrets.redact(said.unwrap_or_default());
+    let said = vanished.map(|it| end_of(&it.stderr, spool, secrets));
+    let said = said.unwrap_or_default();
     let left = match vanished {
         Some(it) if it.survived > 0 => {
             format!("; {} of its processes could not be ended", it.survived)
@@ -179,6 +175,16 @@ pub(crate) fn vanished(
         stderr: vanished.and_then(|it| kept(&it.stderr)),
         ..AttemptEnd::default()
     }
+}
+
+/// The last lines of an output. Secrets are taken out before anything is cut to what people see: half
+/// a secret would not be found.
+fn end_of(kept: &Kept, spool: &Spool, secrets: &Secrets) -> String {
+    let text = spool.last_lines(kept, LINES).unwrap_or_default();
+    // The line break at the end is not part of it.
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let is_rest = kept.length > length.saturating_add(2);
+    secrets.redact(text, is_rest)
 }
 
 fn cause(exited: &Exited) -> Option<Cause> {

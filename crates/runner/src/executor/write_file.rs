@@ -3,7 +3,7 @@
 //! Doing it twice comes to the same, so a file that was being written when the engine died is
 //! written again under the same attempt.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -19,8 +19,17 @@ pub(crate) fn write_file(
     if create_dirs && let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).create(parent)?;
     }
+    if path
+        .symlink_metadata()
+        .is_ok_and(|found| !found.is_file() && !found.is_symlink())
+    {
+        return Err(io::Error::other(
+            "there is something that is not a plain file",
+        ));
+    }
     let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".undaunted-{start}"));
+    // Two jobs may write the same file at the same time.
+    beside.push(format!(".undaunted-{}-{start}", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create(true)
@@ -35,7 +44,12 @@ pub(crate) fn write_file(
             file.write_all(content.as_bytes())?;
             file.sync_all()
         })
-        .and_then(|()| std::fs::rename(&beside, path));
+        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        });
     if written.is_err() {
         // What is half written is nobody's; the error is the news.
         drop(std::fs::remove_file(&beside));

@@ -72,7 +72,7 @@ pub enum Refusal {
     #[error("the attempt was cancelled before it began")]
     Cancelled,
     /// The spool cannot be written; the number is the system's error.
-    #[error("the spool cannot be written (error {0})")]
+    #[error("the spool cannot be written: {}", std::io::Error::from_raw_os_error(*.0))]
     Spool(i32),
 }
 

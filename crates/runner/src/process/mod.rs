@@ -7,9 +7,11 @@ mod ending;
 mod mark;
 mod place;
 mod table;
+mod token;
 
 pub(crate) use ending::{Ended, end_all, signal};
 pub(crate) use mark::{Mark, VARIABLE};
 pub use place::random_name;
 pub(crate) use place::{boot, pid_space};
 pub(crate) use table::{Process, descendants};
+pub(crate) use token::holding;

@@ -15,6 +15,7 @@ use super::place;
 use crate::past::RuleKey;
 use crate::screen::duration::{measured, short};
 use crate::screen::policies::shown;
+use crate::screen::words::quoted as quoted_word;
 use crate::screen::words::{count, one_line, retry_of};
 use crate::target::{self, ItemPlace};
 
@@ -112,7 +113,11 @@ impl Explained<'_> {
             writeln!(out, "  output:  undaunted logs {}", quoted(job, name))?;
         }
         if matches!(place::word(self.job, self.place).0, "dead") {
-            writeln!(out, "  again:   undaunted dlq redrive {job} {}", word(name))?;
+            writeln!(
+                out,
+                "  again:   undaunted dlq redrive {job} {}",
+                quoted_word(name)
+            )?;
         }
         Ok(())
     }
@@ -356,13 +361,5 @@ fn balances(out: &mut impl Write, sum: &Sum, allowed: bool) -> io::Result<()> {
 
 /// A job and an item as one word of the shell.
 pub(super) fn quoted(job: &str, item: &str) -> String {
-    word(&format!("{job}/{item}"))
-}
-
-fn word(text: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
+    quoted_word(&format!("{job}/{item}"))
 }

@@ -9,9 +9,9 @@ use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
 
-use super::line::plain;
 use super::sentences::name_of;
 use super::speed::{Seen, Speed};
+use crate::screen::words::plain;
 
 /// How many of the next retries are named.
 pub(super) const RETRIES: usize = 3;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::SIGCONT;
-use undaunted_engine::event::Record;
+use undaunted_engine::event::{Passing, Record};
 use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::Observer;
@@ -75,7 +75,11 @@ impl Display {
     }
 
     /// For a job whose commands' output is passed on: lines, which can stand among it.
-    pub(crate) fn beside_output(quiet: bool) -> Self {
+    pub(crate) fn beside_output(job: &Job, quiet: bool) -> Self {
+        // One command speaks for itself; whoever has a thousand wants to know where to look.
+        if !quiet && job.submitted().passing != Some(Passing::Through) {
+            say(&headline(job));
+        }
         Self {
             sentences: Sentences::new(false),
             place: if quiet { Place::Nowhere } else { Place::Lines },

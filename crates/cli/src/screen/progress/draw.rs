@@ -8,9 +8,10 @@ use std::time::Duration;
 use undaunted_engine::job::StepStage;
 
 use super::board::{Board, NextRetry, StepRow, TimeLeft};
-use super::line::{Line, Tone, cut, plain, width};
+use super::line::{Line, Tone, cut, width};
 use crate::screen::duration::short;
 use crate::screen::words::count;
+use crate::screen::words::plain;
 
 /// The most steps that have a line.
 const STEPS: usize = 8;

@@ -125,26 +125,10 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     fitting
 }
 
-/// A text on one line, with everything written out that a terminal would obey.
-pub(super) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\t' => plain.push(' '),
-            // These turn the direction of writing around, for the rest of the line too.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                plain.extend(character.escape_unicode());
-            }
-            control if control.is_control() => plain.extend(control.escape_debug()),
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screen::words::plain;
 
     #[test]
     fn a_line_is_never_wider_than_its_room() {

@@ -9,9 +9,10 @@ use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::{Event, Failed, Record, Resumed, Retrying, Stopped, Subject};
 use undaunted_engine::job::Job;
 
-use super::line::plain;
 use crate::screen::duration::short;
+use crate::screen::summary::shown;
 use crate::screen::words::count;
+use crate::screen::words::plain;
 
 /// Puts events into words.
 #[derive(Debug, Default)]
@@ -100,8 +101,7 @@ impl Sentences {
     fn stopped(&mut self, job: &Job, stopped: &Stopped) -> String {
         let of = stopped.subject;
         self.failed.remove(&(of.step, of.item));
-        let error = job.texts.read(&stopped.error).split('\n');
-        let error: Vec<String> = error.map(plain).collect();
+        let error = shown(job.texts.read(&stopped.error));
         let then = match stopped.handler {
             Some(_) => "; on_failure runs",
             None => "",

@@ -16,10 +16,8 @@ use serde_json::Value;
 use super::canonical::{write_canonical, write_number};
 use super::fingerprint::fingerprint;
 
-/// The longest `id` that is used as a name, in characters; it stands in every event of the item.
-const LONGEST_ID: usize = 256;
-/// The longest line that is its own name, in characters.
-const LONGEST_LINE: usize = 80;
+/// The longest text that is used as a name, in characters; it stands in every event of the item.
+const LONGEST: usize = 256;
 /// How many characters of a generated name are its fingerprint.
 const PRINT_DIGITS: usize = 16;
 
@@ -68,12 +66,9 @@ fn own_names(items: &[Value]) -> Vec<(String, usize)> {
 
 fn own_name(item: &Value) -> Option<Cow<'_, str>> {
     match item {
-        Value::String(line) => {
-            let fits = can_be_said(line, LONGEST_LINE) && !line.contains('/');
-            fits.then_some(Cow::Borrowed(line))
-        }
+        Value::String(line) => can_be_said(line, LONGEST).then_some(Cow::Borrowed(line.as_str())),
         Value::Object(fields) => match fields.get("id")? {
-            Value::String(id) => can_be_said(id, LONGEST_ID).then_some(Cow::Borrowed(id)),
+            Value::String(id) => can_be_said(id, LONGEST).then_some(Cow::Borrowed(id)),
             Value::Number(id) => {
                 let mut name = String::new();
                 write_number(id, &mut name).ok()?;

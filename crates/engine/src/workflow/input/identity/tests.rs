@@ -65,7 +65,7 @@ fn an_id_claimed_twice_names_neither() {
 
 #[test]
 fn a_short_line_is_its_own_name() {
-    let (longest, longer) = ("é".repeat(80), "é".repeat(81));
+    let (longest, longer) = ("é".repeat(256), "é".repeat(257));
     let items = [
         json!("plain line"),
         json!(longest),
@@ -80,7 +80,7 @@ fn a_short_line_is_its_own_name() {
             "plain line".to_owned(),
             longest,
             print_of(&items[2]),
-            print_of(&items[3]),
+            "a/b".to_owned(),
             print_of(&items[4]),
             print_of(&items[5])
         ]
