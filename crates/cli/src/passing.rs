@@ -3,7 +3,7 @@
 //! Output is in files while a command runs and in the spool afterwards, so a reader that is slow or
 //! goes away holds up nobody but the printing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -14,9 +14,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use undaunted_engine::event::{Event, Kept, Passing, Record};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Item, Job};
 use undaunted_policy::Cause;
-use undaunted_runner::drive::Observer;
+use undaunted_runner::drive::{Handle, Observer};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::spool::{self, Spool};
 
@@ -36,10 +36,15 @@ pub(crate) struct Passer {
     /// The output of the last attempt of items that are not settled, or not printed yet.
     kept: BTreeMap<(u32, u32), [Option<Kept>; 2]>,
     /// Items that are settled and wait for those before them.
-    settled: BTreeMap<(u32, u32), bool>,
+    settled: BTreeSet<(u32, u32)>,
+    /// Items that were settled before this run.
+    earlier: BTreeSet<(u32, u32)>,
     next: (u32, u32),
     /// How the last attempt that failed did.
     pub(crate) cause: Option<Cause>,
+    /// Whether whoever read the output of the one command has gone.
+    pub(crate) unread: Arc<AtomicBool>,
+    handle: Option<Handle>,
 }
 
 impl Passer {
@@ -47,15 +52,21 @@ impl Passer {
         let mut steps = (0_u32..).zip(&job.steps);
         let map = steps.find(|(step, _)| job.plan().is_map(*step));
         let step = map.map_or(0, |(step, _)| step);
+        let items = map.into_iter().flat_map(|(_, state)| state.items.iter());
+        let earlier = items.filter(|(_, item)| matches!(item, Item::Settled(_)));
+        let earlier = earlier.map(|(item, _)| (step, item)).collect();
         Self {
             display,
             spool: folder.spool(),
             how,
             tail: None,
             kept: BTreeMap::new(),
-            settled: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            earlier,
             next: (step, 0),
             cause: None,
+            unread: Arc::new(AtomicBool::new(false)),
+            handle: None,
         }
     }
 
@@ -102,10 +113,24 @@ impl Passer {
         if !in_order {
             return self.print(job, (step, item));
         }
-        self.settled.insert((step, item), true);
-        while self.settled.remove(&self.next).is_some() {
+        if (step, item) < self.next {
+            // A dead letter that was tried again: those around it were printed by another run.
+            return self.print(job, (step, item));
+        }
+        self.settled.insert((step, item));
+        self.print_in_order(job);
+    }
+
+    /// Prints what is next for as long as it is there. What was settled before this run is not
+    /// heard of again.
+    fn print_in_order(&mut self, job: &Job) {
+        loop {
             let next = self.next;
-            self.print(job, next);
+            if self.settled.remove(&next) {
+                self.print(job, next);
+            } else if !self.earlier.remove(&next) {
+                return;
+            }
             self.next = (next.0, next.1.saturating_add(1));
         }
     }
@@ -117,10 +142,7 @@ impl Passer {
             let Some(kept) = kept else { continue };
             let bytes = self.read(&kept);
             if tagged {
-                print(
-                    stream,
-                    &tagged_lines(crate::target::name(job, place), &bytes),
-                );
+                print(stream, &tagged_lines(&tag(job, place), &bytes));
             } else {
                 print(stream, &bytes);
             }
@@ -159,14 +181,28 @@ impl Observer for Passer {
         }
     }
 
+    fn begins(&mut self, handle: Handle) {
+        self.handle = Some(handle);
+    }
+
     fn began(&mut self, _start: u64, files: [PathBuf; 2]) {
         if self.how == Passing::Through {
-            self.tail = Some(Tail::begin(files));
+            let (unread, handle) = (Arc::clone(&self.unread), self.handle.clone());
+            self.tail = Some(Tail::begin(files, unread, handle));
         }
     }
 
     fn leaving(&mut self, asked: u32, running: usize) {
         self.display.leaving(asked, running);
+    }
+}
+
+/// An item as it was typed, on one line.
+fn tag(job: &Job, place: (u32, u32)) -> String {
+    let input = job.step(place.0).map(|state| state.items.input(place.1));
+    match input.and_then(|input| serde_json::from_str(input).ok()) {
+        Some(serde_json::Value::String(line)) => line.replace(['\n', '\t', '\r'], " "),
+        _ => crate::target::name(job, place).to_owned(),
     }
 }
 
@@ -184,15 +220,16 @@ fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Writes to our own output or error output. A reader that went away has seen enough.
-fn print(stream: usize, bytes: &[u8]) {
+/// Writes to our own output or error output. False if nobody reads it any more, who then has seen
+/// enough.
+fn print(stream: usize, bytes: &[u8]) -> bool {
     let written = if stream == 0 {
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush())
     } else {
         io::stderr().lock().write_all(bytes)
     };
-    drop(written);
+    written.is_ok()
 }
 
 /// Prints what a command writes while it runs.
@@ -202,7 +239,9 @@ struct Tail {
 }
 
 impl Tail {
-    fn begin(files: [PathBuf; 2]) -> Self {
+    /// A command whose reader has gone would be ended by its next write, if it wrote to a pipe; it is
+    /// ended here, before it fills the disk.
+    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<Handle>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -211,7 +250,11 @@ impl Tail {
             while !stopped.load(Ordering::Acquire) {
                 for (stream, (file, done)) in opened.iter().zip(&mut done).enumerate() {
                     if let Some(file) = file {
-                        *done = done.saturating_add(copy(stream, file, *done));
+                        let (copied, is_read) = copy(stream, file, *done);
+                        *done = done.saturating_add(copied);
+                        if !is_read && stream == 0 && !unread.swap(true, Ordering::AcqRel) {
+                            handle.iter().for_each(Handle::cancel);
+                        }
                     }
                 }
                 std::thread::park_timeout(LOOK);
@@ -229,16 +272,18 @@ impl Tail {
     }
 }
 
-/// Prints what is new in a file, and says how much that was.
-fn copy(stream: usize, file: &File, from: u64) -> u64 {
+/// Prints what is new in a file, and says how much that was and whether anybody reads it.
+fn copy(stream: usize, file: &File, from: u64) -> (u64, bool) {
     let mut copied = 0_u64;
     let mut buffer = vec![0; CHUNK];
     loop {
         let read = file.read_at(&mut buffer, from.saturating_add(copied));
         match read {
-            Ok(0) | Err(_) => return copied,
+            Ok(0) | Err(_) => return (copied, true),
             Ok(read) => {
-                print(stream, buffer.get(..read).unwrap_or_default());
+                if !print(stream, buffer.get(..read).unwrap_or_default()) {
+                    return (copied, false);
+                }
                 copied = copied.saturating_add(u64::try_from(read).unwrap_or_default());
             }
         }

@@ -6,6 +6,9 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+/// Retries if nothing is said.
+const DEFAULT: u32 = 3;
+
 /// How commands are retried.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Retry flags")]
@@ -42,7 +45,7 @@ pub(crate) struct RetryFlags {
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     retry_on: Vec<String>,
 
-    /// Retries all items may use together
+    /// Retries all items may use together, up to what the operator allows
     #[arg(long, value_name = "N")]
     job_retries: Option<u32>,
 }
@@ -53,7 +56,7 @@ impl RetryFlags {
         let mut config = Map::new();
         let attempts = match self.attempts.as_deref() {
             // Whoever types the command without flags wants what an empty block gives.
-            None => json!(3),
+            None => json!(DEFAULT),
             Some(text) => text
                 .parse::<u64>()
                 .map_or_else(|_| text.into(), Value::from),
@@ -84,6 +87,15 @@ impl RetryFlags {
         command.insert("retry_config".to_owned(), config.into());
         if let Some(timeout) = &self.timeout {
             command.insert("timeout".to_owned(), timeout.as_str().into());
+        }
+    }
+
+    /// The retries of one item.
+    pub(crate) fn attempts(&self) -> u32 {
+        let typed = self.attempts.as_deref();
+        match typed.map(str::parse) {
+            None => DEFAULT,
+            Some(number) => number.unwrap_or(u32::MAX),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Jobs that are typed instead of written: `exec` and `map` become workflows like any other.
 
 use std::env;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Passing;
 use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::workflow::{Severity, Source, check};
+use undaunted_engine::workflow::{Code, Severity, Source, check};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, Held};
@@ -32,8 +33,8 @@ pub(crate) struct Typed {
 }
 
 /// The program and its arguments as an agent has them, and the prompt that fills the place. With a
-/// `place` the prompt is the item, which stands where the place is or comes last; without one the
-/// last word is the prompt.
+/// `place` the prompt is the item, which stands where the place is or comes last; without one it is
+/// one of the words.
 pub(crate) fn argv(
     words: &[String],
     place: Option<&str>,
@@ -45,9 +46,15 @@ pub(crate) fn argv(
     }
     let mut argv = words.to_vec();
     let Some(place) = place else {
-        let last = argv.pop().unwrap_or_default();
-        argv.push(PROMPT.to_owned());
-        return Ok((argv, last.replace("${", "$${")));
+        // A prompt is a template, where a dollar may mean something; the other words are not.
+        let plain = argv.iter_mut().find(|word| !word.contains('$'));
+        let Some(plain) = plain else {
+            return Err(Refused::Usage(
+                "a command whose every word holds a `$` is run by `sh -c`".to_owned(),
+            ));
+        };
+        let prompt = std::mem::replace(plain, PROMPT.to_owned());
+        return Ok((argv, prompt));
     };
     if argv.iter().any(|word| word.contains(place)) {
         for word in &mut argv {
@@ -131,6 +138,12 @@ impl Typed {
             });
             return Err(Refused::Usage(message));
         };
+        for found in &checked.diagnostics {
+            // What is about the writing of a file is no concern of who typed this.
+            if matches!(found.code, Code::PoolAboveCeiling | Code::PoolBelowItems) {
+                let _ = writeln!(io::stderr(), "note: {}", found.message);
+            }
+        }
         let around = Surroundings {
             job: self.id,
             file: format!("-{}", workflow.name.as_deref().unwrap_or_default()),

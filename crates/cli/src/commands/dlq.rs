@@ -225,7 +225,7 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
     let (job, letters) = read(jobs, which)?;
     let mut groups: BTreeMap<String, Vec<ItemPlace>> = BTreeMap::new();
     for (place, history) in &letters {
-        let group = groups.entry(signature(dead::last_error(history)));
+        let group = groups.entry(signature(dead::last_error(&job, history)));
         group.or_default().push(*place);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();

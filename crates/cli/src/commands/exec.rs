@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use clap::Args;
@@ -18,6 +19,9 @@ use crate::passing::Passer;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
 use crate::typed::{Typed, argv, name_of};
+
+/// What the signal for a broken pipe would have made of a command: 128 and 13.
+const UNREAD: u8 = 141;
 
 /// The command.
 #[derive(Debug, Args)]
@@ -58,6 +62,9 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     });
     if let Some(retries) = args.retry.job_retries() {
         put(&mut workflow, "retry_budget", retries.into());
+        // The share of an item is what its own flag says.
+        let share = args.retry.attempts();
+        put(&mut workflow, "retry_budget_per_workflow", share.into());
     }
     let jobs = Jobs::open(store)?;
     let mut typed = Typed::new(&jobs, workflow)?;
@@ -70,6 +77,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     Ok(match job.stage {
         _ if interrupts > 1 => Exit::Interrupted,
+        _ if passer.unread.load(Ordering::Acquire) => Exit::Status(UNREAD),
         Stage::Completed => Exit::Done,
         Stage::Suspended | Stage::Running => {
             let _ = writeln!(io::stderr(), "go on:  undaunted resume {}", job.id());

@@ -95,6 +95,13 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     typed.items(&items)?;
     if let Some(retries) = args.retry.job_retries() {
         put(&mut typed.workflow, "retry_budget", retries.into());
+        // The share of an item is what its own flag says.
+        let share = args.retry.attempts();
+        put(
+            &mut typed.workflow,
+            "retry_budget_per_workflow",
+            share.into(),
+        );
     }
     let how = match (args.keep_order, args.tag) {
         (false, false) => Passing::Grouped,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::History;
+use undaunted_engine::view::history::{Attempt, History};
 use undaunted_engine::view::{self, rfc3339};
 use undaunted_policy::Reason;
 
@@ -19,8 +19,8 @@ const NAMED: usize = 5;
 const WIDEST: usize = 90;
 
 /// What the last error of a dead letter says, without the reason it stopped for.
-pub(crate) fn last_error(history: &History) -> &str {
-    let failures = history.attempts.iter().rev();
+pub(crate) fn last_error<'h>(job: &Job, history: &'h History) -> &'h str {
+    let failures = of_commands(job, history).rev();
     let mut failures = failures.filter_map(|it| it.outcome.as_ref()?.failure.as_ref());
     match failures.next() {
         Some(failure) if !failure.error.is_empty() => &failure.error,
@@ -30,6 +30,15 @@ pub(crate) fn last_error(history: &History) -> &str {
             .and_then(|end| end.error.as_deref())
             .unwrap_or_default(),
     }
+}
+
+/// The attempts of an item's commands; those of handlers tell another story.
+fn of_commands<'h>(
+    job: &Job,
+    history: &'h History,
+) -> impl DoubleEndedIterator<Item = &'h Attempt> {
+    let attempts = history.attempts.iter();
+    attempts.filter(|attempt| job.plan().is_main(attempt.subject.command))
 }
 
 /// A dead letter as the object that `dlq ls --json` prints.
@@ -52,7 +61,7 @@ pub(crate) fn json(job: &Job, place: ItemPlace, input: &Value, history: &History
 
 /// How often the command that failed was tried in the last round.
 fn tried(job: &Job, history: &History) -> String {
-    let Some(last) = history.attempts.last() else {
+    let Some(last) = of_commands(job, history).next_back() else {
         return "never tried".to_owned();
     };
     let same = history.attempts.iter().filter(|attempt| {
@@ -74,7 +83,7 @@ pub(crate) fn list(
     }
     for (place, history) in letters {
         let reason = history.end.as_ref().and_then(|end| end.reason);
-        let error = plain(last_error(history).lines().last().unwrap_or_default());
+        let error = plain(last_error(job, history).lines().last().unwrap_or_default());
         writeln!(
             out,
             "{}  {} ({}): {error}",

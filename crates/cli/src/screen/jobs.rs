@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use undaunted_engine::event::{Counts, Event, Record};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::{Status, rfc3339};
+use undaunted_engine::view::{ItemCounts, Status, rfc3339};
 use undaunted_policy::Timestamp;
 use undaunted_store::Owner;
 
@@ -77,7 +77,10 @@ pub(super) fn standing(job: &Job, owner: Option<&Owner>) -> &'static str {
 }
 
 fn short_name(file: &str) -> String {
-    file.rsplit('/').next().unwrap_or(file).to_owned()
+    let name = file.rsplit('/').next().unwrap_or(file);
+    // A job that was typed has no file, but a name.
+    let typed = name.strip_prefix('-').filter(|name| !name.is_empty());
+    typed.unwrap_or(name).to_owned()
 }
 
 #[derive(Serialize)]
@@ -86,18 +89,10 @@ struct LineJson<'l> {
     status: &'l str,
     workflow: &'l str,
     submitted_at: String,
-    items: ItemsJson,
+    items: ItemCounts,
     attempts: u64,
     retries: u64,
     owner: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct ItemsJson {
-    total: u64,
-    succeeded: u64,
-    dead: u64,
-    skipped: u64,
 }
 
 pub(crate) fn json(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
@@ -108,12 +103,7 @@ pub(crate) fn json(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
             status: &line.status,
             workflow: &line.name,
             submitted_at: rfc3339(line.submitted),
-            items: ItemsJson {
-                total: counts.total,
-                succeeded: counts.succeeded,
-                dead: counts.dead,
-                skipped: counts.skipped,
-            },
+            items: counts.into(),
             attempts: counts.attempts,
             retries: counts.retries,
             owner: line.owner,

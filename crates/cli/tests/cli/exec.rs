@@ -106,6 +106,8 @@ fn arguments_reach_the_command_as_they_were_typed() {
         "",
         "--flag",
         "${item.x}",
+        "$${",
+        "$${x}",
         "ü\nz",
     ];
     let all = [&["exec", "--", "printf", "[%s]"][..], &odd].concat();
@@ -182,4 +184,18 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
         "the output passes through: {}",
         printed.out
     );
+}
+
+#[test]
+fn a_command_whose_reader_has_gone_is_ended() {
+    use std::io::{BufRead, BufReader};
+    let home = Home::new();
+    let mut child = home
+        .command(&["exec", "-q", "--", "yes"])
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(lines.next().expect("a line").expect("text"), "y");
+    drop(lines);
+    assert_eq!(child.wait().expect("it ends").code(), Some(141));
 }

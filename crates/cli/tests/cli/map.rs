@@ -133,3 +133,27 @@ fn a_bad_flag_is_named_and_nothing_is_stored() {
     assert!(printed.err.contains("5 seconds"), "{}", printed.err);
     assert!(home.json(&["ls", "--json"]).is_empty());
 }
+
+#[test]
+fn output_in_order_goes_on_behind_what_was_printed_before_a_kill() {
+    use std::io::{BufRead, BufReader};
+    let home = Home::new();
+    let lines: Vec<String> = (1..=40).map(|n| n.to_string()).collect();
+    home.write("list", &lines.join("\n"));
+    let script = "[ $1 -le 10 ] || while [ ! -e go ]; do sleep 0.01; done; echo $1";
+    let command = [
+        "map", "-a", "list", "-k", "-q", "-j", "2", "--", "sh", "-c", script, "sh",
+    ];
+    let mut child = home.command(&command).spawn().expect("it runs");
+    let mut printed = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    for number in 1..=10 {
+        let line = printed.next().expect("a line").expect("text");
+        assert_eq!(line, number.to_string());
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    home.write("go", "");
+    let resumed = home.run(&["resume", "@last", "-q"]).exits(0);
+    let rest = lines.get(10..).expect("the rest").join("\n");
+    assert!(resumed.out.starts_with(&rest), "{}", resumed.out);
+}

@@ -14,6 +14,7 @@ use crate::event::{
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
 use crate::view::Status;
+use crate::view::attempt::millis;
 
 /// An event with its fields, in the order they are printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,10 +298,6 @@ impl Serialize for EventView {
 
 fn kept(kept: Kept) -> Value {
     json!({ "bytes": kept.length, "kept": kept.head.saturating_add(kept.tail) })
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// An instant in RFC 3339.

@@ -10,5 +10,5 @@ mod signature;
 pub use attempt::{AttemptView, SumView, attempt};
 pub use event::{EventView, event, rfc3339};
 pub use forecast::{Forecast, forecast};
-pub use report::{Missing, Report, Status, report};
+pub use report::{ItemCounts, Missing, Report, Status, report};
 pub use signature::signature;

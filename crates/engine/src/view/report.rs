@@ -7,6 +7,7 @@ use undaunted_policy::Reason;
 
 use crate::event::Counts;
 use crate::job::{Item, Job, Stage};
+use crate::view::attempt::millis;
 
 /// What a job has come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +146,7 @@ struct ReportJson<'r> {
     status: &'static str,
     reason: Option<&'static str>,
     error: Option<&'r str>,
-    items: ItemsJson,
+    items: ItemCounts,
     attempts: u64,
     retries: u64,
     delay_ms: u64,
@@ -153,12 +154,24 @@ struct ReportJson<'r> {
     missing: Vec<MissingJson<'r>>,
 }
 
-#[derive(Serialize)]
-struct ItemsJson {
+/// How many items there are and what became of them, as every report has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemCounts {
     total: u64,
     succeeded: u64,
     dead: u64,
     skipped: u64,
+}
+
+impl From<&Counts> for ItemCounts {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            total: counts.total,
+            succeeded: counts.succeeded,
+            dead: counts.dead,
+            skipped: counts.skipped,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -178,12 +191,7 @@ impl Serialize for Report {
             status: self.status.word(),
             reason: self.reason.map(Reason::word),
             error: self.error.as_deref(),
-            items: ItemsJson {
-                total: self.counts.total,
-                succeeded: self.counts.succeeded,
-                dead: self.counts.dead,
-                skipped: self.counts.skipped,
-            },
+            items: (&self.counts).into(),
             attempts: self.counts.attempts,
             retries: self.counts.retries,
             delay_ms: millis(self.counts.delay),
@@ -192,8 +200,4 @@ impl Serialize for Report {
         }
         .serialize(serializer)
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

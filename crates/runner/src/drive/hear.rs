@@ -44,6 +44,7 @@ impl Drive<'_> {
             News::Ended(end) => self.attempt_ended(&end),
             News::Items { step, items } => self.items_read(step, items),
             News::Interrupt => self.interrupted()?,
+            News::Cancel => self.decide(&Input::Cancel),
         }
         Ok(())
     }

@@ -147,6 +147,8 @@ impl<'w> Drive<'w> {
     /// [`DriveError`]; what was recorded stays, commands that run go on, and the job can be gone on
     /// with.
     pub fn run(mut self) -> Result<Job, DriveError> {
+        let handle = self.handle();
+        self.observer.begins(handle);
         let done = self.begin().and_then(|()| {
             while !self.is_over() {
                 self.listen()?;

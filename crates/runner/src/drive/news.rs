@@ -20,6 +20,8 @@ pub(super) enum News {
     Items { step: u32, items: Items },
     /// Somebody wants the loop to leave.
     Interrupt,
+    /// Somebody wants the job to end.
+    Cancel,
 }
 
 /// A way to speak to a running loop from elsewhere.
@@ -33,5 +35,10 @@ impl Handle {
     pub fn interrupt(&self) {
         // If it has left already there is nothing to ask.
         drop(self.news.send(News::Interrupt));
+    }
+
+    /// Asks it to cancel the job.
+    pub fn cancel(&self) {
+        drop(self.news.send(News::Cancel));
     }
 }

@@ -5,8 +5,13 @@ use std::path::PathBuf;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 
+use super::news::Handle;
+
 /// Told of every record once it is on the disk. It looks on; it changes nothing.
 pub trait Observer {
+    /// The job is about to be run, and can be spoken to this way.
+    fn begins(&mut self, _handle: Handle) {}
+
     /// A record, with its number. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
 

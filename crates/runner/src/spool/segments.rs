@@ -21,7 +21,10 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Segments {
     spool: Spool,
-    last: Mutex<Segment>,
+    /// The one that is being filled, once there is one.
+    last: Mutex<Option<Segment>>,
+    /// The number it begins with.
+    first: u32,
 }
 
 #[derive(Debug)]
@@ -52,7 +55,8 @@ impl Segments {
         };
         Ok(Self {
             spool: spool.clone(),
-            last: Mutex::new(Segment::open(spool, number)?),
+            last: Mutex::new(None),
+            first: number,
         })
     }
 
@@ -80,9 +84,15 @@ impl Segments {
 
     fn reserve(&self, length: u64) -> io::Result<(Arc<File>, u32, u64)> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.length >= FULL {
-            *last = Segment::open(&self.spool, last.number.saturating_add(1))?;
+        // Made when something is to be kept: most commands write nothing.
+        let mut current = match last.take() {
+            Some(segment) => segment,
+            None => Segment::open(&self.spool, self.first)?,
+        };
+        if current.length >= FULL {
+            current = Segment::open(&self.spool, current.number.saturating_add(1))?;
         }
+        let last = last.insert(current);
         let offset = last.length;
         last.length = last.length.saturating_add(length);
         Ok((Arc::clone(&last.file), last.number, offset))

@@ -39,14 +39,17 @@ impl Folder {
         // SQLite gives its other files the permissions of this one.
         let database = private_file(&folder.database)?;
         let about = |error| classify::of_files(&folder.database, error);
-        if database.metadata().map_err(about)?.is_dir() {
+        let found = database.metadata().map_err(about)?;
+        if found.is_dir() {
             return Err(StoreError::NotAFile {
                 path: folder.database,
             });
         }
-        // The name of a new file is on the disk only when its folder is.
-        let entries = File::open(path).and_then(|folder| folder.sync_all());
-        entries.map_err(|error| classify::of_files(path, error))?;
+        if found.len() == 0 {
+            // The name of a new file is on the disk only when its folder is.
+            let entries = File::open(path).and_then(|folder| folder.sync_all());
+            entries.map_err(|error| classify::of_files(path, error))?;
+        }
         Ok((folder, opening))
     }
 }

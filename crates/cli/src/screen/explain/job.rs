@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::{Report, report, rfc3339};
+use undaunted_engine::view::{ItemCounts, Report, report, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
 use undaunted_store::Owner;
 
@@ -37,10 +37,8 @@ struct JobJson<'a> {
 
 #[derive(Serialize)]
 struct ItemsJson {
-    total: u64,
-    succeeded: u64,
-    dead: u64,
-    skipped: u64,
+    #[serde(flatten)]
+    counts: ItemCounts,
     running: usize,
     waiting: usize,
 }
@@ -89,10 +87,7 @@ pub(crate) fn json(
         error: report.error.as_deref(),
         sentence: sentence(job, &report, owner),
         items: ItemsJson {
-            total: counts.total,
-            succeeded: counts.succeeded,
-            dead: counts.dead,
-            skipped: counts.skipped,
+            counts: (&counts).into(),
             running: job.running.len(),
             waiting: job.steps.iter().map(|step| step.waiting.len()).sum(),
         },
