@@ -119,11 +119,6 @@ fn altered(from: &Path, file: &str, rounds: usize, mut seed: u64) {
 fn an_altered_database_gives_an_error_or_an_intact_beginning() {
     let folder = TempDir::new().unwrap();
     fill(&SqliteStore::open(folder.path()).unwrap());
-    // Whoever closes it last with SQLite's own habits moves the log into the database.
-    let database = Connection::open(folder.path().join("undaunted.db")).unwrap();
-    let tables = database.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-    tables.unwrap();
-    drop(database);
     assert!(!folder.path().join("undaunted.db-wal").exists());
     altered(folder.path(), "undaunted.db", 250, 1);
 }

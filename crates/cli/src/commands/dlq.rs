@@ -260,7 +260,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     let id = jobs.find(&which.job)?;
     let job = jobs.read(&id)?;
     let items = chosen(&job, which)?;
-    if items.is_empty() || args.dry_run {
+    if (items.is_empty() && !args.reduce) || args.dry_run {
         say_chosen(&job, which, &items, "would be tried again")?;
         return Ok(Exit::Done);
     }

@@ -57,7 +57,7 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: Request) -> R
         writeln!(out, "{told}")?;
         return Ok(Exit::Done);
     }
-    let state = if paused { "paused" } else { "not paused" };
+    let state = if paused { "paused" } else { "no longer paused" };
     match owner {
         Some(pid) => writeln!(
             out,

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::input::Input;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
+use undaunted_runner::drive::{Drive, Quiet};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal;
+use undaunted_runner::secrets::Secrets;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::{Jobs, of_drive, of_journal};
 use crate::screen::count;
 
 /// The jobs to remove.
@@ -131,7 +134,18 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
 }
 
 fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
-    let held = journal::claim(&jobs.store, id).map_err(|error| of_journal(&error))?;
+    let claim = || journal::claim(&jobs.store, id).map_err(|error| of_journal(&error));
+    let mut held = claim()?;
+    if !held.job.stage.has_ended() {
+        // What still runs would go on with nobody left who knows it.
+        held = {
+            held.first = Some(Input::Cancel);
+            let (world, mut quiet) = (jobs.world()?, Quiet);
+            let drive = Drive::new(held, &world, Secrets::withheld(), &mut quiet);
+            drive.run().map_err(|error| of_drive(&error, id))?;
+            claim()?
+        };
+    }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
     let folder = JobFolder::of(&jobs.folder, id);
     match std::fs::remove_dir_all(folder.path()) {

@@ -142,6 +142,9 @@ pub(crate) fn show(
     }
     timeline::show(out, past, now, paper.columns, paper.colour)?;
     let ended = job.stage.has_ended();
+    if !ended && job.paused.is_some() {
+        writeln!(out, "  go on:  undaunted unpause {}", job.id())?;
+    }
     if !ended && owner.is_none() {
         writeln!(out, "  go on:  undaunted resume {}", job.id())?;
     }

@@ -71,6 +71,7 @@ impl JobLine {
 /// How a job stands. One that should run, and that nobody runs, was left by a process that died.
 pub(super) fn standing(job: &Job, owner: Option<&Owner>) -> &'static str {
     match (Status::from(job.stage), owner) {
+        (Status::Running | Status::Suspended, _) if job.paused.is_some() => "paused",
         (Status::Running | Status::Stopping, None) => "interrupted",
         (status, _) => status.word(),
     }

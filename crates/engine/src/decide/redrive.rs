@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 
 use super::facts::Facts;
 use crate::event::Event;
+use crate::workflow::Phase;
 
 pub(super) fn redrive(facts: &mut Facts<'_>, items: &[(u32, u32)], reduce: bool) {
     let items = dead(facts, items);
-    if items.is_empty() {
+    let steps = &facts.job.workflow().steps;
+    // What comes after the map can be done again for its own sake.
+    let again = reduce && steps.iter().any(|step| step.phase == Phase::Reduce);
+    if items.is_empty() && !again {
         return;
     }
     if facts.job.stage.has_ended() {

@@ -207,3 +207,18 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
     let _ = scene.hear(&Input::Unpause);
     assert_eq!(scene.ready(), [(0, 0)]);
 }
+
+#[test]
+fn what_comes_after_the_map_can_be_done_again_without_any_dead_letter() {
+    let mut scene = partial();
+    let _ = scene.hear(&redrive(false));
+    let _ = scene.start();
+    let _ = scene.succeed(1);
+    assert_eq!(scene.came_to().0, "completed");
+    let items = Vec::new();
+    let reduce = true;
+    let _ = scene.hear(&Input::Redrive { items, reduce });
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
+}

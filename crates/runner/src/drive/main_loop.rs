@@ -162,7 +162,8 @@ impl<'w> Drive<'w> {
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }
-        // The claim ends with the store's handle: giving it up would cost one more sync.
+        // If it cannot be given up it ends with the store's handle.
+        drop(self.world.store.release(&self.claim));
         done.map(|()| self.job)
     }
 

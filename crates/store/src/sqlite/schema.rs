@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{checkpoint, classify};
@@ -92,9 +91,6 @@ fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     // The writer does it, when nobody waits (`checkpoint.rs`).
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
-    // A process that runs one command would spend most of its time moving the log on its way out,
-    // and the next one making it again.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(())
 }
 

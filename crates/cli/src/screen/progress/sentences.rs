@@ -34,7 +34,7 @@ impl Sentences {
     /// What is said of an event.
     pub(super) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
-            Event::JobResumed(found) => Some(resumed(found)),
+            Event::JobResumed(found) => Some(resumed(job, found)),
             Event::ItemsRead {
                 step, last: true, ..
             } => Some(items_read(job, *step)),
@@ -140,17 +140,21 @@ pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
     }
 }
 
-fn resumed(resumed: &Resumed) -> String {
+fn resumed(job: &Job, resumed: &Resumed) -> String {
     let found = resumed.restored;
     let away = short(resumed.away);
-    // Nobody noted when a process died; its last record is the latest it was heard of.
+    // Nobody notes when a process dies, only that it lived a moment before.
     let away = if resumed.planned {
         format!("after {away} suspended")
     } else {
         format!("last heard of {away} ago")
     };
+    let paused = match job.paused {
+        Some(_) => format!("\n  paused; go on:  undaunted unpause {}", job.id()),
+        None => String::new(),
+    };
     format!(
-        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {} to come",
+        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {} to come{paused}",
         resumed.run, found.settled, found.running, found.waiting, found.pending
     )
 }
