@@ -4,9 +4,9 @@
 //! goes away holds up nobody but the printing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use undaunted_engine::event::{Event, Kept, Passing, Record};
-use undaunted_engine::job::{Item, Job};
+use undaunted_engine::job::Job;
 use undaunted_policy::Cause;
 use undaunted_runner::drive::{Handle, Observer};
 use undaunted_runner::folder::JobFolder;
+use undaunted_runner::journal;
 use undaunted_runner::spool::{self, Spool};
 
+use crate::exit::Refused;
+use crate::jobs::{Jobs, of_journal};
 use crate::screen::progress::Display;
 
 /// How often to look for more output of a command that runs.
@@ -37,9 +40,13 @@ pub(crate) struct Passer {
     kept: BTreeMap<(u32, u32), [Option<Kept>; 2]>,
     /// Items that are settled and wait for those before them.
     settled: BTreeSet<(u32, u32)>,
-    /// Items that were settled before this run.
-    earlier: BTreeSet<(u32, u32)>,
     next: (u32, u32),
+    /// Whether it only learns what happened, because all that was printed.
+    muted: bool,
+    /// Where it notes how far it has come.
+    printed: Option<File>,
+    /// What went wrong with printing, if anything did.
+    trouble: Option<io::Error>,
     /// How the last attempt that failed did.
     pub(crate) cause: Option<Cause>,
     /// Whether whoever read the output of the one command has gone.
@@ -52,9 +59,13 @@ impl Passer {
         let mut steps = (0_u32..).zip(&job.steps);
         let map = steps.find(|(step, _)| job.plan().is_map(*step));
         let step = map.map_or(0, |(step, _)| step);
-        let items = map.into_iter().flat_map(|(_, state)| state.items.iter());
-        let earlier = items.filter(|(_, item)| matches!(item, Item::Settled(_)));
-        let earlier = earlier.map(|(item, _)| (step, item)).collect();
+        let printed = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(folder.path().join("printed"));
         Self {
             display,
             spool: folder.spool(),
@@ -62,11 +73,54 @@ impl Passer {
             tail: None,
             kept: BTreeMap::new(),
             settled: BTreeSet::new(),
-            earlier,
             next: (step, 0),
+            muted: false,
+            // Without it, what a killed run had not printed yet is not printed by the next.
+            printed: printed.ok(),
+            trouble: None,
             cause: None,
             unread: Arc::new(AtomicBool::new(false)),
             handle: None,
+        }
+    }
+
+    /// Learns what happened before, and prints what an earlier run had recorded and not printed.
+    pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), Refused> {
+        let mut number = [0; 8];
+        let noted = self.printed.as_ref();
+        let noted = noted.map(|file| file.read_exact_at(&mut number, 0).is_ok());
+        let done = if noted == Some(true) {
+            u64::from_le_bytes(number)
+        } else {
+            0
+        };
+        let replayed = journal::replay(&jobs.store, id, |job, version, record| {
+            self.muted = version.0 <= done || self.how == Passing::Through;
+            self.learn(job, record);
+        });
+        self.muted = false;
+        replayed.map(drop).map_err(|error| of_journal(&error))
+    }
+
+    /// What went wrong with printing, if anything did.
+    pub(crate) fn trouble(&mut self) -> Result<(), Refused> {
+        match self.trouble.take() {
+            None => Ok(()),
+            Some(error) => Err(Refused::Store {
+                message: format!("the output could not be written: {error}"),
+                help: Some("`undaunted logs` has all of it".to_owned()),
+            }),
+        }
+    }
+
+    fn write(&mut self, stream: usize, bytes: &[u8]) {
+        if self.muted {
+            return;
+        }
+        if let Err(error) = print(stream, bytes)
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.trouble.get_or_insert(error);
         }
     }
 
@@ -77,7 +131,7 @@ impl Passer {
             if let Some(kept) = kept {
                 let bytes = self.read(&kept);
                 let done = usize::try_from(done).unwrap_or(usize::MAX);
-                print(stream, bytes.get(done..).unwrap_or_default());
+                self.write(stream, bytes.get(done..).unwrap_or_default());
             }
         }
     }
@@ -96,10 +150,11 @@ impl Passer {
         match read {
             Ok(output) => [output.head, output.tail].concat(),
             Err(error) => {
-                print(
-                    1,
-                    format!("undaunted: output cannot be read: {error}\n").as_bytes(),
+                let said = format!(
+                    "undaunted: output cannot be read: {error}
+"
                 );
+                drop(print(1, said.as_bytes()));
                 Vec::new()
             }
         }
@@ -121,16 +176,11 @@ impl Passer {
         self.print_in_order(job);
     }
 
-    /// Prints what is next for as long as it is there. What was settled before this run is not
-    /// heard of again.
+    /// Prints what is next for as long as it is there.
     fn print_in_order(&mut self, job: &Job) {
-        loop {
+        while self.settled.remove(&self.next) {
             let next = self.next;
-            if self.settled.remove(&next) {
-                self.print(job, next);
-            } else if !self.earlier.remove(&next) {
-                return;
-            }
+            self.print(job, next);
             self.next = (next.0, next.1.saturating_add(1));
         }
     }
@@ -139,12 +189,14 @@ impl Passer {
         let tagged = matches!(self.how, Passing::Tagged | Passing::TaggedInOrder);
         let kept = self.kept.remove(&place).unwrap_or_default();
         for (stream, kept) in kept.into_iter().enumerate() {
-            let Some(kept) = kept else { continue };
+            let Some(kept) = kept.filter(|_| !self.muted) else {
+                continue;
+            };
             let bytes = self.read(&kept);
             if tagged {
-                print(stream, &tagged_lines(&tag(job, place), &bytes));
+                self.write(stream, &tagged_lines(&tag(job, place), &bytes));
             } else {
-                print(stream, &bytes);
+                self.write(stream, &bytes);
             }
         }
     }
@@ -158,9 +210,8 @@ impl Passer {
     }
 }
 
-impl Observer for Passer {
-    fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
-        self.display.recorded(job, seq, record);
+impl Passer {
+    fn learn(&mut self, job: &Job, record: &Record) {
         match &record.event {
             Event::AttemptSucceeded(done) => {
                 let place = (done.subject.step, done.subject.item);
@@ -178,6 +229,17 @@ impl Observer for Passer {
                 self.settle(job, subject.step, subject.item);
             }
             _ => {}
+        }
+    }
+}
+
+impl Observer for Passer {
+    fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
+        self.display.recorded(job, seq, record);
+        self.learn(job, record);
+        if let Some(printed) = &self.printed {
+            // Only a kill of this process is to be survived, so nothing is synced.
+            drop(printed.write_all_at(&seq.to_le_bytes(), 0));
         }
     }
 
@@ -220,16 +282,14 @@ fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Writes to our own output or error output. False if nobody reads it any more, who then has seen
-/// enough.
-fn print(stream: usize, bytes: &[u8]) -> bool {
-    let written = if stream == 0 {
+/// Writes to our own output or error output.
+fn print(stream: usize, bytes: &[u8]) -> io::Result<()> {
+    if stream == 0 {
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush())
     } else {
         io::stderr().lock().write_all(bytes)
-    };
-    written.is_ok()
+    }
 }
 
 /// Prints what a command writes while it runs.
@@ -281,7 +341,7 @@ fn copy(stream: usize, file: &File, from: u64) -> (u64, bool) {
         match read {
             Ok(0) | Err(_) => return (copied, true),
             Ok(read) => {
-                if !print(stream, buffer.get(..read).unwrap_or_default()) {
+                if print(stream, buffer.get(..read).unwrap_or_default()).is_err() {
                     return (copied, false);
                 }
                 copied = copied.saturating_add(u64::try_from(read).unwrap_or_default());

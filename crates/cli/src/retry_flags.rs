@@ -17,7 +17,8 @@ pub(crate) struct RetryFlags {
     #[arg(long, value_name = "N")]
     attempts: Option<String>,
 
-    /// How the delay grows: fixed, linear, exponential or fibonacci [default: exponential]
+    /// How the delay grows: fixed, linear (by the first delay each time), exponential or fibonacci
+    /// [default: exponential]
     #[arg(long, value_name = "STRATEGY")]
     backoff: Option<String>,
 
@@ -63,11 +64,19 @@ impl RetryFlags {
         };
         config.insert("attempts".to_owned(), attempts);
         let texts = [
-            ("backoff", &self.backoff),
             ("initial_delay", &self.initial_delay),
             ("max_delay", &self.max_delay),
             ("retry_budget", &self.retry_budget),
         ];
+        let backoff = match self.backoff.as_deref() {
+            // There is one delay to type, so it is the step too.
+            Some("linear") => {
+                let step = self.initial_delay.as_deref().unwrap_or("1s");
+                Some(json!({ "linear": { "increment": step } }))
+            }
+            other => other.map(Value::from),
+        };
+        config.extend(backoff.map(|backoff| ("backoff".to_owned(), backoff)));
         for (name, value) in texts {
             if let Some(value) = value {
                 config.insert(name.to_owned(), value.as_str().into());

@@ -1,7 +1,8 @@
 //! Jobs that are typed instead of written: `exec` and `map` become workflows like any other.
 
 use std::env;
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -95,9 +96,25 @@ impl Typed {
         })
     }
 
-    /// Keeps what every attempt reads.
-    pub(crate) fn stdin(&mut self, bytes: &[u8]) -> Result<(), Refused> {
-        self.stdin = Some(self.write("stdin", bytes)?);
+    /// Keeps what every attempt reads, as it comes. Nothing is what a command reads that is given
+    /// none.
+    pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), Refused> {
+        let mut first = [0; 1];
+        let unread = |error| Refused::Usage(format!("standard input cannot be read: {error}"));
+        if input.read(&mut first).map_err(unread)? == 0 {
+            return Ok(());
+        }
+        let path = self.write("stdin", &first)?;
+        let file = OpenOptions::new().append(true).open(&path);
+        let copied = file.and_then(|mut file| {
+            io::copy(&mut input, &mut file)?;
+            file.sync_all()
+        });
+        copied.map_err(|error| Refused::Store {
+            message: format!("standard input cannot be kept in `{path}`: {error}"),
+            help: None,
+        })?;
+        self.stdin = Some(path);
         Ok(())
     }
 

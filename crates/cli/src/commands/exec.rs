@@ -1,6 +1,6 @@
 //! `undaunted exec`: one command, retried and durable.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use undaunted_engine::job::Stage;
 use undaunted_policy::Cause;
 use undaunted_runner::secrets::Secrets;
 
-use crate::exit::{Exit, Refused};
+use crate::exit::Exit;
 use crate::foreground;
 use crate::jobs::Jobs;
 use crate::passing::Passer;
@@ -68,13 +68,15 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     }
     let jobs = Jobs::open(store)?;
     let mut typed = Typed::new(&jobs, workflow)?;
-    if let Some(input) = read_input()? {
-        typed.stdin(&input)?;
+    let input = io::stdin().lock();
+    if !input.is_terminal() {
+        typed.stdin(input)?;
     }
     let (held, folder) = typed.submit(&jobs, Passing::Through)?;
     let display = Display::beside_output(&held.job, args.quiet);
     let mut passer = Passer::new(&held.job, &folder, Passing::Through, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
+    passer.trouble()?;
     Ok(match job.stage {
         _ if interrupts > 1 => Exit::Interrupted,
         _ if passer.unread.load(Ordering::Acquire) => Exit::Status(UNREAD),
@@ -92,19 +94,6 @@ pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
     if let Value::Object(fields) = object {
         fields.insert(name.to_owned(), value);
     }
-}
-
-/// Everything on standard input, unless somebody would have to type it.
-fn read_input() -> Result<Option<Vec<u8>>, Refused> {
-    let mut input = io::stdin().lock();
-    if input.is_terminal() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    let read = input.read_to_end(&mut bytes);
-    read.map_err(|error| Refused::Usage(format!("standard input cannot be read: {error}")))?;
-    // Nothing on the input is what a command reads that is given none.
-    Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
 }
 
 /// The exit status a command's last failure means.

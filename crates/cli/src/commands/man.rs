@@ -8,7 +8,13 @@ use clap_mangen::Man;
 
 pub(crate) fn run() -> Result<()> {
     let mut page = Vec::new();
-    Man::new(crate::args::Args::command()).render(&mut page)?;
+    let mut command = crate::args::Args::command();
+    command.build();
+    Man::new(command.clone()).render(&mut page)?;
+    // Behind it a page for each command, so that every flag is found in one place.
+    for command in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+        Man::new(command.clone()).render(&mut page)?;
+    }
     io::stdout().lock().write_all(&page)?;
     Ok(())
 }

@@ -113,6 +113,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let display = Display::beside_output(&held.job, args.quiet || args.json);
     let mut passer = Passer::new(&held.job, &folder, how, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
+    passer.trouble()?;
     let exit = Exit::of(Status::from(job.stage));
     // Output is the commands'; what became of the job goes beside it.
     if args.json {

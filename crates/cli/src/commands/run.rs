@@ -84,14 +84,22 @@ pub(crate) fn drive(
         let folder = JobFolder::of(&jobs.folder, held.job.id());
         let display = Display::beside_output(&held.job, quietness.is_quiet());
         let mut passer = Passer::new(&held.job, &folder, how, display);
-        foreground::run(jobs, held, secrets, &mut passer)?
+        passer.catch_up(jobs, held.job.id())?;
+        let done = foreground::run(jobs, held, secrets, &mut passer)?;
+        passer.trouble()?;
+        done
     } else {
         let mut display = Display::new(&held.job, quietness);
         let done = foreground::run(jobs, held, secrets, &mut display);
         display.end();
         done?
     };
-    unless_unread(tell(&job, quietness.json))?;
+    if job.submitted().passing.is_some() && !quietness.json {
+        // Output is the commands'; what became of the job goes beside it.
+        summary::show(&mut io::stderr().lock(), &report(&job))?;
+    } else {
+        unless_unread(tell(&job, quietness.json))?;
+    }
     Ok(match Exit::of(Status::from(job.stage)) {
         _ if interrupts > 1 => Exit::Interrupted,
         exit => exit,

@@ -10,7 +10,7 @@ use undaunted_engine::view::{self, rfc3339};
 use undaunted_policy::Reason;
 
 use super::duration::short;
-use super::summary::shown;
+use super::summary::error_lines;
 use super::words::{count, plain, quoted};
 use crate::target::{self, ItemPlace};
 
@@ -113,7 +113,11 @@ pub(crate) fn show(
         let reason = end.reason.map(Reason::word).unwrap_or_default();
         writeln!(out, "  reason   {reason}")?;
         let error = end.error.as_deref().unwrap_or_default();
-        writeln!(out, "  error    {}", shown(error).join("\n           "))?;
+        writeln!(
+            out,
+            "  error    {}",
+            error_lines(error).join("\n           ")
+        )?;
     }
     for attempt in &history.attempts {
         let command = job.plan().command(attempt.subject.command);
@@ -174,7 +178,7 @@ pub(crate) fn group(
     } else {
         ""
     };
-    writeln!(out, "{:>6}  {signature}", places.len())?;
+    writeln!(out, "{:>6}  {}", places.len(), plain(signature))?;
     let names: String = names.join(", ").chars().take(WIDEST).collect();
     writeln!(out, "        {names}{more}")
 }

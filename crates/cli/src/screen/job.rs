@@ -11,7 +11,7 @@ use undaunted_store::Owner;
 
 use super::duration::short;
 use super::jobs::standing;
-use super::summary::{counts, shown};
+use super::summary::{counts, error_lines};
 use super::timeline;
 use super::words::plain;
 use crate::past::Past;
@@ -132,7 +132,11 @@ pub(crate) fn show(
     writeln!(out, "  submitted  {}", rfc3339(job.submitted_at))?;
     writeln!(out, "  so far     {}", counts(&report))?;
     if let Some(error) = &report.error {
-        writeln!(out, "  error      {}", shown(error).join("\n             "))?;
+        writeln!(
+            out,
+            "  error      {}",
+            error_lines(error).join("\n             ")
+        )?;
     }
     for (step, state) in (0_u32..).zip(&job.steps) {
         show_step(out, job, step, state)?;

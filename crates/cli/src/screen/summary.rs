@@ -20,7 +20,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
             Status::Failed | Status::Partial | Status::Cancelled => "error",
             _ => "note",
         };
-        for (number, line) in shown(error).iter().enumerate() {
+        for (number, line) in error_lines(error).iter().enumerate() {
             let label = if number == 0 { label } else { "     " };
             let mark = if number == 0 { ":" } else { " " };
             writeln!(out, "  {label}{mark} {line}")?;
@@ -44,7 +44,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// The lines of an error that people see: as many as fit on a screen, none longer than a paragraph,
 /// and nothing in them that a terminal would obey.
-pub(super) fn shown(error: &str) -> Vec<String> {
+pub(super) fn error_lines(error: &str) -> Vec<String> {
     const LINES: usize = 10;
     const LONGEST: usize = 500;
     let mut lines: Vec<String> = error

@@ -13,11 +13,9 @@ pub(crate) fn is_colourful(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The last line of a text, without what would move the cursor.
+/// The last line of a text, with everything written out that a terminal would obey.
 pub(crate) fn one_line(text: &str) -> String {
-    let last = text.trim_end().lines().next_back().unwrap_or_default();
-    let plain = |sign: char| if sign.is_control() { '\u{fffd}' } else { sign };
-    last.chars().map(plain).collect()
+    plain(text.trim_end().lines().next_back().unwrap_or_default())
 }
 
 /// `retry 2 of 3 (attempt 3 of 4)`: whoever sees one number sees the other.

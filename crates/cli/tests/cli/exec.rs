@@ -199,3 +199,33 @@ fn a_command_whose_reader_has_gone_is_ended() {
     drop(lines);
     assert_eq!(child.wait().expect("it ends").code(), Some(141));
 }
+
+#[test]
+fn output_that_cannot_be_written_is_no_success() {
+    use std::process::Stdio;
+    let home = Home::new();
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("it is there")
+    };
+    let exec = home
+        .command(&["exec", "--", "echo", "hi"])
+        .stdout(Stdio::from(full()))
+        .output();
+    assert_eq!(exec.expect("it runs").status.code(), Some(125));
+    home.write("list", "1\n2\n");
+    let map = ["map", "-a", "list", "-q", "--", "echo"];
+    let map = home
+        .command(&map)
+        .stdout(Stdio::from(full()))
+        .output()
+        .expect("it runs");
+    assert_eq!(
+        map.status.code(),
+        Some(7),
+        "{}",
+        String::from_utf8_lossy(&map.stderr)
+    );
+}

@@ -125,9 +125,11 @@ job JOB demo
   pool 2 of 6 retries used, at most 3 by one item
 
   north: a dead letter (retry_budget): Retry budget exhausted
+    north does not answer
     undaunted explain JOB/north
 
   east: a dead letter (rule): A rule stopped it
+    east does not answer
     undaunted explain JOB/east
 
 "]]

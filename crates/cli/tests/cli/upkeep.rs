@@ -132,6 +132,7 @@ fn the_doctor_completions_and_the_manual_say_what_they_should() {
     let bash = home.run(&["completions", "bash"]).exits(0);
     assert!(bash.out.contains("_undaunted") && bash.out.contains("redrive"));
     let man = home.run(&["man"]).exits(0);
+    assert!(man.out.contains("retry\\-budget"), "flags of commands too");
     assert!(
         man.out.contains(".TH undaunted"),
         "{}",

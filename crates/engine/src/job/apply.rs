@@ -317,7 +317,9 @@ impl Job {
         if let Some(step) = self.step_mut(of.step)
             && let Some(state @ Item::Pending) = step.items.get_mut(of.item)
         {
-            *state = Item::Active(Box::new(Active::new(of.command, now, Timestamp::ZERO)));
+            let mut active = Active::new(of.command, now, Timestamp::ZERO);
+            active.round = active.round.saturating_add(step.again);
+            *state = Item::Active(Box::new(active));
             step.pass(of.item);
         }
     }

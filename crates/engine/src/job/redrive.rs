@@ -17,7 +17,6 @@ impl Job {
             let mut kept = Box::new(active.clone());
             kept.command = of.command;
             kept.frames.clear();
-            kept.error = None;
             self.dead.insert((of.step, of.item), kept);
         }
     }
@@ -30,7 +29,10 @@ impl Job {
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
         for (step, phase) in self.steps.iter_mut().zip(phases) {
             if reduce && phase == Phase::Reduce {
-                *step = StepState::default();
+                *step = StepState {
+                    again: step.again.saturating_add(1),
+                    ..StepState::default()
+                };
             } else if step.stage == StepStage::Failed {
                 step.stage = StepStage::Running;
             }
@@ -77,6 +79,7 @@ impl Job {
         {
             *found = Item::Settled(Settled::Skipped(Reason::NotSelected));
             state.dead = state.dead.saturating_sub(1);
+            state.forgiven = state.forgiven.min(state.dead);
             state.skipped = state.skipped.saturating_add(1);
         }
     }

@@ -28,6 +28,8 @@ pub struct StepState {
     pub dead: u32,
     /// Items that were skipped.
     pub skipped: u32,
+    /// How often it was begun again.
+    pub again: u32,
     /// Dead letters that no longer count as failures, because others were tried again after them.
     pub forgiven: u32,
 }

@@ -157,7 +157,9 @@ fn known_to_commands(
     of: Subject,
     active: Option<&Active>,
 ) -> impl Iterator<Item = (String, String)> {
-    let round = active.map_or(1, |active| active.round);
+    let again = job.step(of.step).map_or(0, |state| state.again);
+    let first = again.saturating_add(1);
+    let round = active.map_or(first, |active| active.round);
     let identity = job.step(of.step).map(|state| state.items.identity(of.item));
     // No environment can hold a zero character.
     let identity = identity.unwrap_or_default().replace('\0', "\u{fffd}");

@@ -11,6 +11,7 @@ use undaunted_policy::{Cause, Class, Reason, Timestamp};
 
 use crate::event::{Event, Failed, Kept, Record, Subject, Sum};
 use crate::job::Job;
+use crate::workflow::Phase;
 
 /// The histories of the items that were asked for.
 pub struct Histories<'w> {
@@ -142,6 +143,9 @@ impl<'w> Histories<'w> {
 
     /// Takes note of a record. The job is as it is after it.
     pub fn take(&mut self, job: &Job, record: &Record) {
+        if let Event::JobRedriven { reduce: true } = &record.event {
+            self.begin_again(job);
+        }
         let Some((step, item)) = place(&record.event) else {
             return;
         };
@@ -153,6 +157,19 @@ impl<'w> Histories<'w> {
             ..History::default()
         });
         history.take(job, record);
+    }
+}
+
+impl Histories<'_> {
+    /// What comes after the map is done again, in a new round.
+    fn begin_again(&mut self, job: &Job) {
+        for ((step, _), history) in &mut self.items {
+            let step = job.plan().step(*step);
+            if step.is_some_and(|step| step.phase == Phase::Reduce) {
+                history.round = history.round.saturating_add(1);
+                history.end = None;
+            }
+        }
     }
 }
 

@@ -75,6 +75,11 @@ fn what_comes_after_the_map_is_done_again_only_if_asked() {
         ["attempt_started 1/0 2.1 as 8"],
         "reduce again"
     );
+    assert_eq!(
+        scene.job.active(1, 0).unwrap().round,
+        2,
+        "with another token"
+    );
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
 }

@@ -15,6 +15,7 @@ use super::place;
 use crate::past::RuleKey;
 use crate::screen::duration::{measured, short};
 use crate::screen::policies::shown;
+use crate::screen::summary::error_lines;
 use crate::screen::words::quoted as quoted_word;
 use crate::screen::words::{count, one_line, retry_of};
 use crate::target::{self, ItemPlace};
@@ -218,7 +219,7 @@ impl Explained<'_> {
         let name = self.command_name(stop.subject.command);
         writeln!(out, "\n  {name} is tried no further ({})", stop.reason)?;
         writeln!(out, "    at         {}", rfc3339(stop.at))?;
-        let error = stop.error.replace('\n', "\n               ");
+        let error = error_lines(&stop.error).join("\n               ");
         writeln!(out, "    why        {error}")?;
         if let Some(sum) = &stop.sum {
             delay(out, sum)?;

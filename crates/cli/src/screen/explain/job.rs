@@ -12,7 +12,7 @@ use super::item::quoted;
 use super::place;
 use crate::screen::duration::short;
 use crate::screen::jobs::standing;
-use crate::screen::summary::counts;
+use crate::screen::summary::{counts, error_lines};
 use crate::screen::words::one_line;
 use crate::target::{self, ItemPlace};
 
@@ -125,7 +125,7 @@ pub(crate) fn show(
         writeln!(
             out,
             "  first failure  {}",
-            error.replace('\n', "\n                 ")
+            error_lines(error).join("\n                 ")
         )?;
     }
     match job.pool {

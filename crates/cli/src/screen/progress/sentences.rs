@@ -10,7 +10,7 @@ use undaunted_engine::event::{Event, Failed, Record, Resumed, Retrying, Stopped,
 use undaunted_engine::job::Job;
 
 use crate::screen::duration::short;
-use crate::screen::summary::shown;
+use crate::screen::summary::error_lines;
 use crate::screen::words::count;
 use crate::screen::words::plain;
 
@@ -101,7 +101,7 @@ impl Sentences {
     fn stopped(&mut self, job: &Job, stopped: &Stopped) -> String {
         let of = stopped.subject;
         self.failed.remove(&(of.step, of.item));
-        let error = shown(job.texts.read(&stopped.error));
+        let error = error_lines(job.texts.read(&stopped.error));
         let then = match stopped.handler {
             Some(_) => "; on_failure runs",
             None => "",
