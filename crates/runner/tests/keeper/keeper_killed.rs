@@ -222,6 +222,9 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
                 Fate::NeverBegan => assert_eq!(times, 0, "{id}"),
                 Fate::Exited(_) => assert_eq!(times, 1, "{id}"),
                 Fate::Vanished(Some(_)) => assert!(times <= 1, "{id}"),
+                // Killed while it wrote a record across two pages: the log ends in half of one, and
+                // then nobody vouches for what it does not name.
+                Fate::Vanished(None) if recovered.damage.is_some() => assert!(times <= 1, "{id}"),
                 _ => panic!("{id}: {fate:?}"),
             }
             let is_known = matches!(fate, Fate::Exited(_));
