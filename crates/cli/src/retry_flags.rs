@@ -56,6 +56,8 @@ impl RetryFlags {
     pub(crate) fn put(&self, command: &mut Map<String, Value>) {
         let mut config = Map::new();
         let attempts = match self.attempts.as_deref() {
+            // In a file 0 asks for the operator's default; who types it means none.
+            _ if self.job_retries == Some(0) => json!(0),
             // Whoever types the command without flags wants what an empty block gives.
             None => json!(DEFAULT),
             Some(text) => text
@@ -110,6 +112,6 @@ impl RetryFlags {
 
     /// The retries all items share, if that was said.
     pub(crate) fn job_retries(&self) -> Option<u32> {
-        self.job_retries
+        self.job_retries.filter(|retries| *retries > 0)
     }
 }

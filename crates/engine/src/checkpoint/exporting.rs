@@ -40,6 +40,14 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
             add_item(&mut state, job, (step, identity), active, history);
         }
     }
+    // What was imported and no item has turned to yet.
+    for ((command, identity), found) in &job.imported {
+        let due = found.due.unwrap_or_default();
+        let mut active = Active::new(*command, job.submitted_at, due);
+        active.take_over(found);
+        let step = job.plan().step_of(*command);
+        add_item(&mut state, job, (step, identity), &active, None);
+    }
     let history = &mut state.retry_execution_history;
     history.sort_by_key(|it| (it.executed_at, it.attempt_number));
     state

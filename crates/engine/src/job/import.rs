@@ -82,7 +82,7 @@ impl Job {
 }
 
 impl Active {
-    pub(super) fn take_over(&mut self, found: &ImportedCommand) {
+    pub(crate) fn take_over(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
         self.progress = Progress {
             retries: found.retries,

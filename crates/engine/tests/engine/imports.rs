@@ -290,3 +290,17 @@ fn what_is_exported_and_imported_is_the_same() {
     assert_eq!(commands[0].previous, active.progress.previous);
     assert_eq!(commands[0].due, scene.next_wake());
 }
+
+#[test]
+fn what_was_imported_is_exported_before_any_item_has_turned_to_it() {
+    let commands = serde_json::json!({"a0/get": {"command_id": "get", "attempt_count": 2}});
+    let mut scene = submitted(MAP);
+    let imported = import(&state(&commands), &scene.job).unwrap();
+    scene.job.apply(&undaunted_engine::event::Record {
+        at: scene.now,
+        event: imported.event,
+    });
+    let exported = export(&scene.job, &BTreeMap::new());
+    let found = &exported.command_retry_states["a0/get"];
+    assert_eq!(found.attempt_count, Some(2));
+}
