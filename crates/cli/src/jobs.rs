@@ -9,6 +9,7 @@ use undaunted_engine::job::Job;
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::journal::{self, JournalError};
+use undaunted_runner::{random_name, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
 
 use crate::exit::Refused;
@@ -227,14 +228,13 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
     }
 }
 
-/// An error and everything behind it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(found) = cause {
-        text.push_str(": ");
-        text.push_str(&found.to_string());
-        cause = found.source();
-    }
-    text
+/// A name for a job that nobody else has, and a seed to draw from.
+pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
+    const CHARACTERS: usize = 10;
+    let name = random_name()
+        .map_err(|error| Refused::Usage(format!("the system has no random name: {error}")))?;
+    let seed = name.get(16..).unwrap_or_default();
+    let seed = u64::from_str_radix(seed, 16).unwrap_or_default();
+    let id = name.get(..CHARACTERS).unwrap_or(&name);
+    Ok((id.to_owned(), seed))
 }

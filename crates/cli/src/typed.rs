@@ -12,15 +12,12 @@ use undaunted_engine::workflow::{Code, Severity, Source, check};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, Held};
-use undaunted_runner::random_name;
 
-use crate::commands::run::{current_directory, drawn};
+use crate::commands::run::current_directory;
 use crate::environment;
 use crate::exit::Refused;
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::{Jobs, name_and_seed, of_journal};
 
-/// How many characters an id has.
-const ID: usize = 10;
 /// What an agent's arguments hold where the prompt goes.
 const PROMPT: &str = "{prompt}";
 
@@ -84,13 +81,11 @@ pub(crate) fn name_of(words: &[String]) -> String {
 
 impl Typed {
     pub(crate) fn new(jobs: &Jobs, workflow: Value) -> Result<Self, Refused> {
-        let name =
-            random_name().map_err(|error| Refused::Usage(format!("no random name: {error}")))?;
-        let id = name.get(..ID).unwrap_or(&name).to_owned();
+        let (id, seed) = name_and_seed()?;
         Ok(Self {
             workflow,
             folder: JobFolder::of(&jobs.folder, &id),
-            seed: drawn(&name),
+            seed,
             id,
             stdin: None,
         })

@@ -9,6 +9,7 @@
 //! Linux only: a subreaper, `/proc` and process descriptors carry the promise.
 
 mod bytes;
+mod causes;
 pub mod clock;
 pub mod drive;
 mod executor;
@@ -26,4 +27,5 @@ pub mod secrets;
 pub mod spool;
 
 pub use bytes::Malformed;
+pub use causes::with_causes;
 pub use process::random_name;

@@ -33,8 +33,8 @@ Examples:
 
 {} stands for the line, anywhere in the arguments; without it the line comes last. A line is
 one argument, whatever it holds. What a command writes is printed when its item is done, on
-the streams it was written to. The job is kept: `undaunted resume @last` goes on after a kill,
-`undaunted dlq ls @last` lists what failed for good.")]
+the streams it was written to. The job is kept: `undaunted resume @last` goes on after a kill
+and may print the last of it again; `undaunted dlq ls @last` lists what failed for good.")]
 pub(crate) struct MapArgs {
     /// How many run at a time
     #[arg(short = 'j', long, value_name = "N", default_value_t = 10)]

@@ -14,22 +14,18 @@ use undaunted_engine::workflow::{Checked, Source, Workflow};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, Held};
-use undaunted_runner::random_name;
 use undaunted_runner::secrets::Secrets;
 
 use crate::environment;
 use crate::exit::{Exit, Refused};
 use crate::foreground;
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::{Jobs, name_and_seed, of_journal};
 use crate::passing::Passer;
 use crate::screen::progress::{Display, Quietness};
 use crate::screen::{diagnostics, summary};
 use crate::source::check_file;
 
 use super::check::refusal;
-
-/// How many characters an id has.
-const ID: usize = 10;
 
 /// The workflow to run.
 #[derive(Debug, Args)]
@@ -134,8 +130,8 @@ pub(crate) fn submit(
     workflow: &Workflow,
     seed: Option<u64>,
 ) -> Result<Submitted, Refused> {
-    let name = random_name().map_err(|error| Refused::Usage(format!("no random name: {error}")))?;
-    let seed = seed.unwrap_or_else(|| drawn(&name));
+    let (job, drawn) = name_and_seed()?;
+    let seed = seed.unwrap_or(drawn);
     let path = match file {
         "-" => "-".to_owned(),
         file => std::path::absolute(file)
@@ -148,7 +144,7 @@ pub(crate) fn submit(
         env::var(name).ok().filter(|_| !secret)
     };
     let around = Surroundings {
-        job: name.get(..ID).unwrap_or(&name).to_owned(),
+        job,
         file: path,
         working_dir: current_directory()?,
         seed,
@@ -168,12 +164,6 @@ fn not_run(source: &Source, unfit: &Unfit) -> Refused {
         Unfit::Parallel { .. } => Refused::Usage(unfit.to_string()),
         _ => Refused::Invalid(format!("{}: {unfit}", source.name())),
     }
-}
-
-/// A seed from what is left of a random name.
-pub(crate) fn drawn(name: &str) -> u64 {
-    let rest = name.get(16..).unwrap_or_default();
-    u64::from_str_radix(rest, 16).unwrap_or_default()
 }
 
 pub(crate) fn current_directory() -> Result<String, Refused> {

@@ -13,6 +13,7 @@ use super::ledger::Ledger;
 use super::recover::{Past, take_over};
 use super::shared::{Shared, State};
 use super::{KeeperError, attend, clock, reaper};
+use crate::causes::with_causes;
 use crate::process::{Mark, random_name};
 use crate::spool::{Slots, Spool, SpoolError};
 
@@ -159,15 +160,4 @@ fn say(line: &str) -> io::Result<()> {
 fn silence() -> io::Result<()> {
     let nothing = File::options().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(nothing)?)
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -26,14 +26,6 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The log of this many bytes that others have left.
-    pub(super) fn found(bytes: u64) -> Self {
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Self {
-            pages: bytes / PAGE,
-        }
-    }
-
     /// A commit with so many bytes of records.
     pub(super) fn grows(&mut self, bytes: usize) {
         let pages = bytes.div_ceil(PAGE).saturating_add(OVERHEAD);

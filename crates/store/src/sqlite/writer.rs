@@ -3,7 +3,7 @@
 //! Everything that arrived while the last commit was syncing goes into the next one: alone a change
 //! waits for one sync, and a thousand together wait for one too.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -32,12 +32,6 @@ pub(super) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long the log is that is there already.
-fn left_by_others(database: &Path) -> u64 {
-    let log = database.with_extension("db-wal");
-    log.metadata().map_or(0, |found| found.len())
-}
-
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(
@@ -53,7 +47,7 @@ impl Writer {
         let mut desk = Desk {
             connection,
             heads: Heads::default(),
-            log: Log::found(left_by_others(&folder.database)),
+            log: Log::default(),
             database: folder.database.clone(),
             owners: folder.owners.clone(),
             patience,
