@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::attempts::AttemptsArgs;
+use crate::commands::breaker::BreakerArgs;
+use crate::commands::budget::BudgetArgs;
 use crate::commands::cancel::CancelArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
@@ -82,6 +84,10 @@ pub(crate) enum Command {
     Unpause(PauseArgs),
     /// Look at dead letters, try them again or give them up
     Dlq(DlqArgs),
+    /// Look at the retries a whole job may make, or allow more
+    Budget(BudgetArgs),
+    /// Look at the breakers of the store, open or close one by hand
+    Breaker(BreakerArgs),
     /// Remove jobs
     Rm(RmArgs),
     /// Remove jobs that ended long ago

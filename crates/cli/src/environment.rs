@@ -41,7 +41,28 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
                 .unwrap_or(CompletionRule::DEFAULT_DEADLINE),
             ..CompletionRule::default()
         },
+        late_results_count: read(
+            "BEST_EFFORT_LATE_RESULT_POLICY",
+            "log_only or update_result",
+            late_results,
+        )?
+        .unwrap_or_default(),
     })
+}
+
+/// How often at least a completion rule is asked; it is asked at every result and at its deadline
+/// in any case.
+pub(crate) fn check_interval() -> Result<Duration, Refused> {
+    const DEFAULT: Duration = Duration::from_secs(5);
+    Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
+}
+
+fn late_results(value: &str) -> Option<bool> {
+    match value {
+        "log_only" => Some(false),
+        "update_result" => Some(true),
+        _ => None,
+    }
 }
 
 fn seconds(name: &str) -> Result<Option<Duration>, Refused> {

@@ -12,6 +12,7 @@ use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::{random_name, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
 
+use crate::environment::check_interval;
 use crate::exit::Refused;
 
 /// How long commands have between TERM and KILL.
@@ -50,6 +51,7 @@ impl Jobs {
             keeper,
             keeper_args: vec!["keeper".into()],
             grace: GRACE,
+            check_interval: check_interval()?,
         })
     }
 
@@ -163,6 +165,9 @@ pub(crate) fn of_store(error: &StoreError) -> Refused {
 pub(crate) fn of_journal(error: &JournalError) -> Refused {
     match error {
         JournalError::NotFound { job } => Refused::NotFound(format!("there is no job `{job}`")),
+        JournalError::NoBreaker { .. } => Refused::NotFound(format!(
+            "{error}; `undaunted breaker ls` lists those there are"
+        )),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => {
             of_store(error)
         }

@@ -47,6 +47,8 @@ fn main() -> ExitCode {
         Command::Pause(pause) => commands::pause::run(store, &pause, Request::Pause),
         Command::Unpause(pause) => commands::pause::run(store, &pause, Request::Unpause),
         Command::Dlq(dlq) => commands::dlq::run(store, &dlq),
+        Command::Budget(budget) => commands::budget::run(store, &budget),
+        Command::Breaker(breaker) => commands::breaker::run(store, &breaker),
         Command::Rm(rm) => commands::rm::rm(store, &rm),
         Command::Prune(prune) => commands::rm::prune(store, &prune),
         Command::Store(what) => commands::store::run(store, &what),

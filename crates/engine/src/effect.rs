@@ -7,7 +7,10 @@
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{Event, Record};
-use crate::job::{Job, Stage, StepStage, StepState};
+use crate::gate;
+use crate::job::{Job, Stage, StepStage};
+
+pub use crate::gate::ready;
 
 /// Something to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,11 @@ pub enum Effect {
         /// The number of the start of its command.
         start: Option<u64>,
     },
+    /// End what runs of a step that is complete without it.
+    EndStep {
+        /// The step.
+        step: u32,
+    },
     /// End everything that runs.
     EndAll,
 }
@@ -42,6 +50,7 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
             item: started.subject.item,
         }),
         Event::JobStopping { reason } if ends_running(*reason) => Some(Effect::EndAll),
+        Event::CompletionReached(reached) => Some(Effect::EndStep { step: reached.step }),
         _ => None,
     }
 }
@@ -53,6 +62,9 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
     let running = job.running.iter();
     effects.extend(running.map(|(&start, &(step, item))| Effect::Begin { start, step, item }));
     // Last, so that it reaches what was just found running.
+    let complete = (0_u32..).zip(&job.steps);
+    let complete = complete.filter(|(_, state)| state.is_cut() && state.running > 0);
+    effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
     if job.is_stopping().is_some_and(ends_running) {
         effects.push(Effect::EndAll);
     }
@@ -74,45 +86,38 @@ pub fn reading(job: &Job) -> Vec<Effect> {
 }
 
 /// Whether a job that stops for this reason ends what runs. Too many failures let it finish.
-const fn ends_running(reason: Reason) -> bool {
+pub(crate) const fn ends_running(reason: Reason) -> bool {
     !matches!(reason, Reason::Tolerance)
 }
 
-/// The items that may start now: retries that are due before new ones, those in input order.
-#[must_use]
-pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
-    let mut ready = Vec::new();
-    if job.stage != Stage::Running || job.paused.is_some() {
-        return ready;
-    }
-    for (step, state) in job.open_steps() {
-        if state.stage != StepStage::Running {
-            continue;
-        }
-        let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
-        let due = state.waiting.range(..=(now, u32::MAX));
-        let new = state.cursor..state.items.len();
-        let new = new.filter(|item| !state.ahead.contains(item));
-        let items = due.map(|&(_, item)| item).chain(new);
-        ready.extend(items.take(room).map(|item| (step, item)));
-    }
-    ready
-}
-
-fn room(job: &Job, step: u32, state: &StepState) -> u32 {
-    job.parallel(step).saturating_sub(state.running)
-}
-
-/// When something happens by itself next: a retry falls due, or the job's time is up.
+/// When something happens by itself next: a retry falls due, a breaker lets something through, a step
+/// is waited for no longer, or the job's time is up.
 #[must_use]
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
-    let due = job.open_steps().filter_map(|(step, state)| {
+    if job.stage != Stage::Running {
+        return None;
+    }
+    let may_start = job.paused.is_none();
+    let steps = job.busy_steps().filter(|_| may_start);
+    let due = steps.filter_map(|(step, state)| {
         // Without a free slot nothing happens when a retry falls due.
-        (state.stage == StepStage::Running && room(job, step, state) > 0).then_some(())?;
+        (gate::room(job, step, state) > 0).then_some(())?;
         let mut later = state.waiting.range((now, u32::MAX)..);
-        later.next().map(|&(due, _)| due)
+        let due = later.next().map(|&(due, _)| due);
+        due.into_iter()
+            .chain(gate::next_opening(job, step, state, now))
+            .min()
     });
-    let due = due.filter(|_| job.stage == Stage::Running && job.paused.is_none());
-    let deadline = job.deadline().filter(|_| job.stage == Stage::Running);
-    due.chain(deadline).min()
+    let steps = job.busy_steps().filter(|_| may_start);
+    let expiry = steps.filter_map(|(_, state)| state.held.next_expiry());
+    let steps = job.open_steps();
+    let complete = steps.filter_map(|(step, state)| {
+        let map = job.plan().map(step)?;
+        let waits = state.stage == StepStage::Running && state.reached.is_none();
+        (map.completion.best_effort && waits).then(|| state.started.after(map.completion.deadline))
+    });
+    due.chain(expiry)
+        .chain(complete)
+        .chain(job.deadline())
+        .min()
 }

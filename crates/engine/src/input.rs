@@ -64,6 +64,11 @@ pub enum Input {
         /// They.
         items: Vec<(u32, u32)>,
     },
+    /// Its pool is to be made larger, also if it has ended: its dead letters may be tried again.
+    TopUp {
+        /// By so many retries.
+        retries: u32,
+    },
     /// Everything that ran has ended, and whoever runs it leaves.
     Suspend,
     /// Its workflow is replaced by one with other settings.

@@ -13,11 +13,13 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+pub mod breaker;
 pub mod capture;
 pub mod checkpoint;
 pub mod decide;
 pub mod effect;
 pub mod event;
+mod gate;
 pub mod input;
 pub mod job;
 pub mod law;

@@ -4,8 +4,10 @@
 //! them by their number; here is said which list a number is in and which number comes next. All of
 //! it follows from the workflow, so nothing of it is stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use undaunted_policy::BreakerSettings;
 
 use crate::workflow::template::{Reference, Root, Segment};
 use crate::workflow::{Action, Command, InputSource, Map, Step, Work, Workflow};
@@ -176,6 +178,18 @@ impl Plan {
             }
             List::OnSuccess(parent) => self.command(parent)?.on_success.get(place.position),
         }
+    }
+
+    /// The breakers that commands name, with their settings.
+    #[must_use]
+    pub fn breakers(&self) -> BTreeMap<String, BreakerSettings> {
+        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let commands = (0..count).filter_map(|number| self.command(number));
+        let named = commands.filter_map(|command| {
+            let breaker = command.breaker.as_deref()?;
+            Some((breaker.name.clone()?, breaker.settings))
+        });
+        named.collect()
     }
 
     /// Whether a command is one of its step, not of a handler.

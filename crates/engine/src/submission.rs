@@ -5,7 +5,7 @@
 
 use undaunted_policy::PoolLimits;
 
-use crate::event::Submitted;
+use crate::event::{CompletionDefaults, Submitted};
 use crate::plan::environment_of;
 use crate::workflow::{Action, Command, MaxParallel, Mode, Operator, Span, Work, Workflow};
 
@@ -93,6 +93,11 @@ pub fn submission(
             ceilings.max_per_item,
         )),
         release: Some(around.release),
+        completion: Some(CompletionDefaults {
+            min: around.operator.completion.min,
+            deadline: around.operator.completion.deadline,
+        }),
+        late_results_count: Some(around.operator.late_results_count),
         ..Submitted::default()
     })
 }
@@ -127,17 +132,9 @@ fn refuse_what_is_not_built(workflow: &Workflow) -> Result<(), Unfit> {
     }
     for step in &workflow.steps {
         let mut commands: Vec<&Command> = step.commands.iter().collect();
-        if let Work::Map(map) = &step.work
-            && map.completion.best_effort
-        {
-            return not_built("the completion rule (`best_effort`)", None);
-        }
         while let Some(command) = commands.pop() {
             if matches!(command.action, Action::Http(_)) {
                 return not_built("`http`", Some(command.span));
-            }
-            if command.breaker.is_some() {
-                return not_built("`breaker`", Some(command.span));
             }
             commands.extend(&command.on_success);
             commands.extend(command.on_failure.iter().flat_map(|it| &it.commands));

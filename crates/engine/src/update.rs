@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_policy::shape::format_duration;
-use undaunted_policy::{Policy, RetryConfig};
+use undaunted_policy::{BreakerSettings, Policy, RetryConfig, WhenOpen};
 
 use crate::event::PolicyChange;
 use crate::workflow::{
@@ -81,6 +81,21 @@ impl Shown for MaxParallel {
     }
 }
 
+impl Shown for Duration {
+    fn shown(&self) -> String {
+        format_duration(*self)
+    }
+}
+
+impl Shown for WhenOpen {
+    fn shown(&self) -> String {
+        match self {
+            Self::Hold => "hold".to_owned(),
+            Self::Fail => "fail".to_owned(),
+        }
+    }
+}
+
 impl Shown for OnInterrupt {
     fn shown(&self) -> String {
         match self {
@@ -98,6 +113,18 @@ impl Shown for OnItemFailure {
             Self::Stop => "stop".to_owned(),
         }
     }
+}
+
+/// The settings of a breaker that differ.
+#[must_use]
+pub fn settings_of_breakers(
+    breaker: &str,
+    old: &BreakerSettings,
+    new: &BreakerSettings,
+) -> Vec<PolicyChange> {
+    let mut differences = Differences::default();
+    differences.breaker(breaker, old, new);
+    differences.settings
 }
 
 #[derive(Default)]
@@ -158,6 +185,7 @@ impl Differences {
         self.work(of, "input", &old.input, &new.input);
         self.work(of, "the selection of items", &old.selection, &new.selection);
         self.work(of, "best_effort", &old.completion, &new.completion);
+        self.work(of, "on_complete", &old.on_complete, &new.on_complete);
         self.setting(of, "max_parallel", &old.max_parallel, &new.max_parallel);
         let (limit, new_limit) = (&old.item_deadline, &new.item_deadline);
         self.setting(of, "agent_timeout_secs", limit, new_limit);
@@ -187,13 +215,31 @@ impl Differences {
         self.work(of, "env", &old.env, &new.env);
         self.work(of, "working_dir", &old.working_dir, &new.working_dir);
         self.work(of, "capture_output", &old.capture, &new.capture);
-        self.work(of, "breaker", &old.breaker, &new.breaker);
+        let name = |command: &Command| {
+            let breaker = command.breaker.as_ref()?;
+            Some(breaker.name.clone())
+        };
+        self.work(of, "breaker", &name(old), &name(new));
+        if let (Some(old), Some(new)) = (&old.breaker, &new.breaker) {
+            self.breaker(of, &old.settings, &new.settings);
+        }
         self.setting(of, "timeout", &old.timeout, &new.timeout);
         self.setting(of, "output_limit", &old.output_limit, &new.output_limit);
         self.setting(of, "on_interrupt", &old.on_interrupt, &new.on_interrupt);
         self.policy(of, &old.retry.policy, &new.retry.policy);
         self.handler(of, old.on_failure.as_deref(), new.on_failure.as_deref());
         self.commands(of, &old.on_success, &new.on_success);
+    }
+
+    fn breaker(&mut self, of: &str, old: &BreakerSettings, new: &BreakerSettings) {
+        let (count, new_count) = (&old.failure_threshold, &new.failure_threshold);
+        self.setting(of, "breaker.failure_threshold", count, new_count);
+        let (time, new_time) = (&old.recovery_timeout, &new.recovery_timeout);
+        self.setting(of, "breaker.recovery_timeout", time, new_time);
+        let (calls, new_calls) = (&old.half_open_max_calls, &new.half_open_max_calls);
+        self.setting(of, "breaker.half_open_max_calls", calls, new_calls);
+        self.setting(of, "breaker.when_open", &old.when_open, &new.when_open);
+        self.setting(of, "breaker.max_hold", &old.max_hold, &new.max_hold);
     }
 
     /// Setting by setting, as they are written in a file.

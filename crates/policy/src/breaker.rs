@@ -167,11 +167,43 @@ pub enum Transition {
     Closed,
 }
 
+impl Ticket {
+    /// The ticket of a start that was made in this generation.
+    #[must_use]
+    pub const fn restored(generation: u32, probe: bool) -> Self {
+        Self { generation, probe }
+    }
+
+    /// How often the breaker had opened before the start.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
 impl Breaker {
+    /// A breaker as it was kept somewhere.
+    #[must_use]
+    pub const fn restored(phase: Phase, generation: u32) -> Self {
+        Self { phase, generation }
+    }
+
     /// Where it stands.
     #[must_use]
     pub const fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Rises with every opening.
+    #[must_use]
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Whether the result of a start counts: one from before an opening does not.
+    #[must_use]
+    pub const fn counts(&self, ticket: Ticket) -> bool {
+        ticket.generation == self.generation
     }
 
     /// Asks whether a start may go ahead; it is then under way. The first start after the recovery
@@ -198,7 +230,7 @@ impl Breaker {
         health: Health,
         now: Timestamp,
     ) -> Option<Transition> {
-        if ticket.generation != self.generation {
+        if !self.counts(ticket) {
             return None;
         }
         match (self.phase, health) {

@@ -85,7 +85,7 @@ impl CompletionRule {
             completed,
             failed,
         } = tally;
-        let min = self.min.clamp(1, target.max(1));
+        let min = self.min_of(target);
         let complete = |reason, success| Some(Completion { reason, success });
         if completed.saturating_add(failed) >= target {
             // A step with nothing in it has nothing to miss.
@@ -107,6 +107,14 @@ impl CompletionRule {
             reason: CompletionReason::DeadlineExpired { completed },
             success: false,
         })
+    }
+}
+
+impl CompletionRule {
+    /// How many of so many have to succeed.
+    #[must_use]
+    pub fn min_of(&self, target: u64) -> u64 {
+        self.min.clamp(1, target.max(1))
     }
 }
 

@@ -9,6 +9,8 @@ use undaunted_store::{
     AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version,
 };
 
+use crate::breakers;
+
 /// The family of the journals of jobs.
 pub const FAMILY: &str = "job";
 
@@ -42,6 +44,22 @@ pub enum JournalError {
     Record {
         /// The job.
         job: String,
+        /// Which record.
+        version: Version,
+        /// Why.
+        why: RecordError,
+    },
+    /// There is no such breaker.
+    #[error("there is no breaker `{breaker}`")]
+    NoBreaker {
+        /// What was asked for.
+        breaker: String,
+    },
+    /// A record of a breaker is not one.
+    #[error("record {version} of the breaker `{breaker}` cannot be used: {why}")]
+    BreakerRecord {
+        /// The breaker.
+        breaker: String,
         /// Which record.
         version: Version,
         /// Why.
@@ -162,18 +180,8 @@ pub fn submit(
     submitted: Submitted,
     now: Timestamp,
 ) -> Result<Held, JournalError> {
-    let name = submitted.job.clone();
-    let aggregate = aggregate(&name)?;
-    let record = Record {
-        at: now,
-        event: Event::JobSubmitted(Box::new(submitted)),
-    };
-    let job = Job::begin(&record).map_err(|why| JournalError::Job { job: name, why })?;
-    let claim = store.claim(&aggregate)?;
-    let records = vec![record.encode()];
-    let append = Append::new(aggregate, Version::default(), claim.epoch, records);
-    let version = append.reaches();
-    store.append(vec![append])?;
+    let claim = store.claim(&aggregate(&submitted.job)?)?;
+    let (job, version) = found(store, &claim, submitted, &[], now)?;
     Ok(Held {
         job,
         claim,
@@ -182,6 +190,44 @@ pub fn submit(
         first: None,
         rate: None,
     })
+}
+
+/// Writes the beginning of a journal: the submission and what else is known, and the settings of
+/// breakers, all or nothing.
+fn found(
+    store: &dyn Store,
+    claim: &Claim,
+    submitted: Submitted,
+    known: &[Event],
+    now: Timestamp,
+) -> Result<(Job, Version), JournalError> {
+    let name = submitted.job.clone();
+    let record = |event| Record { at: now, event };
+    let submission = record(Event::JobSubmitted(Box::new(submitted)));
+    let begun = Job::begin(&submission).map_err(|why| JournalError::Job {
+        job: name.clone(),
+        why,
+    })?;
+    loop {
+        let (mut appends, told) = breakers::configure(store, &name, begun.plan(), now)?;
+        let mut job = begun.clone();
+        let mut records = vec![submission.encode()];
+        for event in known.iter().cloned().chain(told) {
+            let record = record(event);
+            job.apply(&record);
+            records.push(record.encode());
+        }
+        let first = Version::default();
+        let append = Append::new(claim.aggregate.clone(), first, claim.epoch, records);
+        let version = append.reaches();
+        appends.push(append);
+        match store.append(appends) {
+            // Another submission has just named the same breaker.
+            Err(error) if breakers::was_overtaken(&error) => {}
+            Err(error) => return Err(error.into()),
+            Ok(()) => return Ok((job, version)),
+        }
+    }
 }
 
 /// Tells a job something that leads to nothing being done, and gives it back.
@@ -229,19 +275,10 @@ pub fn remove(store: &dyn Store, held: &Held) -> Result<(), JournalError> {
 pub fn deposit(
     store: &dyn Store,
     submitted: Submitted,
-    known: Vec<Event>,
+    known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let aggregate = aggregate(&submitted.job)?;
-    let events = std::iter::once(Event::JobSubmitted(Box::new(submitted))).chain(known);
-    let records = events.map(|event| Record { at: now, event }.encode());
-    let claim = store.claim(&aggregate)?;
-    let append = Append::new(
-        aggregate,
-        Version::default(),
-        claim.epoch,
-        records.collect(),
-    );
-    store.append(vec![append])?;
+    let claim = store.claim(&aggregate(&submitted.job)?)?;
+    found(store, &claim, submitted, known, now)?;
     Ok(store.release(&claim)?)
 }

@@ -14,16 +14,17 @@ pub enum Request {
     Pause,
     /// To go on.
     Unpause,
+    /// To make its pool larger by so many retries.
+    TopUp(u32),
 }
 
 impl Request {
-    const ALL: [Self; 3] = [Self::Cancel, Self::Pause, Self::Unpause];
-
-    const fn word(self) -> &'static str {
+    fn words(self) -> String {
         match self {
-            Self::Cancel => "cancel",
-            Self::Pause => "pause",
-            Self::Unpause => "unpause",
+            Self::Cancel => "cancel".to_owned(),
+            Self::Pause => "pause".to_owned(),
+            Self::Unpause => "unpause".to_owned(),
+            Self::TopUp(retries) => format!("top-up {retries}"),
         }
     }
 
@@ -34,13 +35,21 @@ impl Request {
             Self::Cancel => Input::Cancel,
             Self::Pause => Input::Pause,
             Self::Unpause => Input::Unpause,
+            Self::TopUp(retries) => Input::TopUp { retries },
         }
     }
 
     /// The request these bytes are. One that a later release makes is none of ours.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|request| request.word().as_bytes() == bytes)
+        match std::str::from_utf8(bytes).ok()? {
+            "cancel" => Some(Self::Cancel),
+            "pause" => Some(Self::Pause),
+            "unpause" => Some(Self::Unpause),
+            words => {
+                let retries = words.strip_prefix("top-up ")?;
+                retries.parse().ok().map(Self::TopUp)
+            }
+        }
     }
 }
 
@@ -52,7 +61,7 @@ impl Request {
 /// When there is no such job, or the store cannot be written.
 pub fn ask(store: &dyn Store, job: &str, request: Request) -> Result<(), JournalError> {
     let aggregate = aggregate(job)?;
-    match store.request(&aggregate, request.word().into()) {
+    match store.request(&aggregate, request.words().into()) {
         Ok(_) => Ok(()),
         Err(StoreError::NotFound { .. }) => Err(JournalError::NotFound {
             job: job.to_owned(),

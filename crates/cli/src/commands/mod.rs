@@ -1,6 +1,8 @@
 //! One file per command.
 
 pub(crate) mod attempts;
+pub(crate) mod breaker;
+pub(crate) mod budget;
 pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -120,7 +120,7 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
     let known = vec![imported.event.clone(), Event::JobSuspended];
-    let stored = journal::deposit(&jobs.store, submitted, known, now);
+    let stored = journal::deposit(&jobs.store, submitted, &known, now);
     stored.map_err(|error| of_journal(&error))?;
     tell(job.id(), &imported, args.json)?;
     Ok(Exit::Done)

@@ -1,6 +1,7 @@
 //! What is printed, for people and for machines: one file per thing that is shown.
 
 pub(crate) mod attempts;
+pub(crate) mod breakers;
 pub(crate) mod dead;
 pub(crate) mod diagnostics;
 mod duration;
@@ -17,4 +18,4 @@ pub(crate) mod summary;
 pub(crate) mod timeline;
 mod words;
 
-pub(crate) use words::{count, is_colourful};
+pub(crate) use words::{count, is_colourful, plain};

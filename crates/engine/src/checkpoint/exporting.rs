@@ -43,7 +43,7 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
     // What was imported and no item has turned to yet.
     for ((command, identity), found) in &job.imported {
         let due = found.due.unwrap_or_default();
-        let mut active = Active::new(*command, job.submitted_at, due);
+        let mut active = Active::new(*command, due);
         active.take_over(found);
         let step = job.plan().step_of(*command);
         add_item(&mut state, job, (step, identity), &active, None);

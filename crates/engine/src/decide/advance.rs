@@ -1,9 +1,9 @@
 //! What follows from a state alone: steps begin and end, tolerances are passed, the job is done.
 
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use super::input::decide;
-use crate::event::{Ended, Event, Record};
+use crate::event::{Ended, Event, Reached, Record};
 use crate::input::Input;
 use crate::job::{Job, Stage, StepStage, StepState};
 use crate::workflow::InputSource;
@@ -17,11 +17,15 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
     loop {
         for event in events.drain(..) {
             let record = Record { at: now, event };
+            let told = job.told_by(&record);
             job.apply(&record);
             records.push(record);
+            if let Some(event) = told.and_then(|told| job.tell_breaker(told)) {
+                records.push(Record { at: now, event });
+            }
         }
         // Asked even if the input had no consequence: a job that was just submitted has to begin.
-        events = advance(job);
+        events = advance(job, now);
         if events.is_empty() {
             return records;
         }
@@ -30,36 +34,51 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
 
 /// What follows from the state a job is in.
 #[must_use]
-pub fn advance(job: &Job) -> Vec<Event> {
+pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
-        Stage::Running => go_on(job),
+        Stage::Running => go_on(job, now),
         Stage::Stopping(reason) => wind_up(job, reason),
         _ => Vec::new(),
     }
 }
 
-fn go_on(job: &Job) -> Vec<Event> {
-    let mut events = Vec::new();
+fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
     for (step, state) in job.open_steps() {
-        match state.stage {
-            StepStage::Waiting => events.push(begin(job, step)),
-            StepStage::Running => events.extend(settle(job, step, state)),
-            _ => {}
-        }
+        let events = match state.stage {
+            StepStage::Waiting => vec![begin(job, step)],
+            StepStage::Running => settle(job, step, state, now),
+            _ => Vec::new(),
+        };
         if !events.is_empty() {
             return events;
         }
     }
-    if job.running.is_empty() && job.open.failed > 0 {
-        events.push(Event::JobFailed(Box::new(ending(job))));
-    } else if job.open.completed == job.steps.len() {
-        let ended = Box::new(ending(job));
-        events.push(match ended.counts.dead {
-            0 => Event::JobCompleted(ended),
-            _ => Event::JobPartial(ended),
-        });
+    if job.open.failed > 0 {
+        let left = job.open.left.iter().copied();
+        let left = left.filter_map(|step| Some((step, job.step(step)?)));
+        let dropped: Vec<Event> = left
+            .flat_map(|(step, state)| not_begun(step, state, Reason::Tolerance))
+            .collect();
+        if dropped.is_empty() && job.running.is_empty() {
+            return vec![Event::JobFailed(Box::new(ending(job)))];
+        }
+        return dropped;
     }
-    events
+    if job.open.completed == job.steps.len() && job.open.left.is_empty() {
+        return vec![completed(job)];
+    }
+    Vec::new()
+}
+
+/// Every step is complete.
+fn completed(job: &Job) -> Event {
+    let mut ended = Box::new(ending(job));
+    if job.counted().all(|(step, state)| job.is_met(step, state)) {
+        ended.reason = None;
+        Event::JobCompleted(ended)
+    } else {
+        Event::JobPartial(ended)
+    }
 }
 
 fn begin(job: &Job, step: u32) -> Event {
@@ -73,25 +92,76 @@ fn begin(job: &Job, step: u32) -> Event {
     }
 }
 
-fn settle(job: &Job, step: u32, state: &StepState) -> Option<Event> {
-    let is_map = job.plan().is_map(step);
-    if let Some(map) = job.plan().map(step)
+fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event> {
+    if state.is_cut() {
+        return cut(job, step, state);
+    }
+    let map = job.plan().map(step);
+    if let Some(map) = map
         && map
             .tolerance
             .exceeded(state.settled().into(), counting(state).into())
     {
-        return Some(Event::JobStopping {
-            reason: Reason::Tolerance,
-        });
+        let reason = Reason::Tolerance;
+        return vec![Event::JobStopping { reason }];
     }
-    if state.settled() < state.items.len() {
-        return None;
+    if let Some(map) = map
+        && map.completion.best_effort
+        && !state.redriven
+    {
+        let reached = reached(step, state, &map.completion, now);
+        let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
+        return reached.into_iter().collect();
     }
-    Some(if state.dead > 0 && !is_map {
+    let open = if state.redriven {
+        state.is_busy()
+    } else {
+        state.settled() < state.items.len()
+    };
+    if open {
+        return Vec::new();
+    }
+    vec![if state.dead > 0 && map.is_none() {
         Event::StepFailed { step }
     } else {
         Event::StepCompleted { step }
+    }]
+}
+
+/// What a completion rule decides, if it decides anything yet.
+fn reached(step: u32, state: &StepState, rule: &CompletionRule, now: Timestamp) -> Option<Reached> {
+    let tally = state.reports();
+    let deadline = state.started.after(rule.deadline);
+    let completion = rule.decide(tally, deadline, now)?;
+    Some(Reached {
+        step,
+        why: completion.reason.into(),
+        success: completion.success,
+        completed: tally.completed,
+        failed: tally.failed,
+        target: tally.target,
+        min: rule.min_of(tally.target),
+        deadline,
     })
+}
+
+/// A step is complete by its rule: what waits is dropped and what runs is ended first, or both go on.
+fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
+    let Some(reason) = job.ending(step) else {
+        return vec![Event::StepCompleted { step }];
+    };
+    let dropped: Vec<Event> = not_begun(step, state, reason).collect();
+    if dropped.is_empty() && state.running == 0 {
+        return vec![Event::StepCompleted { step }];
+    }
+    dropped
+}
+
+/// What waits or is held is not gone on with.
+fn not_begun(step: u32, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
+    let waiting = state.waiting.iter().map(|&(_, item)| item);
+    let items = waiting.chain(state.held.items());
+    items.map(move |item| Event::ItemSkipped { step, item, reason })
 }
 
 /// The dead letters that count.
@@ -101,18 +171,17 @@ const fn counting(state: &StepState) -> u32 {
 
 /// Nothing new is started: what waits is skipped, and when nothing runs any more the job has ended.
 fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
-    let mut events = Vec::new();
-    for (step, state) in (0_u32..).zip(&job.steps) {
-        let skipped =
-            state
-                .waiting
-                .iter()
-                .map(|&(_, item)| Event::ItemSkipped { step, item, reason });
-        events.extend(skipped);
-    }
+    let steps = (0_u32..).zip(&job.steps);
+    let mut events: Vec<Event> = steps
+        .flat_map(|(step, state)| not_begun(step, state, reason))
+        .collect();
     // The end of a command that gives items is told too, as a failed input.
     if !events.is_empty() || job.has_running() {
         return events;
+    }
+    if job.open.completed == job.steps.len() && reason == Reason::Deadline {
+        // All that was to be done is done; only what nobody waits for was cut short.
+        return vec![completed(job)];
     }
     let open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
     let steps = (0_u32..).zip(&job.steps);

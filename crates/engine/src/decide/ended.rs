@@ -8,6 +8,7 @@ use undaunted_policy::{
 
 use super::facts::Facts;
 use super::fail::{Stop, finish, handler, skip, stop};
+use super::hold::hold;
 use super::words;
 use crate::capture;
 use crate::event::{Event, Failed, Retrying, Subject, Succeeded, Sum};
@@ -57,16 +58,17 @@ fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptE
         After::Command(next) => Some(next),
         After::Handler(_) | After::Item => None,
     };
+    let ending = facts.job.ending(of.step);
     facts.push(Event::AttemptSucceeded(Box::new(Succeeded {
         subject: of,
         took: end.took,
-        next: next.filter(|_| facts.job.is_stopping().is_none()),
+        next: next.filter(|_| ending.is_none()),
         output: end.output.clone(),
         stdout: end.stdout,
         stderr: end.stderr,
         left: (end.left > 0).then_some(end.left),
     })));
-    match facts.job.is_stopping() {
+    match ending {
         // What a stopped job has left of an item is not begun any more.
         Some(reason) if after != After::Item => skip(facts, of, reason),
         _ => finish(facts, of, active, after),
@@ -104,7 +106,7 @@ fn failed(
     })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (facts.job.is_stopping(), next) {
+    match (facts.job.ending(of.step), next) {
         (None, Consequence::Retry { due, delay }) => {
             facts.push(Event::RetryScheduled(Box::new(Retrying {
                 subject: of,
@@ -112,6 +114,10 @@ fn failed(
                 due,
                 delay,
             })));
+        }
+        (None, Consequence::Hold) => {
+            let breaker = facts.job.breaker_of(of.command).unwrap_or_default();
+            hold(facts, of, breaker, Some(Sum::of(&verdict.arithmetic)));
         }
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
         // A job that too many failures stop lets running attempts finish, so this one has failed
@@ -128,6 +134,7 @@ fn failed(
 /// What follows from a failure.
 enum Consequence {
     Retry { due: Timestamp, delay: Duration },
+    Hold,
     Stop(Stop),
 }
 
@@ -159,10 +166,7 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
             due: at,
             delay: wait,
         },
-        // A job with breakers is not accepted yet, and nothing else holds.
-        (Decision::Hold, None) => {
-            stop(Reason::Rule, Then::Stop, words::of_stop(verdict, last), sum)
-        }
+        (Decision::Hold, None) => Consequence::Hold,
         (Decision::Stop { reason, then }, None) => {
             stop(reason, then, words::of_stop(verdict, last), sum)
         }

@@ -3,7 +3,7 @@
 use undaunted_policy::{Reason, Then};
 
 use super::facts::Facts;
-use crate::event::{Event, Stopped, Subject, Sum, Text};
+use crate::event::{Event, Late, Stopped, Subject, Sum, Text};
 use crate::job::{Active, Frame};
 use crate::plan::After;
 use crate::workflow::OnItemFailure;
@@ -38,10 +38,56 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: Subject, active: &Active, why: &St
         return;
     }
     if why.then == Then::Skip {
-        return skip(facts, of, why.reason);
+        if !came_late(facts, of, Some(why.reason)) {
+            skip(facts, of, why.reason);
+        }
+        return;
     }
     let outer = outer_frame(facts, of, active);
     give_up(facts, of, outer, why.reason, &error);
+}
+
+/// The same; but what a command stopped for whose handler has run stands.
+pub(super) fn stop_unless_repeated(
+    facts: &mut Facts<'_>,
+    of: Subject,
+    active: &Active,
+    why: &Stop,
+) {
+    match active.repeated() {
+        Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
+        None => stop(facts, of, active, why),
+    }
+}
+
+/// An item has come to its end, or failed because of this. Whether it came too late to count, and is
+/// settled.
+fn came_late(facts: &mut Facts<'_>, of: Subject, reason: Option<Reason>) -> bool {
+    let job = facts.job;
+    let state = job.step(of.step).filter(|state| state.is_cut());
+    let Some(reached) = state.and_then(|state| state.reached) else {
+        return false;
+    };
+    let counted = job.counts_late_results();
+    facts.push(Event::LateResult(Late {
+        step: of.step,
+        item: of.item,
+        reason,
+        counted,
+    }));
+    if !counted {
+        skip(facts, of, reached.reason());
+    }
+    !counted
+}
+
+fn item_succeeded(facts: &mut Facts<'_>, of: Subject) {
+    if !came_late(facts, of, None) {
+        facts.push(Event::ItemSucceeded {
+            step: of.step,
+            item: of.item,
+        });
+    }
 }
 
 /// The first command of the handler that runs when a command stops because of this.
@@ -87,6 +133,9 @@ pub(super) fn give_up(
         }
         None => (of, reason, error.clone()),
     };
+    if came_late(facts, of, Some(reason)) {
+        return;
+    }
     let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
         Some(OnItemFailure::Skip) => skip(facts, of, reason),
@@ -103,10 +152,7 @@ pub(super) fn finish(facts: &mut Facts<'_>, of: Subject, active: &Active, after:
     match after {
         // Said by the event that has just been put down.
         After::Command(_) => {}
-        After::Item => facts.push(Event::ItemSucceeded {
-            step: of.step,
-            item: of.item,
-        }),
+        After::Item => item_succeeded(facts, of),
         After::Handler(parent) => handled(facts, of, active, parent),
     }
 }
@@ -150,10 +196,7 @@ fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
     facts.push(Event::CommandRecovered { subject, next });
     match after {
         After::Command(_) => {}
-        After::Item => facts.push(Event::ItemSucceeded {
-            step: of.step,
-            item: of.item,
-        }),
+        After::Item => item_succeeded(facts, of),
         After::Handler(outer) => handled(facts, of, active, outer),
     }
 }

@@ -2,7 +2,7 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::{ended, facts::Facts, items, redrive, resume, start};
+use super::{ended, facts::Facts, hold, items, redrive, resume, start};
 use crate::event::Event;
 use crate::input::Input;
 use crate::job::{Job, Stage};
@@ -15,6 +15,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
     match input {
         Input::Redrive { items, reduce } => redrive::redrive(&mut facts, items, *reduce),
         Input::Drop { items } => redrive::forget(&mut facts, items),
+        Input::TopUp { retries } => top_up(&mut facts, *retries),
         // Nothing else happens to a job that has ended.
         _ if job.stage.has_ended() => {}
         Input::Resume { seen } => resume::resume(&mut facts, *seen),
@@ -36,6 +37,8 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
                 facts.push(Event::JobStopping {
                     reason: Reason::Deadline,
                 });
+            } else if job.stage == Stage::Running && job.paused.is_none() {
+                hold::expire(&mut facts);
             }
         }
         Input::Cancel => {
@@ -67,4 +70,18 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         }),
     }
     facts.into_events()
+}
+
+fn top_up(facts: &mut Facts<'_>, retries: u32) {
+    let Some(mut pool) = facts.job.pool else {
+        return;
+    };
+    let added = pool.top_up(retries, &facts.job.ceilings());
+    if added > 0 {
+        facts.push(Event::PoolToppedUp {
+            asked: retries,
+            added,
+            total: pool.limits.total,
+        });
+    }
 }

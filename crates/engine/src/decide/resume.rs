@@ -24,6 +24,8 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     for step in &job.steps {
         let waiting = count(step.waiting.len());
         restored.waiting = restored.waiting.saturating_add(waiting);
+        let held = restored.held.unwrap_or_default();
+        restored.held = Some(held.saturating_add(step.held.len()));
     }
     // What a report counts: the items of a map, or the commands of a list.
     for (number, step) in job.counted() {
@@ -33,6 +35,7 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         let pending = step.pending().saturating_add(to_come.into());
         restored.pending = restored.pending.saturating_add(pending);
     }
+    restored.held = restored.held.filter(|held| *held > 0);
     facts.push(Event::JobResumed(Resumed {
         run: job.run.saturating_add(1),
         away: facts.now.since(left),

@@ -3,10 +3,11 @@
 use undaunted_policy::{Reason, Then, Timestamp};
 
 use super::facts::Facts;
-use super::fail::{Stop, give_up, stop};
+use super::fail::{Stop, stop_unless_repeated};
+use super::hold::{Gate, ask};
 use super::words::with_last;
 use crate::event::{Event, Started, Subject};
-use crate::job::{Active, Item, Job, Stage, StepStage};
+use crate::job::{Active, Doing, Item, Job, Stage, StepState};
 
 pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option<&str>) {
     let job = facts.job;
@@ -25,10 +26,11 @@ pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option
             let Some(first) = job.plan().first(step) else {
                 return;
             };
-            fresh = Active::new(first, facts.now, Timestamp::ZERO);
+            fresh = Active::new(first, Timestamp::ZERO);
             &fresh
         }
         Some(Item::Active(active)) if active.is_ready(facts.now) => &**active,
+        Some(Item::Active(active)) if active.doing == Doing::Held => &**active,
         _ => return,
     };
     let of = Subject {
@@ -38,30 +40,33 @@ pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option
         attempt: active.attempts,
     };
     if let Some(why) = forbidden(facts, step, active, refused) {
-        return match active.repeated() {
-            // Its handler has run; what it stopped for stands.
-            Some(frame) => give_up(facts, of, None, frame.reason, &frame.error),
-            None => stop(facts, of, active, &why),
-        };
+        return stop_unless_repeated(facts, of, active, &why);
     }
+    let pass = match ask(facts, of, active) {
+        Gate::Open(pass) => pass,
+        Gate::Held => return,
+        Gate::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
+    };
     facts.push(Event::AttemptStarted(Started {
         subject: Subject {
             attempt: active.attempts.saturating_add(1),
             ..of
         },
         start: job.next_start,
+        pass,
     }));
 }
 
 fn has_room(job: &Job, step: u32) -> bool {
-    job.step(step).is_some_and(|state| {
-        state.stage == StepStage::Running && state.running < job.parallel(step)
-    })
+    let mut busy = job.busy_steps().filter(|(number, _)| *number == step);
+    let room = busy.any(|(_, state)| state.running < job.parallel(step));
+    room && job.ending(step).is_none()
 }
 
 /// Items start in input order: one that is passed over would never be started.
 fn is_next(job: &Job, step: u32, item: u32) -> bool {
-    job.step(step).is_some_and(|state| state.cursor == item)
+    let next = |state: &StepState| state.cursor == item && state.reached.is_none();
+    job.step(step).is_some_and(next)
 }
 
 fn forbidden(facts: &Facts<'_>, step: u32, active: &Active, refused: Option<&str>) -> Option<Stop> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Arithmetic, Cause, Class, Reason, Timestamp};
 
+use super::breaker::Pass;
 use super::codec;
 use super::text::Text;
 
@@ -26,7 +27,7 @@ pub struct Subject {
 }
 
 /// An attempt may begin. On the disk before it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Started {
     /// Whose.
     #[n(0)]
@@ -34,6 +35,9 @@ pub struct Started {
     /// The number of this start, different from every other of the job.
     #[n(1)]
     pub start: u64,
+    /// The breaker that let it through; none if it asked none.
+    #[n(2)]
+    pub pass: Option<Pass>,
 }
 
 /// An attempt has succeeded.

@@ -9,7 +9,7 @@
 )]
 
 /// An instant.
-pub(super) mod time {
+pub(crate) mod time {
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
     use minicbor::{Decoder, Encoder};
@@ -29,7 +29,7 @@ pub(super) mod time {
 }
 
 /// A duration.
-pub(super) mod span {
+pub(crate) mod span {
     use std::time::Duration;
 
     use minicbor::decode::Error as Unread;
@@ -51,7 +51,7 @@ pub(super) mod span {
 }
 
 /// A reason, as its word.
-pub(super) mod reason {
+pub(crate) mod reason {
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
     use minicbor::{Decoder, Encoder};
@@ -73,7 +73,7 @@ pub(super) mod reason {
 }
 
 /// A class of failures, as its word.
-pub(super) mod class {
+pub(crate) mod class {
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
     use minicbor::{Decoder, Encoder};
@@ -104,7 +104,7 @@ pub(super) mod class {
 }
 
 /// What went wrong: a word, and a number where there is one.
-pub(super) mod cause {
+pub(crate) mod cause {
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
     use minicbor::{Decoder, Encoder};
@@ -163,7 +163,7 @@ pub(super) mod cause {
 /// The same for a value that may be missing: it stands as null, or not at all at the end.
 macro_rules! optional {
     ($name:ident, $of:ident, $type:ty) => {
-        pub(super) mod $name {
+        pub(crate) mod $name {
             use minicbor::decode::Error as Unread;
             use minicbor::encode::{Error as Unwritten, Write};
             use minicbor::{Decoder, Encoder};

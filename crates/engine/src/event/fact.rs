@@ -8,7 +8,9 @@ use minicbor::{Decode, Encode};
 use undaunted_policy::Reason;
 
 use super::attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded};
+use super::breaker::{Held, Opened, Released};
 use super::codec;
+use super::completion::{Late, Reached};
 use super::imported::ImportedCommand;
 use super::job::{Ended, NewItem, PolicyChange, Resumed, Submitted};
 use super::text::Text;
@@ -231,6 +233,58 @@ pub enum Event {
         #[n(0)]
         commands: Vec<ImportedCommand>,
     },
+    /// The job's pool was made larger.
+    #[n(31)]
+    PoolToppedUp {
+        /// How many retries were asked for.
+        #[n(0)]
+        asked: u32,
+        /// How many were added; the operator's maximum bounds them.
+        #[n(1)]
+        added: u32,
+        /// What the pool is now.
+        #[n(2)]
+        total: u32,
+    },
+    /// A breaker keeps an item back.
+    #[n(32)]
+    Held(#[n(0)] Box<Held>),
+    /// A breaker lets an item go, and its attempt starts.
+    #[n(33)]
+    Released(#[n(0)] Released),
+    /// An attempt of this job has opened a breaker.
+    #[n(34)]
+    BreakerOpened(#[n(0)] Opened),
+    /// An attempt of this job finds out whether the target of a breaker is back.
+    #[n(35)]
+    BreakerHalfOpened {
+        /// The breaker.
+        #[n(0)]
+        breaker: Text,
+    },
+    /// An attempt of this job has closed a breaker.
+    #[n(36)]
+    BreakerClosed {
+        /// The breaker.
+        #[n(0)]
+        breaker: Text,
+    },
+    /// This job has given a breaker other settings.
+    #[n(37)]
+    BreakerConfigured {
+        /// The breaker.
+        #[n(0)]
+        breaker: Text,
+        /// Every setting that differs.
+        #[n(1)]
+        changes: Vec<PolicyChange>,
+    },
+    /// A step is complete by its rule.
+    #[n(38)]
+    CompletionReached(#[n(0)] Box<Reached>),
+    /// An item has come to its end after its step was complete.
+    #[n(39)]
+    LateResult(#[n(0)] Late),
 }
 
 impl Event {
@@ -269,6 +323,15 @@ impl Event {
             Self::ItemDropped { .. } => "item_dropped",
             Self::JobPaused => "job_paused",
             Self::JobUnpaused { .. } => "job_unpaused",
+            Self::PoolToppedUp { .. } => "pool_topped_up",
+            Self::Held(_) => "held",
+            Self::Released(_) => "released",
+            Self::BreakerOpened(_) => "breaker_opened",
+            Self::BreakerHalfOpened { .. } => "breaker_half_opened",
+            Self::BreakerClosed { .. } => "breaker_closed",
+            Self::BreakerConfigured { .. } => "breaker_configured",
+            Self::CompletionReached(_) => "completion_reached",
+            Self::LateResult(_) => "late_result",
         }
     }
 }

@@ -48,6 +48,25 @@ pub struct Submitted {
     /// What becomes of what its commands write, beside being kept; none if nothing does.
     #[n(11)]
     pub passing: Option<Passing>,
+    /// What a step waits for that says less than it could: how many have to succeed, and for how long.
+    /// Without it the documented defaults hold.
+    #[n(12)]
+    pub completion: Option<CompletionDefaults>,
+    /// Whether results that come after their step was complete count all the same; not without it.
+    #[n(13)]
+    pub late_results_count: Option<bool>,
+}
+
+/// What a step waits for that does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct CompletionDefaults {
+    /// How many have to succeed.
+    #[n(0)]
+    pub min: u64,
+    /// How long to wait for them.
+    #[n(1)]
+    #[cbor(with = "codec::span")]
+    pub deadline: Duration,
 }
 
 /// How the output of commands is passed on to whoever runs the job. All of it is kept then.
@@ -106,6 +125,9 @@ pub struct Restored {
     /// Attempts started so far.
     #[n(4)]
     pub attempts: u64,
+    /// Items that a breaker held; none are without it.
+    #[n(5)]
+    pub held: Option<u32>,
 }
 
 /// An item of a map.

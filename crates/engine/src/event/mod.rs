@@ -1,7 +1,9 @@
 //! What has happened: the facts of a journal, and how they are written.
 
 mod attempt;
-mod codec;
+mod breaker;
+pub(crate) mod codec;
+mod completion;
 mod fact;
 mod imported;
 mod job;
@@ -9,11 +11,16 @@ mod record;
 mod text;
 
 pub use attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded, Sum};
+pub use breaker::{Held, Opened, Pass, Released};
+pub use completion::{Late, Reached, Why};
 pub use fact::Event;
 pub use imported::ImportedCommand;
-pub use job::{Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted};
+pub use job::{
+    CompletionDefaults, Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted,
+};
 pub use record::{FORMAT, Record, RecordError};
 pub use text::Text;
 
 pub(crate) use codec::cause::parts as cause_parts;
 pub(crate) use codec::class::word as class_word;
+pub(crate) use record::{read_versioned, versioned};

@@ -48,10 +48,7 @@ impl Record {
     /// The record as bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![FORMAT];
-        // Writing to memory cannot fail.
-        let _ = minicbor::encode(self, &mut bytes);
-        bytes
+        versioned(self)
     }
 
     /// The record these bytes are.
@@ -60,24 +57,40 @@ impl Record {
     ///
     /// [`RecordError`]
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        match bytes.split_first() {
-            Some((&FORMAT, rest)) => {
-                let mut decoder = minicbor::Decoder::new(rest);
-                let record = decoder.decode().map_err(|error| RecordError::Malformed {
-                    what: error.to_string(),
-                })?;
-                if decoder.position() == rest.len() {
-                    Ok(record)
-                } else {
-                    Err(RecordError::Malformed {
-                        what: "something stands behind its end".to_owned(),
-                    })
-                }
+        read_versioned(bytes)
+    }
+}
+
+/// A record of any journal as bytes.
+pub(crate) fn versioned(record: &impl Encode<()>) -> Vec<u8> {
+    let mut bytes = vec![FORMAT];
+    // Writing to memory cannot fail.
+    let _ = minicbor::encode(record, &mut bytes);
+    bytes
+}
+
+/// The record of any journal that these bytes are.
+pub(crate) fn read_versioned<R>(bytes: &[u8]) -> Result<R, RecordError>
+where
+    R: for<'b> Decode<'b, ()>,
+{
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => {
+            let mut decoder = minicbor::Decoder::new(rest);
+            let record = decoder.decode().map_err(|error| RecordError::Malformed {
+                what: error.to_string(),
+            })?;
+            if decoder.position() == rest.len() {
+                Ok(record)
+            } else {
+                Err(RecordError::Malformed {
+                    what: "something stands behind its end".to_owned(),
+                })
             }
-            Some((&found, _)) if found > FORMAT => Err(RecordError::Newer { found }),
-            _ => Err(RecordError::Malformed {
-                what: "it has no format".to_owned(),
-            }),
         }
+        Some((&found, _)) if found > FORMAT => Err(RecordError::Newer { found }),
+        _ => Err(RecordError::Malformed {
+            what: "it has no format".to_owned(),
+        }),
     }
 }

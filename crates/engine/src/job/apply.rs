@@ -26,12 +26,9 @@ impl Job {
         let left = self.last_at;
         self.last_at = record.at;
         match &record.event {
-            Event::JobSubmitted(_) => {}
             Event::JobResumed(resumed) => self.resumed(resumed, left, record.at),
             Event::StepStarted { step, start } => self.step_started(*step, *start, record.at),
-            Event::ItemsRead { step, items, last } => {
-                self.items_read(*step, items, *last, record.at);
-            }
+            Event::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
             Event::InputFailed {
                 step,
                 reason,
@@ -45,11 +42,46 @@ impl Job {
                 }
             }
             Event::TextKept { text } => self.texts.keep(text),
+            Event::JobStopping { reason } => {
+                self.stage = Stage::Stopping(*reason);
+                self.stopped = Some(*reason);
+            }
+            Event::StepCompleted { step } => self.complete(*step),
+            Event::StepFailed { step } => self.close(*step, StepStage::Failed),
+            Event::JobCompleted(_) => self.stage = Stage::Completed,
+            Event::JobPartial(_) => self.stage = Stage::Partial,
+            Event::JobFailed(_) => self.stage = Stage::Failed,
+            Event::JobCancelled(_) => self.stage = Stage::Cancelled,
+            Event::JobSuspended => self.stage = Stage::Suspended,
+            Event::PolicyChanged { text, .. } => self.policy_changed(text),
+            Event::StateImported { commands } => self.import(commands),
+            Event::JobRedriven { reduce } => self.reopen(*reduce),
+            Event::JobPaused => self.paused = Some(record.at),
+            Event::JobUnpaused { away } => self.unpause(*away, record.at),
+            Event::PoolToppedUp { total, .. } => {
+                if let Some(pool) = &mut self.pool {
+                    pool.limits.total = *total;
+                }
+            }
+            // A job begins with its submission. Breakers are kept elsewhere, and told of for readers.
+            Event::JobSubmitted(_)
+            | Event::BreakerOpened(_)
+            | Event::BreakerHalfOpened { .. }
+            | Event::BreakerClosed { .. }
+            | Event::BreakerConfigured { .. } => {}
+            Event::CompletionReached(reached) => self.reach(reached),
+            _ => self.apply_to_item(record),
+        }
+    }
+
+    /// The same for what happens to one item.
+    fn apply_to_item(&mut self, record: &Record) {
+        match &record.event {
             Event::AttemptStarted(started) => self.attempt_started(started, record.at),
             Event::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
             Event::AttemptFailed(failed) => self.attempt_failed(failed),
             Event::RetryScheduled(retrying) => self.retry_scheduled(retrying),
-            Event::CommandStopped(stopped) => self.command_stopped(stopped, record.at),
+            Event::CommandStopped(stopped) => self.command_stopped(stopped),
             Event::CommandRepeated { subject } => self.command_repeated(*subject),
             Event::CommandRecovered { subject, next } => self.command_recovered(*subject, *next),
             Event::ItemSucceeded { step, item } => self.settle(*step, *item, Settled::Succeeded),
@@ -63,26 +95,20 @@ impl Job {
                 self.settle(subject.step, subject.item, Settled::Dead(*reason));
             }
             Event::ItemSkipped { step, item, reason } => {
-                self.settle(*step, *item, Settled::Skipped(*reason));
+                let cut = self.step(*step).is_some_and(StepState::is_cut);
+                let settled = if cut {
+                    Settled::Missing(*reason)
+                } else {
+                    Settled::Skipped(*reason)
+                };
+                self.settle(*step, *item, settled);
             }
-            Event::JobStopping { reason } => {
-                self.stage = Stage::Stopping(*reason);
-                self.stopped = Some(*reason);
-            }
-            Event::StepCompleted { step } => self.close(*step, StepStage::Completed),
-            Event::StepFailed { step } => self.close(*step, StepStage::Failed),
-            Event::JobCompleted(_) => self.stage = Stage::Completed,
-            Event::JobPartial(_) => self.stage = Stage::Partial,
-            Event::JobFailed(_) => self.stage = Stage::Failed,
-            Event::JobCancelled(_) => self.stage = Stage::Cancelled,
-            Event::JobSuspended => self.stage = Stage::Suspended,
-            Event::PolicyChanged { text, .. } => self.policy_changed(text),
-            Event::StateImported { commands } => self.import(commands),
-            Event::JobRedriven { reduce } => self.reopen(*reduce),
-            Event::ItemRedriven { step, item } => self.redrive(*step, *item, record.at),
+            Event::ItemRedriven { step, item } => self.redrive(*step, *item),
             Event::ItemDropped { step, item } => self.forget(*step, *item),
-            Event::JobPaused => self.paused = Some(record.at),
-            Event::JobUnpaused { away } => self.unpause(*away, record.at),
+            Event::Held(held) => self.held(held, record.at),
+            Event::Released(released) => self.released(released),
+            Event::LateResult(late) => self.come_late(late),
+            _ => {}
         }
     }
 
@@ -124,7 +150,7 @@ impl Job {
         self.plan = Arc::new(Plan::new(workflow));
     }
 
-    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool, now: Timestamp) {
+    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool) {
         let known = self.step(step).map_or(0, |state| state.items.len());
         if let Some(state) = self.step_mut(step) {
             for item in items {
@@ -134,7 +160,7 @@ impl Job {
                 state.stage = StepStage::Running;
             }
         }
-        self.begin_imported(step, known, now);
+        self.begin_imported(step, known);
     }
 
     /// What people read about the job: the failure that ends it, or else the first dead letter of its
@@ -163,6 +189,7 @@ impl Job {
             self.next_start = self.next_start.max(start.saturating_add(1));
         }
         if let Some(state) = self.step_mut(step) {
+            state.started = now;
             state.stage = match &only {
                 Some(item) => {
                     state.items.push(item);
@@ -171,17 +198,21 @@ impl Job {
                 None => StepStage::Reading(start),
             };
         }
-        self.begin_imported(step, 0, now);
+        self.begin_imported(step, 0);
     }
 
     fn attempt_started(&mut self, started: &Started, now: Timestamp) {
         let of = started.subject;
         self.next_start = self.next_start.max(started.start.saturating_add(1));
-        self.touch(of, now);
+        self.touch(of);
         if self.active_mut(of).is_none() {
             return;
         }
         self.running.insert(started.start, (of.step, of.item));
+        if let Some(pass) = &started.pass {
+            let breaker = self.breakers.name(self.texts.read(&pass.breaker));
+            self.passes.insert(started.start, (breaker, pass.ticket()));
+        }
         if self.plan.is_main(of.command) {
             self.counts.attempts = self.counts.attempts.saturating_add(1);
             let retry = u64::from(of.attempt > 1);
@@ -191,6 +222,7 @@ impl Job {
         if let Some(active) = self.active_mut(of) {
             active.attempts = of.attempt;
             active.doing = Doing::Running(started.start);
+            active.began.get_or_insert(now);
             active.expires = None;
         }
         if let Some(step) = self.step_mut(of.step) {
@@ -238,9 +270,9 @@ impl Job {
         }
     }
 
-    fn command_stopped(&mut self, stopped: &Stopped, now: Timestamp) {
+    fn command_stopped(&mut self, stopped: &Stopped) {
         let of = stopped.subject;
-        self.touch(of, now);
+        self.touch(of);
         self.stop_waiting(of);
         let Some(handler) = stopped.handler else {
             return;
@@ -313,11 +345,11 @@ impl Job {
     }
 
     /// An item is touched for the first time.
-    fn touch(&mut self, of: Subject, now: Timestamp) {
+    pub(super) fn touch(&mut self, of: Subject) {
         if let Some(step) = self.step_mut(of.step)
             && let Some(state @ Item::Pending) = step.items.get_mut(of.item)
         {
-            let mut active = Active::new(of.command, now, Timestamp::ZERO);
+            let mut active = Active::new(of.command, Timestamp::ZERO);
             active.round = active.round.saturating_add(step.again);
             *state = Item::Active(Box::new(active));
             step.pass(of.item);
@@ -335,13 +367,21 @@ impl Job {
         }
     }
 
-    fn stop_waiting(&mut self, of: Subject) {
-        if let Some(active) = self.active_mut(of)
-            && let Doing::Waiting(due) = active.doing
-        {
-            active.doing = Doing::Undecided;
-            if let Some(step) = self.step_mut(of.step) {
+    /// An item neither waits nor is held any more.
+    pub(super) fn stop_waiting(&mut self, of: Subject) {
+        let Some(active) = self.active_mut(of) else {
+            return;
+        };
+        let doing = active.doing;
+        if !matches!(doing, Doing::Waiting(_) | Doing::Held) {
+            return;
+        }
+        active.doing = Doing::Undecided;
+        if let Some(step) = self.step_mut(of.step) {
+            if let Doing::Waiting(due) = doing {
                 step.waiting.remove(&(due, of.item));
+            } else {
+                step.held.remove(of.item);
             }
         }
     }
@@ -355,12 +395,13 @@ impl Job {
         };
         active.doing = Doing::Undecided;
         self.running.remove(&start);
+        self.passes.remove(&start);
         if let Some(step) = self.step_mut(of.step) {
             step.running = step.running.saturating_sub(1);
         }
     }
 
-    fn charge(&mut self, of: Subject) {
+    pub(super) fn charge(&mut self, of: Subject) {
         let Some(mut pool) = self.pool else { return };
         if let Some(active) = self.active_mut(of) {
             pool.consumed = pool.consumed.saturating_add(1);
@@ -387,9 +428,11 @@ impl Job {
                 Settled::Succeeded => &mut state.succeeded,
                 Settled::Dead(_) => &mut state.dead,
                 Settled::Skipped(_) => &mut state.skipped,
+                Settled::Missing(_) => &mut state.missing,
             };
             *count = count.saturating_add(1);
         }
+        self.leave_step(step);
     }
 
     pub(super) fn step_mut(&mut self, step: u32) -> Option<&mut StepState> {

@@ -4,7 +4,7 @@
 //! are not known before they are read. An item whose first command has some is begun at once, so
 //! that its retry keeps its time, although those before it in the input may not have started.
 
-use undaunted_policy::{Progress, Timestamp};
+use undaunted_policy::Progress;
 
 use super::item::{Active, Doing, Item};
 use super::state::Job;
@@ -20,7 +20,7 @@ impl Job {
     }
 
     /// Begins the items of a step, from this one on, whose first command was tried before.
-    pub(super) fn begin_imported(&mut self, step: u32, from: u32, now: Timestamp) {
+    pub(super) fn begin_imported(&mut self, step: u32, from: u32) {
         let Some(first) = self
             .plan()
             .first(step)
@@ -40,7 +40,7 @@ impl Job {
                 continue;
             };
             let due = found.due.unwrap_or_default();
-            let mut active = Active::new(first, now, due);
+            let mut active = Active::new(first, due);
             active.take_over(&found);
             if let Some(state) = self.step_mut(step)
                 && let Some(pending @ Item::Pending) = state.items.get_mut(item)

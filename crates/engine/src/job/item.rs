@@ -28,6 +28,8 @@ pub enum Settled {
     Dead(Reason),
     /// It is not gone on with.
     Skipped(Reason),
+    /// Its step was complete without it.
+    Missing(Reason),
 }
 
 /// An item that was started and is not settled.
@@ -45,8 +47,9 @@ pub struct Active {
     pub round: u32,
     /// Units of the job's pool it has used.
     pub charged: u32,
-    /// When its time began to run: its first start, moved by the time it was suspended.
-    pub began: Timestamp,
+    /// When its time began to run: its first start, moved by the time it was suspended. None while it
+    /// has not started.
+    pub began: Option<Timestamp>,
     /// When its retry is too late to be made after unplanned downtime, if there is such a time.
     pub expires: Option<Timestamp>,
     /// How the last attempt of the command failed.
@@ -66,6 +69,8 @@ pub enum Doing {
     Running(u64),
     /// It waits; for a slot only, if the instant has passed.
     Waiting(Timestamp),
+    /// A breaker keeps it back.
+    Held,
     /// Its attempt has ended, and the next events of the same decision say what follows.
     Undecided,
 }
@@ -97,7 +102,7 @@ pub struct Scope {
 }
 
 impl Active {
-    pub(crate) fn new(command: u32, began: Timestamp, due: Timestamp) -> Self {
+    pub(crate) fn new(command: u32, due: Timestamp) -> Self {
         Self {
             command,
             attempts: 0,
@@ -105,7 +110,7 @@ impl Active {
             doing: Doing::Waiting(due),
             round: 1,
             charged: 0,
-            began,
+            began: None,
             expires: None,
             cause: None,
             error: None,

@@ -3,6 +3,9 @@
 //! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
 
 mod apply;
+mod complete;
+mod gate;
+mod hold;
 mod import;
 mod item;
 mod items;
@@ -13,6 +16,7 @@ mod state;
 mod step;
 mod texts;
 
+pub use hold::{Hold, Holds};
 pub use item::{Active, Doing, Frame, Item, Scope, Settled};
 pub use items::Items;
 pub use state::{Job, JobError, Mishap, Stage};

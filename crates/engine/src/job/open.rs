@@ -13,6 +13,8 @@ use super::step::StepStage;
 pub(crate) struct OpenSteps {
     /// Those at work, and those that may begin.
     pub(crate) steps: BTreeSet<u32>,
+    /// Those that are complete and have items that go on.
+    pub(crate) left: BTreeSet<u32>,
     /// How many are complete.
     pub(crate) completed: usize,
     /// How many have failed.
@@ -34,7 +36,12 @@ impl Job {
                 StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => {
                     open.steps.insert(number);
                 }
-                StepStage::Completed => open.completed = open.completed.saturating_add(1),
+                StepStage::Completed => {
+                    open.completed = open.completed.saturating_add(1);
+                    if step.is_busy() {
+                        open.left.insert(number);
+                    }
+                }
                 StepStage::Failed => open.failed = open.failed.saturating_add(1),
             }
         }

@@ -41,14 +41,14 @@ impl Job {
     }
 
     /// A dead letter begins a new round at the command that failed.
-    pub(super) fn redrive(&mut self, step: u32, item: u32, now: Timestamp) {
+    pub(super) fn redrive(&mut self, step: u32, item: u32) {
         let Some(mut active) = self.dead.remove(&(step, item)) else {
             return;
         };
         active.round = active.round.saturating_add(1);
         active.attempts = 0;
         active.progress = Progress::default();
-        active.began = now;
+        active.began = None;
         active.expires = None;
         active.cause = None;
         active.error = None;
@@ -57,6 +57,7 @@ impl Job {
             return;
         };
         state.stage = StepStage::Running;
+        state.redriven = state.reached.is_some();
         state.dead = state.dead.saturating_sub(1);
         // What failed before and is left alone was tolerated; only what fails now counts.
         state.forgiven = state.dead;

@@ -30,6 +30,9 @@ impl StepState {
             self.waiting.remove(&(was, item));
             self.waiting.insert((is, item));
         }
+        if resumed.planned {
+            self.held.stand_still(resumed.away);
+        }
     }
 }
 
@@ -41,6 +44,7 @@ impl StepState {
                 active.stand_still(away, left, now);
             }
         }
+        self.held.stand_still(away);
     }
 }
 
@@ -55,7 +59,7 @@ impl Active {
     /// The time of an item stands still while its job is suspended, and a retry that fell due then
     /// has not been late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
-        self.began = self.began.after(away);
+        self.began = self.began.map(|began| began.after(away));
         if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires) {
             self.expires = Some(expires.after(now.since(due.max(left))));
         }

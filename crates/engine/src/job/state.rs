@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{Ceilings, Pool, PoolLimits, Reason, Seed, Timestamp};
+use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
+use super::gate::Let;
 use super::item::{Active, Item, Scope};
 use super::open::OpenSteps;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
+use crate::breaker::Breakers;
 use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, Text};
 use crate::plan::Plan;
 use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check};
@@ -37,6 +39,10 @@ pub struct Job {
     pub next_start: u64,
     /// Which item each running attempt belongs to, by the number of its start.
     pub running: BTreeMap<u64, (u32, u32)>,
+    /// What breakers let running attempts through with, by the number of the start.
+    pub(crate) passes: BTreeMap<u64, Let>,
+    /// The breakers its commands ask, as they are known here. No record changes them.
+    pub(crate) breakers: Breakers,
     /// The pool.
     pub pool: Option<Pool>,
     /// Attempts, retries and delays.
@@ -141,6 +147,8 @@ impl Job {
             resumed_at: Timestamp::ZERO,
             next_start: 1,
             running: BTreeMap::new(),
+            passes: BTreeMap::new(),
+            breakers: Breakers::default(),
             pool,
             counts: Counts::default(),
             scope: Scope::default(),
@@ -152,6 +160,7 @@ impl Job {
             failure: None,
             recovered: None,
         };
+        job.breakers = Breakers::of(job.plan.breakers());
         job.find_open();
         Ok(job)
     }
@@ -255,12 +264,12 @@ impl Job {
         &self,
         step: u32,
         command: u32,
-        began: Timestamp,
+        began: Option<Timestamp>,
     ) -> Option<Timestamp> {
         // A handler may clean up after an item whose time has run out.
         let is_handler = self.plan.handled_by(command).is_some();
         let own = self.item_limit(step).filter(|_| !is_handler);
-        let own = own.map(|limit| began.after(limit));
+        let own = began.zip(own).map(|(began, limit)| began.after(limit));
         own.into_iter().chain(self.deadline()).min()
     }
 
@@ -296,6 +305,16 @@ impl Job {
         open.filter_map(|&step| Some((step, self.step(step)?)))
     }
 
+    /// The steps whose items may start: those at work, and those that were complete without some.
+    pub fn busy_steps(&self) -> impl Iterator<Item = (u32, &StepState)> {
+        let left = self.open.left.iter();
+        let left = left.filter_map(|&step| Some((step, self.step(step)?)));
+        let running = |state: &StepState| state.stage == StepStage::Running;
+        self.open_steps()
+            .filter(move |(_, state)| running(state))
+            .chain(left)
+    }
+
     /// Whether the steps a step needs are complete.
     pub(crate) fn may_begin(&self, step: u32) -> bool {
         self.plan.step(step).is_some_and(|found| {
@@ -308,18 +327,37 @@ impl Job {
     }
 }
 
+impl Job {
+    /// What the operator allowed when it was submitted.
+    #[must_use]
+    pub fn ceilings(&self) -> Ceilings {
+        ceilings(&self.submitted)
+    }
+}
+
+fn ceilings(submitted: &Submitted) -> Ceilings {
+    submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
+        let (default_total, max_total, default_per_item, max_per_item) = stored;
+        Ceilings {
+            default_total,
+            max_total,
+            default_per_item,
+            max_per_item,
+        }
+    })
+}
+
 /// Reads the workflow that is stored with a job.
 pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workflow, JobError> {
     let operator = Operator {
-        ceilings: submitted.ceilings.map_or(Ceilings::DEFAULT, |stored| {
-            let (default_total, max_total, default_per_item, max_per_item) = stored;
-            Ceilings {
-                default_total,
-                max_total,
-                default_per_item,
-                max_per_item,
-            }
-        }),
+        ceilings: ceilings(submitted),
+        completion: submitted
+            .completion
+            .map_or_else(CompletionRule::default, |stored| CompletionRule {
+                min: stored.min,
+                deadline: stored.deadline,
+                ..CompletionRule::default()
+            }),
         ..Operator::default()
     };
     let source = Source::new(submitted.file.clone(), text.to_owned());

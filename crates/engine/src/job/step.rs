@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use undaunted_policy::Timestamp;
 
+use super::hold::Holds;
 use super::items::Items;
+use crate::event::Reached;
 
 /// A step.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,8 @@ pub struct StepState {
     /// Items that wait, the one that is due first at the front. Those that wait for a slot only are
     /// due at the beginning of time.
     pub waiting: BTreeSet<(Timestamp, u32)>,
+    /// Items that breakers hold.
+    pub held: Holds,
     /// How many attempts run.
     pub running: u32,
     /// The first item that was never started.
@@ -28,6 +32,16 @@ pub struct StepState {
     pub dead: u32,
     /// Items that were skipped.
     pub skipped: u32,
+    /// Items it was complete without.
+    pub missing: u32,
+    /// When it began.
+    pub started: Timestamp,
+    /// What its completion rule has decided.
+    pub reached: Option<Reached>,
+    /// Whether dead letters of it were tried again after that.
+    pub redriven: bool,
+    /// Items that came to their end after it was complete, and count all the same.
+    pub late: BTreeSet<u32>,
     /// How often it was begun again.
     pub again: u32,
     /// Dead letters that no longer count as failures, because others were tried again after them.
@@ -57,6 +71,19 @@ impl StepState {
         self.succeeded
             .saturating_add(self.dead)
             .saturating_add(self.skipped)
+            .saturating_add(self.missing)
+    }
+
+    /// Whether an item of it runs, waits or is held.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.running > 0 || !self.waiting.is_empty() || !self.held.is_empty()
+    }
+
+    /// Whether it was complete before all its items were settled, and what comes now comes late.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.reached.is_some() && !self.redriven
     }
 
     /// Items that were never started.

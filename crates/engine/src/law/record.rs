@@ -15,7 +15,7 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
     // Dead letters can be gone on with, or given up, for as long as there are any.
     let again = matches!(
         record.event,
-        Event::JobRedriven { .. } | Event::ItemDropped { .. }
+        Event::JobRedriven { .. } | Event::ItemDropped { .. } | Event::PoolToppedUp { .. }
     );
     let ended = job.stage.has_ended() && !again;
     claim("nothing happens to a job that has ended", !ended);
@@ -86,6 +86,11 @@ fn started_lawfully(
     claim("commands run in their order", turn);
     let fresh = started.start >= job.next_start;
     claim("no two starts have the same number", fresh);
+    let asks = job.breaker_of(of.command).is_some();
+    claim(
+        "what has a breaker starts when that lets it",
+        asks == started.pass.is_some(),
+    );
 }
 
 fn retried_lawfully(

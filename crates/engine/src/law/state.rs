@@ -41,8 +41,10 @@ struct Found {
     succeeded: u32,
     dead: u32,
     skipped: u32,
+    missing: u32,
     running: u32,
     waiting: usize,
+    held: u32,
 }
 
 fn step_adds_up(
@@ -66,6 +68,7 @@ fn step_adds_up(
             }
             Item::Settled(Settled::Dead(_)) => found.dead = found.dead.saturating_add(1),
             Item::Settled(Settled::Skipped(_)) => found.skipped = found.skipped.saturating_add(1),
+            Item::Settled(Settled::Missing(_)) => found.missing = found.missing.saturating_add(1),
             Item::Active(active) => {
                 match active.doing {
                     Doing::Running(start) => {
@@ -78,6 +81,11 @@ fn step_adds_up(
                         let queued = step.waiting.contains(&(due, item));
                         claims.claim("what waits is in the queue", queued, place);
                     }
+                    Doing::Held => {
+                        found.held = found.held.saturating_add(1);
+                        let known = step.held.get(item).is_some();
+                        claims.claim("what is held is known to be", known, place);
+                    }
                     Doing::Undecided => {}
                 }
                 item_adds_up(job, active, place, claims);
@@ -88,6 +96,8 @@ fn step_adds_up(
         succeeded: step.succeeded,
         dead: step.dead,
         skipped: step.skipped,
+        missing: step.missing,
+        held: step.held.len(),
         running: step.running,
         waiting: step.waiting.len(),
     };

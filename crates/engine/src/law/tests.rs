@@ -77,7 +77,11 @@ fn of(item: u32, command: u32, attempt: u32) -> Subject {
 }
 
 fn started(subject: Subject, start: u64) -> Event {
-    Event::AttemptStarted(Started { subject, start })
+    Event::AttemptStarted(Started {
+        subject,
+        start,
+        pass: None,
+    })
 }
 
 fn failed(subject: Subject) -> Event {

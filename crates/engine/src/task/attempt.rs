@@ -148,7 +148,7 @@ impl TaskWork {
 fn next_attempt(active: &Active) -> u32 {
     match active.doing {
         Doing::Running(_) => active.attempts,
-        Doing::Waiting(_) | Doing::Undecided => active.attempts.saturating_add(1),
+        Doing::Waiting(_) | Doing::Held | Doing::Undecided => active.attempts.saturating_add(1),
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    Counts, Ended, Event, Failed, ImportedCommand, Kept, PolicyChange, Record, Retrying, Stopped,
-    Subject, Succeeded, Sum, Text, cause_parts, class_word,
+    Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, PolicyChange, Reached, Record,
+    Retrying, Stopped, Subject, Succeeded, Sum, Text, cause_parts, class_word,
 };
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
@@ -72,7 +72,7 @@ impl EventView {
                     json!({
                         "running": found.running, "waiting": found.waiting,
                         "settled": found.settled, "pending": found.pending,
-                        "attempts": found.attempts,
+                        "attempts": found.attempts, "held": found.held.unwrap_or_default(),
                     }),
                 );
             }
@@ -106,18 +106,42 @@ impl EventView {
             Event::JobUnpaused { away } => self.put("paused_ms", millis(*away)),
             Event::PolicyChanged { changes, .. } => self.changes(changes),
             Event::StateImported { commands } => self.imported(job, commands),
-            Event::AttemptStarted(_)
-            | Event::AttemptSucceeded(_)
-            | Event::AttemptFailed(_)
-            | Event::RetryScheduled(_)
-            | Event::CommandStopped(_)
-            | Event::CommandRepeated { .. }
-            | Event::CommandRecovered { .. }
-            | Event::ItemSucceeded { .. }
-            | Event::ItemDeadLettered { .. }
-            | Event::ItemSkipped { .. }
-            | Event::ItemRedriven { .. }
-            | Event::ItemDropped { .. } => self.fill_of_item(job, event),
+            _ => self.fill_of_item(job, event),
+        }
+    }
+
+    /// What many items share: the pool, breakers, completion rules.
+    fn fill_of_shared(&mut self, job: &Job, event: &Event) {
+        match event {
+            Event::PoolToppedUp {
+                asked,
+                added,
+                total,
+            } => {
+                self.put("asked", *asked);
+                self.put("added", *added);
+                self.put("total_budget", *total);
+            }
+            Event::BreakerOpened(opened) => {
+                self.put("breaker", job.texts.read(&opened.breaker));
+                self.put("until", time(opened.until));
+                let why = match (opened.by_rule, opened.failures) {
+                    (true, _) => "rule",
+                    (false, 0) => "probe",
+                    (false, _) => "failures",
+                };
+                self.put("why", why);
+                self.put("failures", opened.failures);
+            }
+            Event::BreakerHalfOpened { breaker } | Event::BreakerClosed { breaker } => {
+                self.put("breaker", job.texts.read(breaker));
+            }
+            Event::BreakerConfigured { breaker, changes } => {
+                self.put("breaker", job.texts.read(breaker));
+                self.changes(changes);
+            }
+            Event::CompletionReached(reached) => self.reached(job, reached),
+            _ => {}
         }
     }
 
@@ -171,8 +195,55 @@ impl EventView {
                 self.item(job, *step, *item);
                 self.put("reason", reason.word());
             }
-            _ => {}
+            Event::Held(held) => self.held(job, held),
+            Event::Released(released) => {
+                self.subject(job, released.subject);
+                self.put("breaker", job.texts.read(&released.breaker));
+                self.put("held_ms", millis(released.held));
+            }
+            Event::LateResult(late) => {
+                self.item(job, late.step, late.item);
+                let result = if late.reason.is_none() {
+                    "succeeded"
+                } else {
+                    "failed"
+                };
+                self.put("result", result);
+                self.put_some("reason", late.reason.map(Reason::word));
+                let policy = if late.counted {
+                    "update_result"
+                } else {
+                    "log_only"
+                };
+                self.put("policy", policy);
+            }
+            _ => self.fill_of_shared(job, event),
         }
+    }
+
+    fn held(&mut self, job: &Job, held: &Held) {
+        self.subject(job, held.subject);
+        self.put("breaker", job.texts.read(&held.breaker));
+        self.put("until", held.until.map(time));
+        self.put_some("expires_at", held.expires.map(time));
+        self.put("attempts_left", held.left);
+        if let Some(sum) = &held.sum {
+            self.sum(sum, sum.spent_before);
+        }
+    }
+
+    fn reached(&mut self, job: &Job, reached: &Reached) {
+        self.step(job, reached.step);
+        let completion = reached.completion();
+        self.put("reason", completion.reason.to_string());
+        self.put("success", completion.success);
+        self.put("min", reached.min);
+        self.put("deadline", time(reached.deadline));
+        self.put("total", reached.target);
+        self.put("completed", reached.completed);
+        self.put("failed", reached.failed);
+        let reported = reached.completed.saturating_add(reached.failed);
+        self.put("missing", reached.target.saturating_sub(reported));
     }
 
     fn step(&mut self, job: &Job, step: u32) {

@@ -41,7 +41,7 @@ pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) ->
     };
     let mut at = match active.doing {
         Doing::Waiting(due) => due.max(now),
-        Doing::Running(_) | Doing::Undecided => now,
+        Doing::Running(_) | Doing::Held | Doing::Undecided => now,
     };
     let mut forecast = Forecast::default();
     while forecast.retries.len() < most {

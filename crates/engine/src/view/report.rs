@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
 use crate::event::Counts;
-use crate::job::{Item, Job, Stage};
+use crate::job::{Item, Job, Settled, Stage};
 use crate::view::attempt::millis;
 
 /// What a job has come to.
@@ -26,11 +26,11 @@ pub struct Report {
     pub counts: Counts,
     /// From its submission to its last event.
     pub duration: Duration,
-    /// Items that were never started, and why.
+    /// Items that were never started or not waited for, and why.
     pub missing: Vec<Missing>,
 }
 
-/// An item that was never started.
+/// An item that was never started, or that its step was complete without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// What it is called.
@@ -112,7 +112,7 @@ pub fn report(job: &Job) -> Report {
     }
 }
 
-/// What was never started and will not be.
+/// What was never started and will not be, and what a step was complete without.
 fn missing(job: &Job) -> Vec<Missing> {
     if !job.stage.has_ended() {
         return Vec::new();
@@ -129,9 +129,13 @@ fn missing(job: &Job) -> Vec<Missing> {
                 reason,
             }));
         }
-        let pending = step.items.iter();
-        let pending = pending.filter(|(_, state)| matches!(state, Item::Pending));
-        missing.extend(pending.map(|(item, _)| Missing {
+        let reason = step.reached.map_or(reason, |reached| reached.reason());
+        let not_there = step.items.iter().filter_map(|(item, state)| match state {
+            Item::Pending => Some((item, reason)),
+            Item::Settled(Settled::Missing(reason)) => Some((item, *reason)),
+            Item::Active(_) | Item::Settled(_) => None,
+        });
+        missing.extend(not_there.map(|(item, reason)| Missing {
             item: step.items.identity(item).to_owned(),
             reason,
         }));

@@ -16,4 +16,6 @@ pub struct Operator {
     pub work: WorkDefaults,
     /// What a step waits for that does not say.
     pub completion: CompletionRule,
+    /// Whether the result of a job is brought up to date with what comes after a step was complete.
+    pub late_results_count: bool,
 }

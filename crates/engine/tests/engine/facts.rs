@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    Counts, Ended, Event, Failed, ImportedCommand, Kept, NewItem, Passing, PolicyChange, Restored,
-    Resumed, Retrying, Started, Stopped, Subject, Submitted, Succeeded, Sum, Text,
+    Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, Late, NewItem, Opened, Pass,
+    Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started, Stopped,
+    Subject, Submitted, Succeeded, Sum, Text, Why,
 };
 use undaunted_policy::{Cause, Class, Reason};
 
@@ -16,11 +17,12 @@ pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     facts.extend(of_items());
     facts.extend(ends());
     facts.extend(imports());
+    facts.extend(shared_limits());
     facts
 }
 
-fn of_the_job() -> Vec<(&'static str, Event)> {
-    let resumed = Resumed {
+fn resumed() -> Resumed {
+    Resumed {
         run: 2,
         away: secs(90),
         planned: true,
@@ -30,8 +32,12 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
             settled: 3,
             pending: 4,
             attempts: 500,
+            ..Restored::default()
         },
-    };
+    }
+}
+
+fn of_the_job() -> Vec<(&'static str, Event)> {
     let item = |name: &str| NewItem {
         identity: name.to_owned(),
         input: format!("{{\"id\":\"{name}\"}}"),
@@ -67,7 +73,7 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
         ("item_dropped", Event::ItemDropped { step: 1, item: 2 }),
         ("job_paused", Event::JobPaused),
         ("job_unpaused", Event::JobUnpaused { away: secs(30) }),
-        ("job_resumed", Event::JobResumed(resumed)),
+        ("job_resumed", Event::JobResumed(resumed())),
         (
             "step_started",
             Event::StepStarted {
@@ -129,6 +135,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
             Event::AttemptStarted(Started {
                 subject: OF,
                 start: 4_294_967_296,
+                pass: None,
             }),
         ),
         (
@@ -231,6 +238,104 @@ fn ends() -> Vec<(&'static str, Event)> {
         ("job_partial", Event::JobPartial(Box::new(ended.clone()))),
         ("job_failed", Event::JobFailed(Box::new(ended.clone()))),
         ("job_cancelled", Event::JobCancelled(Box::new(ended))),
+    ]
+}
+
+fn shared_limits() -> Vec<(&'static str, Event)> {
+    let breaker = || Text::Itself("payments".to_owned());
+    let held = |sum| {
+        Event::Held(Box::new(Held {
+            subject: OF,
+            breaker: breaker(),
+            until: Some(at(60)),
+            expires: Some(at(600)),
+            left: Some(3),
+            sum,
+        }))
+    };
+    let opened = |by_rule, failures| {
+        Event::BreakerOpened(Opened {
+            breaker: breaker(),
+            until: at(65),
+            failures,
+            by_rule,
+        })
+    };
+    vec![
+        (
+            "attempt_started_through_a_breaker",
+            Event::AttemptStarted(Started {
+                subject: OF,
+                start: 7,
+                pass: Some(Pass {
+                    breaker: Text::Kept(2),
+                    generation: 4,
+                    probe: true,
+                }),
+            }),
+        ),
+        (
+            "pool_topped_up",
+            Event::PoolToppedUp {
+                asked: 10,
+                added: 5,
+                total: 50,
+            },
+        ),
+        ("held", held(None)),
+        ("held_by_rule", held(Some(sum()))),
+        (
+            "released",
+            Event::Released(Released {
+                subject: OF,
+                breaker: breaker(),
+                held: secs(61),
+            }),
+        ),
+        ("breaker_opened", opened(false, 5)),
+        ("breaker_opened_by_rule", opened(true, 0)),
+        (
+            "breaker_half_opened",
+            Event::BreakerHalfOpened { breaker: breaker() },
+        ),
+        (
+            "breaker_closed",
+            Event::BreakerClosed { breaker: breaker() },
+        ),
+        (
+            "breaker_configured",
+            Event::BreakerConfigured {
+                breaker: breaker(),
+                changes: vec![PolicyChange {
+                    of: "payments".to_owned(),
+                    setting: "failure_threshold".to_owned(),
+                    old: "5".to_owned(),
+                    new: "3".to_owned(),
+                }],
+            },
+        ),
+        (
+            "completion_reached",
+            Event::CompletionReached(Box::new(Reached {
+                step: 1,
+                why: Why::DeadlineExpired,
+                success: false,
+                completed: 2,
+                failed: 1,
+                target: 5,
+                min: 3,
+                deadline: at(300),
+            })),
+        ),
+        (
+            "late_result",
+            Event::LateResult(Late {
+                step: 1,
+                item: 4,
+                reason: Some(Reason::Attempts),
+                counted: true,
+            }),
+        ),
     ]
 }
 

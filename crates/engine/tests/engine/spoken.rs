@@ -22,6 +22,7 @@ pub(crate) fn wished(effects: &[Effect]) -> Vec<String> {
             step,
             start: Some(start),
         } => format!("read the items of {step} by {start}"),
+        Effect::EndStep { step } => format!("end what runs of {step}"),
         Effect::EndAll => "end all".to_owned(),
     });
     lines.collect()
@@ -55,7 +56,10 @@ fn line(event: &Event) -> String {
         Event::InputFailed { step, reason, .. } => format!("{step}: {reason}"),
         Event::TextKept { text } => format!("`{text}`"),
         Event::AttemptStarted(started) => {
-            format!("{} as {}", of(started.subject), started.start)
+            let pass = started.pass.as_ref();
+            let probe = pass.is_some_and(|pass| pass.probe);
+            let probe = if probe { ", a probe" } else { "" };
+            format!("{} as {}{probe}", of(started.subject), started.start)
         }
         Event::AttemptSucceeded(done) => match done.next {
             Some(next) => format!("{}, next {next}", of(done.subject)),
@@ -93,6 +97,22 @@ fn line(event: &Event) -> String {
         Event::JobFailed(ended) | Event::JobCancelled(ended) => {
             ended.reason.map_or_else(String::new, |it| it.to_string())
         }
+        Event::Held(held) => match held.until {
+            Some(until) => format!("{} until {}", of(held.subject), since(until)),
+            None => of(held.subject),
+        },
+        Event::Released(released) => format!("{} after {:?}", of(released.subject), released.held),
+        Event::BreakerOpened(opened) => format!("until {}", since(opened.until)),
+        Event::CompletionReached(reached) => {
+            let completion = reached.completion();
+            let met = if completion.success { "met" } else { "missed" };
+            format!("{}: {}, {met}", reached.step, completion.reason)
+        }
+        Event::LateResult(late) => match late.reason {
+            Some(reason) => format!("{}/{}: {reason}", late.step, late.item),
+            None => format!("{}/{}", late.step, late.item),
+        },
+        Event::PoolToppedUp { added, total, .. } => format!("by {added} to {total}"),
         Event::JobResumed(resumed) => format!("run {}", resumed.run),
         _ => String::new(),
     };

@@ -3,7 +3,7 @@
 use undaunted_engine::effect::Effect;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Files, InputTask, Task, TaskWork, input_task};
-use undaunted_policy::{Cause, Class, Reason};
+use undaunted_policy::{Cause, Class};
 
 use super::error::DriveError;
 use super::main_loop::Drive;
@@ -17,6 +17,7 @@ impl Drive<'_> {
         match effect {
             Effect::Begin { start, step, item } => self.begin_attempt(start, step, item),
             Effect::ReadInput { step, start } => self.read_input(step, start),
+            Effect::EndStep { step } => self.end_step(step),
             Effect::EndAll => {
                 if let Some(keeper) = &self.keeper {
                     keeper.cancel_all()?;
@@ -35,7 +36,7 @@ impl Drive<'_> {
         if !self.job.running.contains_key(&start) {
             return Ok(());
         }
-        if self.job.is_stopping() == Some(Reason::Cancelled) {
+        if self.job.ends(step) {
             self.fail(
                 start,
                 Cause::Interrupted,
@@ -68,6 +69,19 @@ impl Drive<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Ends what runs of a step that is complete without it, unless it is left to go on.
+    fn end_step(&self, step: u32) -> Result<(), DriveError> {
+        let Some(keeper) = &self.keeper else {
+            return Ok(());
+        };
+        let running = self.job.running.iter();
+        let running = running.filter(|(_, (of, _))| *of == step && self.job.ends(step));
+        for (start, _) in running {
+            keeper.cancel(*start)?;
+        }
+        Ok(())
     }
 
     fn write_item(&self, step: u32, item: u32) -> Result<(), DriveError> {

@@ -11,6 +11,7 @@ use undaunted_policy::{Cause, Reason};
 use super::error::DriveError;
 use super::main_loop::{Batch, Drive};
 use super::news::News;
+use crate::breakers::was_overtaken;
 use crate::executor::{Items, Reading, ended, items_of};
 use crate::failpoint;
 use crate::keeper::{Event, Refusal};
@@ -20,26 +21,47 @@ use crate::spool::{End, Exited};
 impl Drive<'_> {
     /// Waits for news, and hears all there is.
     pub(super) fn listen(&mut self) -> Result<(), DriveError> {
-        let first = self.news.recv_timeout(self.patience()).ok();
+        if self.draw_consequences()? {
+            return Ok(());
+        }
+        let patience = self.patience();
+        let first = self.set_aside.pop_front();
+        let first = first.or_else(|| self.news.recv_timeout(patience).ok());
         let Some(first) = first else {
             self.decide(&Input::Woke);
             return Ok(());
         };
         self.hear(first)?;
-        while let Ok(next) = self.news.try_recv() {
+        while let Some(next) = self.next_news() {
             self.hear(next)?;
         }
         Ok(())
     }
 
+    fn next_news(&mut self) -> Option<News> {
+        let next = self.set_aside.pop_front();
+        next.or_else(|| self.news.try_recv().ok())
+    }
+
+    /// Acts upon what was written while something else was waited for. Whether there was any.
+    fn draw_consequences(&mut self) -> Result<bool, DriveError> {
+        let mut any = false;
+        while let Some(batch) = self.on_disk.pop_front() {
+            self.stored(&batch)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
     pub(super) fn hear(&mut self, news: News) -> Result<(), DriveError> {
         match news {
-            News::Stored(result) => {
-                result?;
+            News::Stored(Ok(())) => {
                 if let Some(batch) = self.batches.pop_front() {
                     self.stored(&batch)?;
                 }
             }
+            News::Stored(Err(error)) if was_overtaken(&error) => self.overtaken()?,
+            News::Stored(Err(error)) => return Err(error.into()),
             News::Keeper(event) => self.hear_keeper(event)?,
             News::Ended(end) => self.attempt_ended(&end),
             News::Items { step, items } => self.items_read(step, items),
@@ -89,7 +111,7 @@ impl Drive<'_> {
             Event::Refused { id: Some(id), why } => match why {
                 // It runs, or has run: its end comes or has come.
                 Refusal::Known => {}
-                Refusal::Cancelled if self.job.is_stopping().is_none() => {
+                Refusal::Cancelled if !self.is_unwanted(id) => {
                     self.unbegun.insert(id);
                 }
                 Refusal::Cancelled => self.attempt_ended(&AttemptEnd {
@@ -107,6 +129,15 @@ impl Drive<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an attempt is ended because nobody waits for it any more.
+    fn is_unwanted(&self, start: u64) -> bool {
+        let place = self.job.running.get(&start);
+        place.map_or_else(
+            || self.job.is_stopping().is_some(),
+            |(step, _)| self.job.ends(*step),
+        )
     }
 
     /// A program has ended.
@@ -241,8 +272,13 @@ impl Drive<'_> {
         if !self.may_look() {
             return Ok(());
         }
+        self.look_at_probes()?;
         let pulse = self.world.store.pulse()?;
         if pulse == self.pulse {
+            return Ok(());
+        }
+        if !self.look_at_breakers()? {
+            // What this job has to say about them is under way; they are looked at after it.
             return Ok(());
         }
         self.pulse = pulse;

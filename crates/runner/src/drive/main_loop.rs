@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use undaunted_engine::breaker::{BreakerRecord, Told};
 use undaunted_engine::effect;
 use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
@@ -40,6 +42,8 @@ pub struct World<'w> {
     pub keeper_args: Vec<OsString>,
     /// How long the processes of a command have between TERM and KILL.
     pub grace: Duration,
+    /// How often at least a job is asked whether something follows from the time alone.
+    pub check_interval: Duration,
 }
 
 /// A job that is being run.
@@ -65,6 +69,12 @@ pub struct Drive<'w> {
     pub(super) pending: Batch,
     /// What was handed over and is not on the disk yet, oldest first.
     pub(super) batches: VecDeque<Batch>,
+    /// What is on the disk and was not acted upon yet.
+    pub(super) on_disk: VecDeque<Batch>,
+    /// News that came while something else was waited for.
+    pub(super) set_aside: VecDeque<News>,
+    /// How many records each breaker has when everything handed over is written.
+    pub(super) breakers: BTreeMap<Arc<str>, Version>,
     pub(super) keeper: Option<Keeper>,
     /// What attempts are to do that wait for their record, by the number of the start.
     pub(super) prepared: BTreeMap<u64, Task>,
@@ -90,6 +100,9 @@ pub(super) struct Batch {
     pub(super) ended: Vec<u64>,
     /// Requests they answer.
     pub(super) taken: Vec<RequestId>,
+    /// What breakers were told by them, and how that changes those.
+    pub(super) told: Vec<Told>,
+    pub(super) changes: Vec<(Arc<str>, BreakerRecord)>,
     /// The version before them.
     pub(super) after: Version,
 }
@@ -120,6 +133,9 @@ impl<'w> Drive<'w> {
             news,
             pending: Batch::default(),
             batches: VecDeque::new(),
+            on_disk: VecDeque::new(),
+            set_aside: VecDeque::new(),
+            breakers: BTreeMap::new(),
             keeper: None,
             prepared: BTreeMap::new(),
             reading: BTreeSet::new(),
@@ -155,7 +171,7 @@ impl<'w> Drive<'w> {
                 self.observer.tick(&self.job);
                 self.look()?;
                 self.fill()?;
-                self.hand_over();
+                self.hand_over()?;
             }
             Ok(())
         });
@@ -169,6 +185,7 @@ impl<'w> Drive<'w> {
 
     fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
+        self.meet_breakers()?;
         let first = self.first.take();
         if self.job.stage.has_ended() {
             // Only one thing can be asked of a job that has ended: to go on with its dead letters.
@@ -182,10 +199,13 @@ impl<'w> Drive<'w> {
             if let Some(first) = &first {
                 self.decide(first);
             }
+            if let Some(Input::Update { .. }) = first {
+                self.configure_breakers()?;
+                self.meet_breakers()?;
+            }
         }
         if self.job.stage.has_ended() {
-            self.hand_over();
-            return Ok(());
+            return self.hand_over();
         }
         // Before anything is recorded as started: what a spool that is there does not know never
         // began, but a spool that is not there knows nothing.
@@ -195,12 +215,12 @@ impl<'w> Drive<'w> {
         self.decide(&Input::Woke);
         self.recover()?;
         self.fill()?;
-        self.hand_over();
-        Ok(())
+        self.hand_over()
     }
 
     fn is_over(&self) -> bool {
-        let settled = self.batches.is_empty() && self.pending.records.is_empty();
+        let settled =
+            self.batches.is_empty() && self.on_disk.is_empty() && self.pending.records.is_empty();
         let only_unbegun = self
             .job
             .running
@@ -287,7 +307,7 @@ impl<'w> Drive<'w> {
             Some(wait) if !effect::ready(&self.job, now).is_empty() => wait,
             _ => LOOK,
         };
-        wake.min(paced).min(LOOK)
+        wake.min(paced).min(LOOK).min(self.world.check_interval)
     }
 
     pub(super) fn may_look(&mut self) -> bool {

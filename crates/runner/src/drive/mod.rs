@@ -9,6 +9,7 @@
 
 mod act;
 mod attach;
+mod breakers;
 mod error;
 mod hear;
 mod main_loop;

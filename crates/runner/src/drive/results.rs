@@ -56,11 +56,19 @@ impl Drive<'_> {
         let Some(state) = self.job.step(map) else {
             return Ok(());
         };
-        let results = state.items.iter().map(|(item, found)| {
+        // What the step was complete without is not among its results, also if it came since.
+        let counted = |item: u32, found: &Item| {
+            let there =
+                matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
+            !state.is_cut() || (there && !state.late.contains(&item))
+        };
+        let items = state.items.iter();
+        let items = items.filter(|(item, found)| counted(*item, found));
+        let results = items.map(|(item, found)| {
             let status = match found {
                 Item::Settled(Settled::Succeeded) => "succeeded",
                 Item::Settled(Settled::Dead(_)) => "dead",
-                Item::Settled(Settled::Skipped(_)) => "skipped",
+                Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "skipped",
                 Item::Pending | Item::Active(_) => "pending",
             };
             json!({

@@ -8,6 +8,7 @@ use undaunted_store::Append;
 use super::error::DriveError;
 use super::main_loop::{Batch, Drive};
 use super::news::News;
+use crate::breakers::was_overtaken;
 use crate::failpoint;
 
 impl Drive<'_> {
@@ -15,15 +16,19 @@ impl Drive<'_> {
     pub(super) fn decide(&mut self, input: &Input) {
         let records = react(&mut self.job, input, self.clock.now());
         self.pending.records.extend(records);
+        let (told, changes) = self.job.breakers_mut().take();
+        self.pending.told.extend(told);
+        self.pending.changes.extend(changes);
     }
 
     /// Hands the records over to be written, if there are any.
-    pub(super) fn hand_over(&mut self) {
-        if let Some(append) = self.close_batch() {
+    pub(super) fn hand_over(&mut self) -> Result<(), DriveError> {
+        let appends = self.close_batch()?;
+        if !appends.is_empty() {
             let tell = self.tell.clone();
             let reached = self.version.0;
             self.world.store.submit(
-                vec![append],
+                appends,
                 Box::new(move |result| {
                     failpoint::reach("append-after", reached);
                     // Whoever no longer listens has left.
@@ -31,25 +36,31 @@ impl Drive<'_> {
                 }),
             );
         }
+        Ok(())
     }
 
-    /// The same, and waits until they are on the disk.
+    /// The same, and waits until they are on the disk. What else is heard meanwhile is set aside.
     pub(super) fn write(&mut self) -> Result<(), DriveError> {
-        if let Some(append) = self.close_batch() {
-            let result = self.world.store.append(vec![append]);
-            let failed = result.as_ref().err().cloned();
-            // Batches are told of in their order, so this one is too.
-            drop(self.tell.send(News::Stored(result)));
-            if let Some(error) = failed {
-                return Err(error.into());
+        self.hand_over()?;
+        while !self.batches.is_empty() {
+            match self.news.recv() {
+                Ok(News::Stored(Ok(()))) => self.on_disk.extend(self.batches.pop_front()),
+                Ok(News::Stored(Err(error))) if was_overtaken(&error) => {
+                    self.overtaken()?;
+                    self.hand_over()?;
+                }
+                Ok(News::Stored(Err(error))) => return Err(error.into()),
+                Ok(other) => self.set_aside.push_back(other),
+                // This loop holds a sender itself.
+                Err(_) => return Ok(()),
             }
         }
         Ok(())
     }
 
-    fn close_batch(&mut self) -> Option<Append> {
+    fn close_batch(&mut self) -> Result<Vec<Append>, DriveError> {
         if self.pending.records.is_empty() {
-            return None;
+            return Ok(Vec::new());
         }
         let mut batch: Batch = std::mem::take(&mut self.pending);
         batch.after = self.version;
@@ -62,8 +73,10 @@ impl Drive<'_> {
         );
         let append = append.taking(batch.taken.iter().copied());
         self.version = append.reaches();
+        let mut appends = vec![append];
+        appends.extend(self.breakers_of(&batch)?);
         self.batches.push_back(batch);
         failpoint::reach("append-before", self.version.0);
-        Some(append)
+        Ok(appends)
     }
 }

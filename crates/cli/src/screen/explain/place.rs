@@ -8,17 +8,19 @@ use crate::screen::duration::short;
 use crate::screen::words::retry_of;
 use crate::target::ItemPlace;
 
-/// `pending`, `running`, `waiting`, `succeeded`, `dead` or `skipped`; and why, if it ended so.
+/// `pending`, `running`, `waiting`, `held`, `succeeded`, `dead`, `skipped` or `missing`; and why, if it ended so.
 pub(super) fn word(job: &Job, (step, item): ItemPlace) -> (&'static str, Option<Reason>) {
     match job.item(step, item) {
         None | Some(Item::Pending) => ("pending", None),
         Some(Item::Active(active)) => match active.doing {
             Doing::Running(_) => ("running", None),
             Doing::Waiting(_) | Doing::Undecided => ("waiting", None),
+            Doing::Held => ("held", None),
         },
         Some(Item::Settled(Settled::Succeeded)) => ("succeeded", None),
         Some(Item::Settled(Settled::Dead(reason))) => ("dead", Some(*reason)),
         Some(Item::Settled(Settled::Skipped(reason))) => ("skipped", Some(*reason)),
+        Some(Item::Settled(Settled::Missing(reason))) => ("missing", Some(*reason)),
     }
 }
 

@@ -1,0 +1,100 @@
+//! `undaunted breaker`: the breakers that jobs of a store share.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use undaunted_engine::breaker::BreakerState;
+use undaunted_runner::breakers;
+use undaunted_runner::clock::Clock;
+use undaunted_store::Version;
+
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::screen::breakers as screen;
+
+/// What to do with the breakers of the store.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted breaker ls
+  undaunted breaker show payments
+  undaunted breaker trip payments      # nothing that names it starts for a while
+  undaunted breaker reset payments     # let everything through again
+
+A command names its breaker in the workflow (`breaker: {name: payments}`). All jobs of a store
+share it; it is there from the first job on that names it.")]
+pub(crate) struct BreakerArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List them
+    Ls {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one, and what has happened to it
+    Show(One),
+    /// Close one: everything it holds goes on
+    Reset(One),
+    /// Open one: nothing starts before its recovery timeout has passed
+    Trip(One),
+}
+
+#[derive(Debug, Args)]
+struct One {
+    /// The breaker
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    let now = Clock::set().now();
+    match &args.what {
+        What::Ls { json } => {
+            let found = breakers::list(&jobs.store).map_err(|error| of_journal(&error))?;
+            let mut out = BufWriter::new(io::stdout().lock());
+            screen::list(&mut out, &found, now, *json)?;
+            out.flush()?;
+        }
+        What::Show(one) => {
+            let records = breakers::records(&jobs.store, &one.name, Version::default());
+            let records = records.map_err(|error| of_journal(&error))?;
+            if records.is_empty() {
+                return Err(unknown(&one.name).into());
+            }
+            let mut out = BufWriter::new(io::stdout().lock());
+            screen::one(&mut out, &one.name, &records, now, one.json)?;
+            out.flush()?;
+        }
+        What::Reset(one) => {
+            let how = |state: &mut BreakerState| Some(state.reset());
+            let state = breakers::change(&jobs.store, &one.name, now, how);
+            let state = state.map_err(|error| of_journal(&error))?;
+            screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
+        }
+        What::Trip(one) => {
+            let how = |state: &mut BreakerState| Some(state.trip(now));
+            let state = breakers::change(&jobs.store, &one.name, now, how);
+            let state = state.map_err(|error| of_journal(&error))?;
+            screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown(name: &str) -> Refused {
+    let none = undaunted_runner::journal::JournalError::NoBreaker {
+        breaker: name.to_owned(),
+    };
+    of_journal(&none)
+}

@@ -1,0 +1,197 @@
+//! `undaunted budget`: the retries a whole job may make.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_policy::Pool;
+use undaunted_runner::clock::Clock;
+use undaunted_runner::journal::{self, JournalError};
+use undaunted_runner::request::{Request, ask};
+use undaunted_store::ClaimError;
+
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::screen::plain;
+
+/// What to do with the pool of a job.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted budget show @last
+  undaunted budget top-up @last 10
+
+A job has a pool if its workflow says `retry_budget` or `retry_budget_per_workflow`, or the
+operator set RETRY_BUDGET_DEFAULT. Every retry of every item takes one unit of it.")]
+pub(crate) struct BudgetArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Show how much of it is used, and by which items
+    Show {
+        /// The job
+        #[arg(value_name = "JOB")]
+        job: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow more retries, up to the operator's maximum when the job was submitted
+    TopUp {
+        /// The job
+        #[arg(value_name = "JOB")]
+        job: String,
+        /// How many more
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        retries: u32,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
+    let jobs = Jobs::open(store)?;
+    match &args.what {
+        What::Show { job, json } => show(&jobs, &jobs.find(job)?, *json),
+        What::TopUp { job, retries, json } => top_up(&jobs, &jobs.find(job)?, *retries, *json),
+    }
+}
+
+/// What each item has taken of the pool; items that are settled have forgotten it, the journal has
+/// not.
+fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused> {
+    let mut taken: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let read = journal::replay(&jobs.store, id, |_, _, record: &Record| {
+        let subject = match &record.event {
+            Event::RetryScheduled(retrying) => Some(retrying.subject),
+            Event::CommandRepeated { subject } => Some(*subject),
+            Event::Held(held) => held.sum.map(|_| held.subject),
+            _ => None,
+        };
+        if let Some(of) = subject {
+            let units = taken.entry((of.step, of.item)).or_default();
+            *units = units.saturating_add(1);
+        }
+    });
+    let (job, _) = read.map_err(|error| of_journal(&error))?;
+    let named = taken.into_iter().filter(|_| job.pool.is_some());
+    let named = named.map(|((step, item), units)| {
+        let state = job.step(step);
+        let name = state.map_or_else(String::new, |state| state.items.identity(item).to_owned());
+        (name, units)
+    });
+    let named = named.collect();
+    Ok((job, named))
+}
+
+fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
+    let (job, taken) = taken(jobs, id)?;
+    let mut out = io::stdout().lock();
+    if json {
+        let shown = json!({
+            "job_id": id,
+            "total_budget": job.pool.map(|pool| pool.limits.total),
+            "per_workflow_max": job.pool.map(|pool| pool.limits.per_item),
+            "consumed": job.pool.map_or(0, |pool| pool.consumed),
+            "per_workflow_consumed": taken,
+        });
+        writeln!(out, "{shown}")?;
+        return Ok(Exit::Done);
+    }
+    let Some(Pool { limits, consumed }) = job.pool else {
+        writeln!(
+            out,
+            "job {id} has no pool: only `attempts` and `retry_budget` bound its retries"
+        )?;
+        return Ok(Exit::Done);
+    };
+    let left = limits.total.saturating_sub(consumed);
+    writeln!(
+        out,
+        "job {id}: {consumed} of {} retries used, {left} left; at most {} an item",
+        limits.total, limits.per_item
+    )?;
+    let mut items: Vec<(&String, &u32)> = taken.iter().collect();
+    items.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    for (item, units) in items {
+        writeln!(out, "  {units:>5}  {}", plain(item))?;
+    }
+    let most = job.ceilings().max_total;
+    if left == 0 && limits.total < most {
+        writeln!(out, "allow more:  undaunted budget top-up {id} N")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
+    let job = jobs.read(id)?;
+    let most = job.ceilings().max_total;
+    let Some(pool) = job.pool else {
+        return Err(Refused::Usage(format!(
+            "job {id} has no pool; only `attempts` and `retry_budget` bound its retries"
+        ))
+        .into());
+    };
+    if pool.limits.total >= most {
+        return Err(Refused::Usage(format!(
+            "the pool of job {id} has {} retries, and the operator allowed {most} at most \
+             (RETRY_BUDGET_MAX when it was submitted)",
+            pool.limits.total
+        ))
+        .into());
+    }
+    let mut wished = pool;
+    let added = wished.top_up(retries, &job.ceilings());
+    let request = Request::TopUp(retries);
+    let owner = match journal::claim(&jobs.store, id) {
+        Ok(held) => {
+            let now = Clock::set().now();
+            let told = journal::tell(&jobs.store, held, &request.input(), now);
+            told.map_err(|error| of_journal(&error))?;
+            None
+        }
+        Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
+            ask(&jobs.store, id, request).map_err(|error| of_journal(&error))?;
+            Some(owner.pid)
+        }
+        Err(error) => return Err(of_journal(&error).into()),
+    };
+    let mut out = io::stdout().lock();
+    let total = wished.limits.total;
+    if json {
+        let told = json!({
+            "job_id": id, "asked": retries, "added": added, "total_budget": total, "owner": owner,
+        });
+        writeln!(out, "{told}")?;
+        return Ok(Exit::Done);
+    }
+    let bound = if added < retries {
+        format!(" (the operator allows {most} at most)")
+    } else {
+        String::new()
+    };
+    let asked = match owner {
+        Some(pid) => format!(": process {pid}, which runs it, was asked"),
+        None => String::new(),
+    };
+    writeln!(
+        out,
+        "job {id} may make {added} more retries, {total} in all{bound}{asked}"
+    )?;
+    if owner.is_none() && job.stage.has_ended() {
+        writeln!(
+            out,
+            "try its dead letters again:  undaunted dlq redrive {id}"
+        )?;
+    }
+    Ok(Exit::Done)
+}

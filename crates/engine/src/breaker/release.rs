@@ -1,0 +1,118 @@
+//! How what was held is let go: one after the other, not all at once.
+//!
+//! A target that has just come back is not met by everybody who waited for it. What a job holds is
+//! spread over a tenth of the breaker's recovery timeout, and different jobs begin at different times.
+
+use std::time::Duration;
+
+use undaunted_policy::Timestamp;
+
+/// What a breaker lets through now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Openness {
+    /// So many starts.
+    Passes(u32),
+    /// One start, which finds out whether the target is back.
+    Probes,
+    /// None; they wait.
+    Holds,
+    /// None; they fail.
+    Refuses,
+}
+
+/// A breaker has closed, and lets go what a job holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Release {
+    since: Timestamp,
+    over: Duration,
+    /// How many were held.
+    many: u32,
+    /// How many of them have started.
+    gone: u32,
+    /// Where in its share of the time each of them starts, of 65 536.
+    offset: u16,
+}
+
+impl Release {
+    pub(super) fn new(since: Timestamp, recovery_timeout: Duration, many: u32, draw: u64) -> Self {
+        let [first, second, ..] = draw.to_be_bytes();
+        Self {
+            since,
+            over: recovery_timeout.checked_div(10).unwrap_or_default(),
+            many: many.max(1),
+            gone: 0,
+            offset: u16::from_be_bytes([first, second]),
+        }
+    }
+
+    /// When so many may have started.
+    fn at(&self, number: u32) -> Timestamp {
+        let share = (u128::from(number) << 16) | u128::from(self.offset);
+        let whole = u128::from(self.many) << 16;
+        let wait = self.over.as_nanos().saturating_mul(share);
+        let wait = wait.checked_div(whole).unwrap_or_default();
+        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+        self.since.after(Duration::from_nanos(wait))
+    }
+
+    /// How many may start now.
+    pub(super) fn allowed(&self, now: Timestamp) -> u32 {
+        if self.is_over() {
+            return u32::MAX;
+        }
+        // Times rise with the number, so the last one that has passed is found by halving.
+        let (mut low, mut high) = (self.gone, self.many);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.at(middle) <= now {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low.saturating_sub(self.gone)
+    }
+
+    /// When the next one may start.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        (!self.is_over()).then(|| self.at(self.gone))
+    }
+
+    pub(super) const fn started(&mut self) {
+        self.gone = self.gone.saturating_add(1);
+    }
+
+    const fn is_over(&self) -> bool {
+        self.gone >= self.many
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    proptest! {
+        #[test]
+        fn what_was_held_goes_one_after_the_other_within_a_tenth_of_the_timeout(
+            many in 1_u32..2000, draw: u64,
+        ) {
+            let since = Timestamp::from_millis(5000);
+            let mut release = Release::new(since, MINUTE, many, draw);
+            let mut last = since;
+            for _ in 0..many {
+                let next = release.next().unwrap();
+                prop_assert!(last <= next && next < since.after(MINUTE / 10));
+                let before = Timestamp::from_nanos(next.as_nanos() - 1);
+                prop_assert!(release.allowed(before) == 0 || next == since);
+                prop_assert!(release.allowed(next) >= 1);
+                release.started();
+                last = next;
+            }
+            prop_assert_eq!((release.next(), release.allowed(since)), (None, u32::MAX));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What is recorded of steps that do not wait for everything.
+
+use minicbor::{Decode, Encode};
+use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
+
+use super::codec;
+
+/// A completion rule has decided that a step is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Reached {
+    /// The step.
+    #[n(0)]
+    pub step: u32,
+    /// Why.
+    #[n(1)]
+    pub why: Why,
+    /// Whether that is a success.
+    #[n(2)]
+    pub success: bool,
+    /// Items that had succeeded.
+    #[n(3)]
+    pub completed: u64,
+    /// Items that had reported and not succeeded.
+    #[n(4)]
+    pub failed: u64,
+    /// Items there are.
+    #[n(5)]
+    pub target: u64,
+    /// How many have to succeed.
+    #[n(6)]
+    pub min: u64,
+    /// Until when they are waited for.
+    #[n(7)]
+    #[cbor(with = "codec::time")]
+    pub deadline: Timestamp,
+}
+
+/// Why a step is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Why {
+    /// Nothing is missing.
+    #[n(0)]
+    AllReported,
+    /// Enough have succeeded.
+    #[n(1)]
+    MinReached,
+    /// Time is up.
+    #[n(2)]
+    DeadlineExpired,
+}
+
+impl Reached {
+    /// The decision, as the rule gave it.
+    #[must_use]
+    pub const fn completion(&self) -> Completion {
+        let completed = self.completed;
+        Completion {
+            success: self.success,
+            reason: match self.why {
+                Why::AllReported => CompletionReason::AllReported,
+                Why::MinReached => CompletionReason::MinReached {
+                    completed,
+                    min: self.min,
+                },
+                Why::DeadlineExpired => CompletionReason::DeadlineExpired { completed },
+            },
+        }
+    }
+
+    /// Why what has not reported is missing.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        match self.why {
+            Why::AllReported | Why::MinReached => Reason::Cancelled,
+            Why::DeadlineExpired => Reason::Deadline,
+        }
+    }
+}
+
+impl From<CompletionReason> for Why {
+    fn from(reason: CompletionReason) -> Self {
+        match reason {
+            CompletionReason::AllReported => Self::AllReported,
+            CompletionReason::MinReached { .. } => Self::MinReached,
+            CompletionReason::DeadlineExpired { .. } => Self::DeadlineExpired,
+        }
+    }
+}
+
+/// An item has come to its end after its step was complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Late {
+    /// Its step.
+    #[n(0)]
+    pub step: u32,
+    /// Its place in the input.
+    #[n(1)]
+    pub item: u32,
+    /// Why it did not succeed, if it did not.
+    #[n(2)]
+    #[cbor(with = "codec::maybe_reason", has_nil)]
+    pub reason: Option<Reason>,
+    /// Whether the result of the job is brought up to date with it.
+    #[n(3)]
+    pub counted: bool,
+}

@@ -1,0 +1,143 @@
+//! Which items may start now: there is room for them, they are due, and their breakers let them.
+//!
+//! Asked often, also while a million items are held: only the fronts of queues are looked at.
+
+use undaunted_policy::Timestamp;
+
+use crate::breaker::Openness;
+use crate::event::Subject;
+use crate::job::{Job, Stage, StepState};
+
+/// The items that may start now: retries that are due before new ones, those in input order.
+#[must_use]
+pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
+    let mut ready = Vec::new();
+    if job.stage != Stage::Running || job.paused.is_some() {
+        return ready;
+    }
+    for (step, state) in job.busy_steps() {
+        if job.ending(step).is_some() {
+            continue;
+        }
+        let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
+        let released = state
+            .held
+            .breakers()
+            .flat_map(|breaker| let_go(job, step, state, breaker, now));
+        let due = state.waiting.range(..=(now, u32::MAX));
+        let due = due.map(|&(_, item)| item);
+        let items = released.chain(due).chain(fresh(job, step, state, now));
+        ready.extend(items.take(room).map(|item| (step, item)));
+    }
+    ready
+}
+
+/// How many more items of a step may run.
+pub(crate) fn room(job: &Job, step: u32, state: &StepState) -> u32 {
+    job.parallel(step).saturating_sub(state.running)
+}
+
+/// What a breaker holds and lets go.
+fn let_go(
+    job: &Job,
+    step: u32,
+    state: &StepState,
+    breaker: &str,
+    now: Timestamp,
+) -> impl Iterator<Item = u32> {
+    let many = match job.openness(Some(breaker), now) {
+        Openness::Passes(many) => many,
+        Openness::Probes => {
+            let first = state.held.queue(breaker).next();
+            let first = first.map(|(_, item)| (step, item));
+            u32::from(prober(job, breaker) == first)
+        }
+        Openness::Holds => 0,
+        // They are told that they fail.
+        Openness::Refuses => u32::MAX,
+    };
+    let many = usize::try_from(many).unwrap_or(usize::MAX);
+    state.held.queue(breaker).map(|(_, item)| item).take(many)
+}
+
+/// Items that were never started and may be. As many are held as could run; the others wait their
+/// turn behind them.
+fn fresh(job: &Job, step: u32, state: &StepState, now: Timestamp) -> impl Iterator<Item = u32> {
+    let breaker = job
+        .plan()
+        .first(step)
+        .and_then(|first| job.breaker_of(first));
+    let many = match job.openness(breaker, now) {
+        Openness::Passes(many) => many.saturating_sub(breaker.map_or(0, |name| job.held_by(name))),
+        Openness::Refuses => u32::MAX,
+        Openness::Holds => job.parallel(step).saturating_sub(state.held.len()),
+        Openness::Probes => {
+            let is_prober = breaker.is_some_and(|name| {
+                prober(job, name).is_some_and(|(of, item)| of == step && item == state.cursor)
+            });
+            let held = job.parallel(step).saturating_sub(state.held.len());
+            held.max(is_prober.into())
+        }
+    };
+    let many = usize::try_from(many).unwrap_or(usize::MAX);
+    let items = state.cursor..state.items.len();
+    let items = items.filter(|item| state.reached.is_none() && !state.ahead.contains(item));
+    items.take(many)
+}
+
+/// Who finds out whether the target of a breaker is back: the one with the most attempts left, be it
+/// held or not started at all.
+fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
+    let held = job.busy_steps().filter_map(|(step, state)| {
+        let (left, item) = state.held.queue(breaker).next()?;
+        Some((left, step, item))
+    });
+    let fresh = job.busy_steps().filter_map(|(step, state)| {
+        let first = job.plan().first(step)?;
+        let next = state.cursor < state.items.len() && state.reached.is_none();
+        let asks = job.breaker_of(first) == Some(breaker);
+        (next && asks).then(|| (job.attempts_left(first, 0), step, state.cursor))
+    });
+    // Of those that have equally many left, one that is held comes before one that never started.
+    let best = held
+        .chain(fresh)
+        .reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map(|(_, step, item)| (step, item))
+}
+
+/// Whether an item may find out whether the target of a breaker is back: nobody who could has more
+/// attempts left.
+pub(crate) fn may_probe(job: &Job, of: Subject, breaker: &str) -> bool {
+    let Some((step, item)) = prober(job, breaker) else {
+        return true;
+    };
+    let left = |step: u32, item: u32| {
+        let hold = job.step(step).and_then(|state| state.held.get(item));
+        let first = || {
+            job.plan()
+                .first(step)
+                .map(|first| job.attempts_left(first, 0))
+        };
+        hold.map(|hold| hold.left)
+            .or_else(first)
+            .unwrap_or_default()
+    };
+    (step, item) == (of.step, of.item)
+        || job.attempts_left(of.command, of.attempt) >= left(step, item)
+}
+
+/// When a breaker lets more of a step through by itself.
+pub(crate) fn next_opening(
+    job: &Job,
+    step: u32,
+    state: &StepState,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let waits = state.cursor < state.items.len() && state.reached.is_none();
+    let first = job.plan().first(step).filter(|_| waits);
+    let fresh = first.and_then(|first| job.breaker_of(first));
+    let held = state.held.breakers().map(|name| &**name);
+    let names = held.chain(fresh);
+    let openings = names.filter_map(|name| job.breakers().next(name));
+    openings.filter(|at| *at > now).min()
+}

@@ -1,0 +1,111 @@
+//! A step that does not wait for all its items: when it is complete, and what comes afterwards.
+
+use undaunted_policy::{Reason, Tally};
+
+use super::state::{Job, Mishap};
+use super::step::{StepStage, StepState};
+use crate::effect::ends_running;
+use crate::event::{Late, Reached, Text, Why};
+use crate::workflow::OnComplete;
+
+impl StepState {
+    /// Who has reported so far.
+    #[must_use]
+    pub fn reports(&self) -> Tally {
+        Tally {
+            target: self.items.len().into(),
+            completed: self.succeeded.into(),
+            // Whatever was not done and is not waited for has reported too.
+            failed: self.dead.saturating_add(self.skipped).into(),
+        }
+    }
+}
+
+impl Job {
+    /// Whether its results are brought up to date with what comes late.
+    pub(crate) fn counts_late_results(&self) -> bool {
+        self.submitted.late_results_count == Some(true)
+    }
+
+    /// Whether what still runs when a step is complete goes on.
+    pub(crate) fn leaves(&self, step: u32) -> bool {
+        let map = self.plan.map(step);
+        map.is_some_and(|map| map.on_complete == OnComplete::Leave)
+    }
+
+    /// Why the items of a step are not gone on with, if they are not.
+    pub(crate) fn ending(&self, step: u32) -> Option<Reason> {
+        let cut = || {
+            let state = self.step(step).filter(|state| state.is_cut())?;
+            let ends = !self.leaves(step) || self.open.failed > 0;
+            state
+                .reached
+                .filter(|_| ends)
+                .map(|reached| reached.reason())
+        };
+        self.is_stopping().or_else(cut)
+    }
+
+    /// Whether what runs of a step is ended.
+    #[must_use]
+    pub fn ends(&self, step: u32) -> bool {
+        self.ending(step).is_some_and(ends_running)
+    }
+
+    pub(super) fn reach(&mut self, reached: &Reached) {
+        if reached.why == Why::DeadlineExpired && !reached.success {
+            let reason = reached.completion().reason;
+            let error = format!(
+                "{reason}: {} of {} had to succeed",
+                reached.min, reached.target
+            );
+            self.failure = Some(Mishap {
+                reason: Reason::Deadline,
+                error: Text::Itself(error),
+            });
+        }
+        if let Some(state) = self.step_mut(reached.step) {
+            state.reached = Some(*reached);
+        }
+    }
+
+    pub(super) fn come_late(&mut self, late: &Late) {
+        if let Some(state) = self.step_mut(late.step)
+            && late.counted
+        {
+            state.late.insert(late.item);
+        }
+    }
+
+    /// A step is complete; items of it may go on.
+    pub(super) fn complete(&mut self, step: u32) {
+        self.close(step, StepStage::Completed);
+        if let Some(state) = self.step_mut(step) {
+            if let Some(reached) = &mut state.reached {
+                // Dead letters that were tried again may have made up for it.
+                reached.success |= u64::from(state.succeeded) >= reached.min;
+            }
+            if state.is_busy() {
+                self.open.left.insert(step);
+            }
+        }
+    }
+
+    /// An item of a step is settled; if it was the last of those that went on, the step is left.
+    pub(super) fn leave_step(&mut self, step: u32) {
+        if !self.open.left.is_empty() && self.step(step).is_none_or(|state| !state.is_busy()) {
+            self.open.left.remove(&step);
+        }
+    }
+
+    /// Whether what a step has come to is what was asked for.
+    pub(crate) fn is_met(&self, step: u32, state: &StepState) -> bool {
+        match &state.reached {
+            Some(reached) => {
+                let late = self.counts_late_results();
+                reached.success || (late && u64::from(state.succeeded) >= reached.min)
+            }
+            None => state.dead == 0 || !self.plan.is_map(step),
+        }
+    }
+}

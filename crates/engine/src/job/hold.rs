@@ -1,0 +1,125 @@
+//! The items of a step that breakers hold.
+//!
+//! A million may be held at once. Whoever asks what can go on looks at the first of a queue, never at
+//! all of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use undaunted_policy::Timestamp;
+
+/// An item that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The breaker.
+    pub breaker: Arc<str>,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it is held no longer and fails, if there is such a time.
+    pub expires: Option<Timestamp>,
+    /// How many attempts it has left.
+    pub left: u64,
+}
+
+/// The items of a step that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    by_item: BTreeMap<u32, Hold>,
+    /// By breaker, those with the most attempts left first.
+    queues: BTreeMap<Arc<str>, BTreeSet<(Reverse<u64>, u32)>>,
+    expiring: BTreeSet<(Timestamp, u32)>,
+}
+
+impl Holds {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        u32::try_from(self.by_item.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_item.is_empty()
+    }
+
+    /// How an item is held.
+    #[must_use]
+    pub fn get(&self, item: u32) -> Option<&Hold> {
+        self.by_item.get(&item)
+    }
+
+    /// The items, in input order.
+    pub fn items(&self) -> impl Iterator<Item = u32> {
+        self.by_item.keys().copied()
+    }
+
+    /// The breakers that hold some.
+    pub fn breakers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.queues.keys()
+    }
+
+    /// What a breaker holds: how many attempts each has left, and the item; the most first.
+    pub fn queue(&self, breaker: &str) -> impl Iterator<Item = (u64, u32)> {
+        let queue = self.queues.get(breaker).into_iter().flatten();
+        queue.map(|(Reverse(left), item)| (*left, *item))
+    }
+
+    /// How many a breaker holds.
+    #[must_use]
+    pub fn held_by(&self, breaker: &str) -> u32 {
+        let many = self.queues.get(breaker).map_or(0, BTreeSet::len);
+        u32::try_from(many).unwrap_or(u32::MAX)
+    }
+
+    /// Those that are held no longer.
+    pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = u32> {
+        self.expiring
+            .range(..=(now, u32::MAX))
+            .map(|(_, item)| *item)
+    }
+
+    /// When the next one is held no longer.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.expiring.first().map(|(expires, _)| *expires)
+    }
+
+    pub(super) fn insert(&mut self, item: u32, hold: Hold) {
+        self.remove(item);
+        let queue = self.queues.entry(Arc::clone(&hold.breaker)).or_default();
+        queue.insert((Reverse(hold.left), item));
+        if let Some(expires) = hold.expires {
+            self.expiring.insert((expires, item));
+        }
+        self.by_item.insert(item, hold);
+    }
+
+    pub(super) fn remove(&mut self, item: u32) -> Option<Hold> {
+        let hold = self.by_item.remove(&item)?;
+        if let Some(queue) = self.queues.get_mut(&hold.breaker) {
+            queue.remove(&(Reverse(hold.left), item));
+            if queue.is_empty() {
+                self.queues.remove(&hold.breaker);
+            }
+        }
+        if let Some(expires) = hold.expires {
+            self.expiring.remove(&(expires, item));
+        }
+        Some(hold)
+    }
+
+    /// Time stood still so long.
+    pub(super) fn stand_still(&mut self, away: Duration) {
+        let expiring = std::mem::take(&mut self.expiring);
+        for (expires, item) in expiring {
+            let later = expires.after(away);
+            self.expiring.insert((later, item));
+            if let Some(hold) = self.by_item.get_mut(&item) {
+                hold.expires = Some(later);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The breakers of a job while it runs: read, written together with its records, looked at again.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use undaunted_engine::breaker::{BreakerState, Told};
+use undaunted_policy::Phase;
+use undaunted_store::{Append, AppendError, Version};
+
+use super::error::DriveError;
+use super::main_loop::{Batch, Drive};
+use super::news::News;
+use crate::breakers;
+use crate::journal::aggregate;
+
+impl Drive<'_> {
+    /// Reads every breaker that a command of the job asks.
+    pub(super) fn meet_breakers(&mut self) -> Result<(), DriveError> {
+        let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
+        for name in names {
+            let known = breakers::read(self.world.store, &name)?;
+            let version = known.as_ref().map_or(Version::default(), |(at, _)| *at);
+            if self.breakers.insert(Arc::clone(&name), version) == Some(version) {
+                continue;
+            }
+            if let Some((_, record)) = known {
+                let now = self.clock.now();
+                self.job.learn(&name, record.state, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings of the job were changed: its breakers take them over.
+    pub(super) fn configure_breakers(&self) -> Result<(), DriveError> {
+        let now = self.clock.now();
+        loop {
+            let plan = self.job.plan();
+            // The event that tells of it is the one of the change.
+            let (appends, _) = breakers::configure(self.world.store, self.job.id(), plan, now)?;
+            if appends.is_empty() {
+                return Ok(());
+            }
+            match self.world.store.append(appends) {
+                Err(error) if breakers::was_overtaken(&error) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    /// What a batch has to say to breakers: what changes them, and for starts that they are as they
+    /// were known.
+    pub(super) fn breakers_of(&mut self, batch: &Batch) -> Result<Vec<Append>, DriveError> {
+        let touched: BTreeSet<&Arc<str>> = batch.told.iter().map(Told::breaker).collect();
+        let mut appends = Vec::new();
+        for name in touched {
+            let records = batch.changes.iter().filter(|(of, _)| of == name);
+            let records: Vec<_> = records.map(|(_, record)| record).collect();
+            let version = self.breakers.get(name).copied().unwrap_or_default();
+            let append = breakers::append(name, version, &records)?;
+            self.breakers.insert(Arc::clone(name), append.reaches());
+            appends.push(append);
+        }
+        Ok(appends)
+    }
+
+    /// Another job was faster to change a breaker, so the oldest batch under way was not written, nor
+    /// was any after it. They are put together again from what breakers are now.
+    pub(super) fn overtaken(&mut self) -> Result<(), DriveError> {
+        let mut unanswered = self.batches.len().saturating_sub(1);
+        while unanswered > 0 {
+            match self.news.recv() {
+                Ok(News::Stored(Err(AppendError::Conflict { .. }) | Ok(()))) => {
+                    unanswered = unanswered.saturating_sub(1);
+                }
+                Ok(News::Stored(Err(error))) => return Err(error.into()),
+                Ok(other) => self.set_aside.push_back(other),
+                // This loop holds a sender itself.
+                Err(_) => return Ok(()),
+            }
+        }
+        let mut batches: VecDeque<Batch> = std::mem::take(&mut self.batches);
+        batches.push_back(std::mem::take(&mut self.pending));
+        let mut all = Batch::default();
+        if let Some(first) = batches.front() {
+            self.version = first.after;
+        }
+        for batch in batches {
+            all.records.extend(batch.records);
+            all.ended.extend(batch.ended);
+            all.taken.extend(batch.taken);
+            all.told.extend(batch.told);
+        }
+        self.breakers.clear();
+        self.meet_breakers()?;
+        all.records = self.job.redo(all.records, all.told);
+        (all.told, all.changes) = self.job.breakers_mut().take();
+        let running = &self.job.running;
+        self.prepared.retain(|start, _| running.contains_key(start));
+        self.pending = all;
+        Ok(())
+    }
+
+    /// Looks whether others have changed breakers. False if that has to wait.
+    pub(super) fn look_at_breakers(&mut self) -> Result<bool, DriveError> {
+        let speaks = |batch: &Batch| !batch.told.is_empty();
+        if self.batches.iter().chain([&self.pending]).any(speaks) {
+            return Ok(false);
+        }
+        self.meet_breakers()?;
+        Ok(true)
+    }
+
+    /// A probe whose job is gone would keep everybody waiting. After the time that an outage is waited
+    /// for, somebody else may probe.
+    pub(super) fn look_at_probes(&mut self) -> Result<(), DriveError> {
+        let now = self.clock.now();
+        let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
+        for name in names {
+            let Some(state) = self.job.breakers().get(&name) else {
+                continue;
+            };
+            let probe = state.probe.clone().filter(|probe| {
+                probe.job != self.job.id()
+                    && probe.since.after(state.settings.recovery_timeout) <= now
+            });
+            let Some(probe) = probe else { continue };
+            if self.world.store.owner(&aggregate(&probe.job)?)?.is_none() {
+                breakers::change(self.world.store, &name, now, |state| {
+                    let same = state.probe.as_ref() == Some(&probe) && is_probing(state);
+                    same.then(|| state.abandon_probe())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn is_probing(state: &BreakerState) -> bool {
+    matches!(state.breaker.phase(), Phase::HalfOpen { probing: true, .. })
+}
