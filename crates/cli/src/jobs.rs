@@ -7,6 +7,7 @@ use std::time::Duration;
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::Job;
 use undaunted_policy::Timestamp;
+use undaunted_runner::breakers;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::{random_name, with_causes};
@@ -120,6 +121,18 @@ impl Jobs {
     pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
         let read = journal::replay(&self.store, id, |_, _, _| {});
         read.map(|(job, _)| job).map_err(|error| of_journal(&error))
+    }
+
+    /// Tells a job how the breakers stand that its commands ask.
+    pub(crate) fn meet_breakers(&self, job: &mut Job) -> Result<(), Refused> {
+        let names: Vec<_> = job.breakers().names().cloned().collect();
+        for name in names {
+            let found = breakers::read(&self.store, &name).map_err(|error| of_journal(&error))?;
+            if let Some((_, record)) = found {
+                job.learn(&name, record.state, record.at);
+            }
+        }
+        Ok(())
     }
 
     /// Whoever runs a job now.

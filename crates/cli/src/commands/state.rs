@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
+use undaunted_engine::breaker::BreakerState;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::Job;
+use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
@@ -93,7 +95,8 @@ fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     let wanted = |(step, item): (u32, u32)| {
         job.active(step, item).is_some() || job.dead.contains_key(&(step, item))
     };
-    let past = Past::read(&jobs, &id, wanted)?;
+    let mut past = Past::read(&jobs, &id, wanted)?;
+    jobs.meet_breakers(&mut past.job)?;
     let mut out = BufWriter::new(io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.items))?;
     writeln!(out)?;
@@ -122,6 +125,15 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let known = vec![imported.event.clone(), Event::JobSuspended];
     let stored = journal::deposit(&jobs.store, submitted, &known, now);
     stored.map_err(|error| of_journal(&error))?;
+    for open in &imported.breakers {
+        // One that is open longer for another reason stays open.
+        let how = |state: &mut BreakerState| {
+            let longer = state.until().is_some_and(|until| until >= open.until);
+            (!longer).then(|| state.open(open.since, open.until))
+        };
+        let changed = breakers::change(&jobs.store, &open.name, now, how);
+        changed.map_err(|error| of_journal(&error))?;
+    }
     tell(job.id(), &imported, args.json)?;
     Ok(Exit::Done)
 }

@@ -86,6 +86,57 @@ pub(crate) fn is_lawful(events: &[Value]) {
     assert!(ended, "it has ended: {events:#?}");
 }
 
+/// The starts of a breaker that found out whether its target is back: of one job, or of all.
+pub(crate) fn probes(breaker: &Value, job: Option<&str>) -> usize {
+    let words = ["half_opened", "probe"];
+    let history = breaker["history"].as_array().unwrap().iter();
+    let probes = history.filter(|change| words.iter().any(|word| change["change"] == *word));
+    probes
+        .filter(|change| job.is_none_or(|job| change["job"] == job))
+        .count()
+}
+
+/// How often something happened to a breaker.
+pub(crate) fn changes(breaker: &Value, word: &str) -> usize {
+    let history = breaker["history"].as_array().unwrap().iter();
+    history.filter(|change| change["change"] == word).count()
+}
+
+/// While a breaker that only this job uses is open nothing of the job starts but its probes.
+pub(crate) fn only_probes_start_while_open(events: &[Value], breaker: &Value) {
+    let mut open = false;
+    let mut started = 0;
+    for event in events {
+        match kind(event) {
+            "breaker_opened" => open = true,
+            "breaker_closed" => open = false,
+            "attempt_started" if open => started += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(started, probes(breaker, None), "{events:#?}");
+}
+
+/// How many items of a job are held.
+pub(crate) fn held(events: &[Value]) -> usize {
+    let mut held = BTreeSet::new();
+    for event in events {
+        match kind(event) {
+            "held" => held.insert(text(&event["item"])),
+            "released" | "item_dead_lettered" | "item_skipped" => {
+                held.remove(&text(&event["item"]))
+            }
+            _ => false,
+        };
+    }
+    held.len()
+}
+
+/// How many attempts of a job run.
+pub(crate) fn running(events: &[Value]) -> usize {
+    all(events, "attempt_started").len() - outcomes(events).len()
+}
+
 pub(crate) fn kind(event: &Value) -> &str {
     event["type"].as_str().unwrap()
 }

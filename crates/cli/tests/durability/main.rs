@@ -10,8 +10,12 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod breakers;
+mod breakers_killed;
+mod breakers_shared;
 mod cancel;
 mod clocks;
+mod completion;
 mod data;
 mod environment;
 mod failpoints;
@@ -23,11 +27,13 @@ mod limits;
 mod order;
 mod output;
 mod owners;
+mod pools;
 mod processes;
 mod random_instants;
 mod refused;
 mod report;
 mod resume;
+mod rules;
 mod signals;
 mod stores;
 mod world;

@@ -30,10 +30,10 @@ reduce:
 ";
 
 /// Numbers that look random.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn seeded() -> Self {
+    pub(crate) fn seeded() -> Self {
         let given = std::env::var("DURABILITY_SEED").ok();
         let seed = given.and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 1_000_003);
@@ -41,7 +41,7 @@ impl Dice {
         Self(seed)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -70,7 +70,7 @@ fn for_a_while(mut dice: impl FnMut(u64) -> u64, mut engine: Running) -> Option<
 }
 
 /// Starts it again and again until it is left alone long enough.
-fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Dice)) -> usize {
+pub(crate) fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Dice)) -> usize {
     let mut deaths = 0;
     let mut args = vec!["run", "w.yaml", "--json"];
     loop {

@@ -228,6 +228,40 @@ impl World {
         })
     }
 
+    /// A breaker with its history.
+    pub(crate) fn breaker(&self, name: &str) -> Value {
+        let shown = self.call(&["breaker", "show", name, "--json"]);
+        shown.exits(0).json()
+    }
+
+    /// Waits until a breaker is as it should be.
+    pub(crate) fn wait_for_breaker(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        Self::eventually(name, || {
+            let shown = self.call(&["breaker", "show", name, "--json"]);
+            // There is none before the first job that names it is stored.
+            let breaker = serde_json::from_str(&shown.out).ok();
+            breaker.filter(&wanted)
+        })
+    }
+
+    /// Waits until the events of the latest job are as they should be.
+    pub(crate) fn wait_for_events(
+        &self,
+        what: &str,
+        wanted: impl Fn(&[Value]) -> bool,
+    ) -> Vec<Value> {
+        Self::eventually(what, || Some(self.events()).filter(|events| wanted(events)))
+    }
+
+    /// The dead letters of the latest job.
+    pub(crate) fn dead_letters(&self) -> Vec<Value> {
+        let listed = self.call(&["dlq", "ls", "@last", "--json"]).exits(0);
+        let lines = listed.out.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
     /// The process whose number a command wrote to a file.
     pub(crate) fn pid(&self, name: &str) -> i32 {
         self.line(name).trim().parse().unwrap()

@@ -113,6 +113,14 @@ impl BreakerState {
         Change::Tripped
     }
 
+    /// It was open elsewhere, and is here.
+    pub fn open(&mut self, since: Timestamp, until: Timestamp) -> Change {
+        let generation = self.breaker.generation().wrapping_add(1);
+        self.breaker = Breaker::restored(Phase::Open { since, until }, generation);
+        self.probe = None;
+        Change::Tripped
+    }
+
     /// Somebody closes it by hand.
     pub fn reset(&mut self) -> Change {
         self.breaker.reset();

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_policy::{Backoff, Jitter, Progress, RetryConfig, Timestamp};
+use undaunted_policy::{Backoff, Jitter, Phase, Progress, RetryConfig, Timestamp};
 
 use super::shape::{
-    BackoffState, BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
-    RetryExecution, Span,
+    BackoffState, BackoffStrategy, CircuitBreakerState, CommandRetryState, Instant, RetryAttempt,
+    RetryCheckpointState, RetryExecution, Span,
 };
+use crate::breaker::BreakerState;
 use crate::job::{Active, Doing, Item, Job};
 use crate::task::correlation_id;
 use crate::view::history::{Attempt, History};
@@ -37,7 +38,8 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
             let id = correlation_id(job, step, item);
             state.retry_correlation_map.insert(identity.to_owned(), id);
             let history = histories.get(&(step, item));
-            add_item(&mut state, job, (step, identity), active, history);
+            let hold = found.held.get(item).map(|hold| hold.since);
+            add_item(&mut state, job, (step, identity), active, (hold, history));
         }
     }
     // What was imported and no item has turned to yet.
@@ -46,7 +48,12 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
         let mut active = Active::new(*command, due);
         active.take_over(found);
         let step = job.plan().step_of(*command);
-        add_item(&mut state, job, (step, identity), &active, None);
+        add_item(&mut state, job, (step, identity), &active, (None, None));
+    }
+    for name in job.breakers().names() {
+        let known = job.breakers().get(name).map(breaker_of);
+        let known = known.map(|breaker| (name.to_string(), breaker));
+        state.circuit_breaker_states.extend(known);
     }
     let history = &mut state.retry_execution_history;
     history.sort_by_key(|it| (it.executed_at, it.attempt_number));
@@ -58,7 +65,7 @@ fn add_item(
     job: &Job,
     (step, identity): (u32, &str),
     active: &Active,
-    history: Option<&History>,
+    (hold, history): (Option<Timestamp>, Option<&History>),
 ) {
     let attempts = history.map_or(&[][..], |history| &history.attempts);
     let round = attempts.iter().filter(|it| it.round == active.round);
@@ -80,7 +87,11 @@ fn add_item(
         } else {
             command.id.clone()
         };
-        let told = state_of(&key, command, active, number, &attempts);
+        let mut told = state_of(&key, command, active, number, &attempts);
+        if let Some(since) = hold.filter(|_| active.command == number) {
+            told.is_circuit_broken = true;
+            told.next_retry_at = Some(Instant(since));
+        }
         if told.attempt_count == Some(0) {
             continue;
         }
@@ -92,6 +103,21 @@ fn add_item(
         });
         state.retry_execution_history.extend(executions);
         state.command_retry_states.insert(key, told);
+    }
+}
+
+fn breaker_of(state: &BreakerState) -> CircuitBreakerState {
+    let (word, success_count, open) = match state.breaker.phase() {
+        Phase::Closed { .. } => ("Closed", 0, None),
+        Phase::Open { since, until } => ("Open", 0, Some((since, until))),
+        Phase::HalfOpen { successes, .. } => ("HalfOpen", successes, None),
+    };
+    CircuitBreakerState {
+        state: word.to_owned(),
+        failure_count: state.failures(),
+        success_count,
+        opened_at: open.map(|(since, _)| Instant(since)),
+        next_attempt_at: open.map(|(_, until)| Instant(until)),
     }
 }
 

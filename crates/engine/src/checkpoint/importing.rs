@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use undaunted_policy::{Limits, Pace};
+use undaunted_policy::{Limits, Pace, Timestamp};
 
 use super::shape::{
     BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
@@ -21,8 +21,21 @@ pub struct Imported {
     pub commands: usize,
     /// How many of them have a retry pending.
     pub pending: usize,
+    /// Breakers that are open.
+    pub breakers: Vec<OpenBreaker>,
     /// What somebody should know about.
     pub notes: Vec<String>,
+}
+
+/// A breaker that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenBreaker {
+    /// Its name.
+    pub name: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it lets the next start through.
+    pub until: Timestamp,
 }
 
 /// Why a file does not fit a workflow.
@@ -99,11 +112,19 @@ pub enum ImportError {
         /// The formula.
         formula: String,
     },
-    /// A breaker.
-    #[error("`{key}` is kept back by a circuit breaker, and breakers are not imported yet")]
+    /// A breaker that no command names.
+    #[error("`{key}` is kept back by a circuit breaker, and the workflow gives it none")]
     Breaker {
         /// The key.
         key: String,
+    },
+    /// A breaker in a state there is not.
+    #[error("the breaker `{key}` is `{state}`, which is not Closed, Open or HalfOpen")]
+    BreakerState {
+        /// The breaker.
+        key: String,
+        /// Its state.
+        state: String,
     },
 }
 
@@ -115,14 +136,10 @@ pub enum ImportError {
 pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, ImportError> {
     let mut notes = Vec::new();
     let mut commands = Vec::new();
-    for (name, breaker) in &state.circuit_breaker_states {
-        if !matches!(breaker.state.as_str(), "" | "Closed") {
-            return Err(ImportError::Breaker { key: name.clone() });
-        }
-    }
+    let breakers = breakers(state, job)?;
     for (key, told) in &state.command_retry_states {
         let place = Place::of(job.plan(), key)?;
-        refuse_what_nobody_reads(key, told)?;
+        refuse_what_nobody_reads(key, told, &place)?;
         if told.retry_history.last().is_some_and(|last| last.success) {
             notes.push(format!(
                 "`{key}` had succeeded; it is run again, because its output is not in the file"
@@ -143,8 +160,50 @@ pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, Impor
         commands: commands.len(),
         pending: commands.iter().filter(|it| it.due.is_some()).count(),
         event: Event::StateImported { commands },
+        breakers,
         notes,
     })
+}
+
+/// The breakers that are open, and since and until when. One that is half open is looked at again at
+/// once.
+fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>, ImportError> {
+    let mut open = Vec::new();
+    for (key, told) in &state.circuit_breaker_states {
+        match told.state.as_str() {
+            "" | "Closed" => continue,
+            "Open" | "HalfOpen" => {}
+            state => {
+                return Err(ImportError::BreakerState {
+                    key: key.clone(),
+                    state: state.to_owned(),
+                });
+            }
+        }
+        // Elsewhere a breaker is called as the command it belongs to.
+        let by_command = || {
+            let numbers = (0_u32..).map_while(|number| Some((number, job.plan().command(number)?)));
+            let mut numbers = numbers.filter(|(_, command)| command.id == *key);
+            numbers.find_map(|(number, _)| job.breaker_of(number))
+        };
+        let named = job.breakers().names().find(|name| ***name == **key);
+        let name = named.map(|name| &**name).or_else(by_command);
+        let name = name.ok_or_else(|| ImportError::Breaker { key: key.clone() })?;
+        let since = told.opened_at.map_or(job.submitted_at, |at| at.0);
+        let settings = job.breakers().get(name).map(|state| state.settings);
+        let timeout = settings.unwrap_or_default().recovery_timeout;
+        let until = match told.next_attempt_at {
+            Some(until) => until.0,
+            None if told.state == "HalfOpen" => job.submitted_at,
+            None => since.after(timeout),
+        };
+        open.push(OpenBreaker {
+            name: name.to_owned(),
+            since,
+            until,
+        });
+    }
+    Ok(open)
 }
 
 /// Which command of which item a key means.
@@ -196,7 +255,11 @@ impl<'p> Place<'p> {
     }
 }
 
-fn refuse_what_nobody_reads(key: &str, told: &CommandRetryState) -> Result<(), ImportError> {
+fn refuse_what_nobody_reads(
+    key: &str,
+    told: &CommandRetryState,
+    place: &Place<'_>,
+) -> Result<(), ImportError> {
     let strategy = told
         .backoff_state
         .as_ref()
@@ -211,7 +274,7 @@ fn refuse_what_nobody_reads(key: &str, told: &CommandRetryState) -> Result<(), I
             formula: formula.clone(),
         });
     }
-    if told.is_circuit_broken {
+    if told.is_circuit_broken && place.command.breaker.is_none() {
         return Err(ImportError::Breaker {
             key: key.to_owned(),
         });

@@ -20,7 +20,7 @@ pub struct RetryCheckpointState {
     pub global_retry_config: Value,
     /// Every attempt of these commands, in order.
     pub retry_execution_history: Vec<RetryExecution>,
-    /// Breakers; none are written yet.
+    /// Breakers, by name.
     pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
     /// Correlation ids, by item.
     pub retry_correlation_map: BTreeMap<String, String>,
@@ -148,6 +148,14 @@ pub struct RetryExecution {
 pub struct CircuitBreakerState {
     /// `Closed`, `Open` or `HalfOpen`.
     pub state: String,
+    /// Failures in a row while it is closed.
+    pub failure_count: u32,
+    /// Successes in a row while it is half open.
+    pub success_count: u32,
+    /// Since when it is open.
+    pub opened_at: Option<Instant>,
+    /// When it lets the next start through.
+    pub next_attempt_at: Option<Instant>,
 }
 
 /// A duration as text.

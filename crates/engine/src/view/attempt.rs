@@ -24,6 +24,9 @@ pub struct AttemptView {
     handler: bool,
     attempt: u32,
     round: u32,
+    /// The breaker that let it through, and whether it was to find out if the target is back.
+    breaker: Option<String>,
+    probe: bool,
     at: String,
     duration_ms: Option<u64>,
     outcome: &'static str,
@@ -60,6 +63,8 @@ pub fn attempt(job: &Job, of: &Attempt) -> AttemptView {
         handler: !plan.is_main(subject.command),
         attempt: subject.attempt,
         round: of.round,
+        breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),
+        probe: of.pass.as_ref().is_some_and(|pass| pass.probe),
         at: rfc3339(of.began),
         duration_ms: outcome.map(|outcome| millis(outcome.took)),
         outcome: of.word(),
@@ -128,7 +133,17 @@ impl SumView {
     /// The numbers of a retry that falls due then, or of one that was refused.
     #[must_use]
     pub fn of(sum: &Sum, due: Option<Timestamp>) -> Self {
-        let unit = u32::from(due.is_some());
+        Self::with(sum, due, due.is_some())
+    }
+
+    /// The numbers of a retry that is made when a breaker lets it go.
+    #[must_use]
+    pub fn held(sum: &Sum) -> Self {
+        Self::with(sum, None, true)
+    }
+
+    fn with(sum: &Sum, due: Option<Timestamp>, charged: bool) -> Self {
+        let unit = u32::from(charged);
         let balance = |(used, allowed): (u32, u32)| BalanceView {
             before: used,
             after: used.saturating_add(unit),

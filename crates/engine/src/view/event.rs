@@ -172,6 +172,10 @@ impl EventView {
             Event::AttemptStarted(started) => {
                 self.subject(job, started.subject);
                 self.put("start", started.start);
+                if let Some(pass) = &started.pass {
+                    self.put("breaker", job.texts.read(&pass.breaker));
+                    self.put("probe", pass.probe);
+                }
             }
             Event::AttemptSucceeded(done) => self.succeeded(job, done),
             Event::AttemptFailed(failed) => self.failed(job, failed),
@@ -224,6 +228,7 @@ impl EventView {
     fn held(&mut self, job: &Job, held: &Held) {
         self.subject(job, held.subject);
         self.put("breaker", job.texts.read(&held.breaker));
+        self.put("why", if held.sum.is_some() { "rule" } else { "open" });
         self.put("until", held.until.map(time));
         self.put_some("expires_at", held.expires.map(time));
         self.put("attempts_left", held.left);

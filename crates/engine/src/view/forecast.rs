@@ -2,10 +2,12 @@
 //!
 //! The same function that decides is asked again and again from where the item stands now, so what
 //! is foretold is what would be done. Attempts are taken to fail at once and as the last one did,
-//! and nobody else to use the pool meanwhile; whoever shows it says so.
+//! and nobody else to use the pool meanwhile; whoever shows it says so. What is held goes on when its
+//! breaker looks again, and what a rule would hold waits as long as the breaker then stays open.
 
 use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
 
+use crate::breaker::BreakerState;
 use crate::job::{Doing, Job};
 
 /// The retries an item would still get, and why there would be no more.
@@ -41,14 +43,27 @@ pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) ->
     };
     let mut at = match active.doing {
         Doing::Waiting(due) => due.max(now),
-        Doing::Running(_) | Doing::Held | Doing::Undecided => now,
+        Doing::Held => {
+            let breaker = job.breaker_of(active.command);
+            let state = breaker.and_then(|name| job.breakers().get(name));
+            state.and_then(BreakerState::until).unwrap_or(now).max(now)
+        }
+        Doing::Running(_) | Doing::Undecided => now,
     };
+    let shut = command
+        .breaker
+        .as_ref()
+        .map(|breaker| breaker.settings.recovery_timeout);
     let mut forecast = Forecast::default();
     while forecast.retries.len() < most {
         let next = verdict(&command.retry.policy, &state, &failure, at);
-        let Decision::Retry { at: due, .. } = next.decision else {
-            forecast.stop = Some(next);
-            break;
+        let due = match next.decision {
+            Decision::Retry { at, .. } => at,
+            Decision::Hold => at.after(shut.unwrap_or_default()),
+            Decision::Stop { .. } => {
+                forecast.stop = Some(next);
+                break;
+            }
         };
         state.progress = next.progress(state.progress);
         if let Some(pool) = &mut state.pool {

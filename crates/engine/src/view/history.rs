@@ -29,8 +29,12 @@ pub struct History {
     pub stops: Vec<Stop>,
     /// Every time a handler has saved a command.
     pub mends: Vec<Mend>,
+    /// Every time a breaker kept it back.
+    pub holds: Vec<Keeping>,
     /// How it ended, if it has.
     pub end: Option<End>,
+    /// What came of it after its step was complete without it.
+    pub late: Option<LateEnd>,
     /// The round it is in, counted from 1.
     pub round: u32,
 }
@@ -44,10 +48,21 @@ pub struct Attempt {
     pub round: u32,
     /// When it was started.
     pub began: Timestamp,
+    /// The breaker that let it through, if one was asked.
+    pub pass: Option<Passed>,
     /// How it ended, if it has.
     pub outcome: Option<Outcome>,
     /// The retry that followed from it.
     pub retry: Option<Planned>,
+}
+
+/// A breaker that let an attempt through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Its name.
+    pub breaker: String,
+    /// Whether the attempt was to find out if the target is back.
+    pub probe: bool,
 }
 
 /// How an attempt ended.
@@ -119,6 +134,38 @@ pub struct Mend {
     pub again: bool,
 }
 
+/// A breaker has kept an item back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keeping {
+    /// The command that would have started, and its last attempt.
+    pub subject: Subject,
+    /// When.
+    pub at: Timestamp,
+    /// The breaker.
+    pub breaker: String,
+    /// When the breaker was to look again, if that was known.
+    pub until: Option<Timestamp>,
+    /// When the item was to be held no longer and fail, if there was such a time.
+    pub expires: Option<Timestamp>,
+    /// How many attempts were left; `None` is any number.
+    pub left: Option<u64>,
+    /// The numbers of the retry this leads to, if a rule holds it after a failure.
+    pub sum: Option<Sum>,
+    /// When it was let go, and how long it was held, if it was.
+    pub released: Option<(Timestamp, Duration)>,
+}
+
+/// What came of an item after its step was complete without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateEnd {
+    /// When.
+    pub at: Timestamp,
+    /// Why it did not succeed, if it did not.
+    pub reason: Option<Reason>,
+    /// Whether it counts all the same.
+    pub counted: bool,
+}
+
 /// How an item ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
@@ -181,6 +228,9 @@ fn place(event: &Event) -> Option<(u32, u32)> {
         Event::AttemptFailed(failed) => failed.subject,
         Event::RetryScheduled(retrying) => retrying.subject,
         Event::CommandStopped(stopped) => stopped.subject,
+        Event::Held(held) => held.subject,
+        Event::Released(released) => released.subject,
+        Event::LateResult(late) => return Some((late.step, late.item)),
         Event::ItemDeadLettered { subject, .. }
         | Event::CommandRepeated { subject }
         | Event::CommandRecovered { subject, .. } => *subject,
@@ -203,6 +253,10 @@ impl History {
                 subject: started.subject,
                 round: self.round,
                 began: at,
+                pass: started.pass.as_ref().map(|pass| Passed {
+                    breaker: job.texts.read(&pass.breaker).to_owned(),
+                    probe: pass.probe,
+                }),
                 outcome: None,
                 retry: None,
             }),
@@ -248,6 +302,35 @@ impl History {
             Event::ItemDeadLettered { reason, error, .. } => {
                 let error = job.texts.read(error).to_owned();
                 self.end(at, Some(*reason), Some(error), true);
+            }
+            _ => self.take_of_shared(job, &record.event, at),
+        }
+    }
+
+    /// What breakers and completion rules do to an item.
+    fn take_of_shared(&mut self, job: &Job, event: &Event, at: Timestamp) {
+        match event {
+            Event::Held(held) => self.holds.push(Keeping {
+                subject: held.subject,
+                at,
+                breaker: job.texts.read(&held.breaker).to_owned(),
+                until: held.until,
+                expires: held.expires,
+                left: held.left,
+                sum: held.sum,
+                released: None,
+            }),
+            Event::Released(released) => {
+                if let Some(hold) = self.holds.last_mut() {
+                    hold.released = Some((at, released.held));
+                }
+            }
+            Event::LateResult(late) => {
+                self.late = Some(LateEnd {
+                    at,
+                    reason: late.reason,
+                    counted: late.counted,
+                });
             }
             _ => {}
         }

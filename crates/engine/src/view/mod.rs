@@ -5,10 +5,15 @@ mod event;
 mod forecast;
 pub mod history;
 mod report;
+mod shared;
 mod signature;
 
 pub use attempt::{AttemptView, SumView, attempt};
 pub use event::{EventView, event, rfc3339};
 pub use forecast::{Forecast, forecast};
 pub use report::{ItemCounts, Missing, Report, Status, report};
+pub use shared::{
+    BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names, holding,
+    prober, tolerated,
+};
 pub use signature::signature;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
-use crate::event::Counts;
+use crate::event::{Counts, Reached};
 use crate::job::{Item, Job, Settled, Stage};
 use crate::view::attempt::millis;
 
@@ -28,6 +28,8 @@ pub struct Report {
     pub duration: Duration,
     /// Items that were never started or not waited for, and why.
     pub missing: Vec<Missing>,
+    /// What a completion rule has decided, if one has.
+    pub reached: Option<Reached>,
 }
 
 /// An item that was never started, or that its step was complete without.
@@ -109,6 +111,7 @@ pub fn report(job: &Job) -> Report {
         counts: job.tally(),
         duration: job.last_at.since(job.submitted_at),
         missing: missing(job),
+        reached: job.counted().find_map(|(_, step)| step.reached),
     }
 }
 

@@ -9,6 +9,7 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod breakers;
 mod cancel;
 mod captures;
 mod deadlines;

@@ -1,8 +1,11 @@
 //! A job on a virtual clock, told one thing at a time. Every record it gives is checked against the
 //! laws, and encoded and decoded on its way into the journal.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_engine::breaker::{BreakerRecord, BreakerState, Breakers, Told};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, NewItem, Record};
@@ -13,7 +16,7 @@ use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{Files, task};
 use undaunted_engine::view::{Report, report};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Cause, Reason, Timestamp};
+use undaunted_policy::{Admission, Cause, Reason, Timestamp};
 
 use crate::spoken::{said, wished};
 
@@ -31,11 +34,12 @@ pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A job, its journal as it is on the disk, and the time.
+/// A job, its journal and its breakers as they are on the disk, and the time.
 #[derive(Clone)]
 pub(crate) struct Scene {
     pub(crate) job: Job,
     pub(crate) journal: Vec<Vec<u8>>,
+    pub(crate) breakers: BTreeMap<Arc<str>, BreakerState>,
     pub(crate) now: Timestamp,
 }
 
@@ -72,6 +76,7 @@ impl Scene {
         let mut scene = Self {
             job: Job::begin(&record).unwrap(),
             journal: vec![record.encode()],
+            breakers: BTreeMap::new(),
             now: T0,
         };
         let _ = scene.tell(&Input::Woke);
@@ -127,7 +132,29 @@ impl Scene {
             |item: &Item| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
+        self.keep_breakers(before.breakers());
         records
+    }
+
+    /// What changes breakers is on the disk too, and no start was made that they do not let through.
+    fn keep_breakers(&mut self, before: &Breakers) {
+        let id = self.job.id().to_owned();
+        let (told, changes) = self.job.breakers_mut().take();
+        let after = self.job.breakers();
+        for name in after.names() {
+            let mut state = before.get(name).unwrap().clone();
+            let own = told.iter().filter(|told| told.breaker() == name);
+            let changed: Vec<BreakerRecord> = own
+                .filter_map(|told| changed_by(&mut state, &id, told))
+                .collect();
+            assert_eq!(after.get(name), Some(&state), "{told:?}");
+            let written = changes.iter().filter(|(of, _)| of == name);
+            let written: Vec<BreakerRecord> = written.map(|(_, record)| reread(record)).collect();
+            assert_eq!(written, changed);
+            if let Some(last) = written.last() {
+                let _ = self.breakers.insert(Arc::clone(name), last.state.clone());
+            }
+        }
     }
 
     /// The same, in words.
@@ -234,7 +261,11 @@ impl Scene {
 
     /// What a process finds that reads the journal: nothing else survives a crash.
     pub(crate) fn refolded(&self) -> Job {
-        fold(&self.journal)
+        let mut job = fold(&self.journal);
+        for (name, state) in &self.breakers {
+            job.learn(name, state.clone(), self.now);
+        }
+        job
     }
 
     /// Whoever ran it dies, and somebody else goes on with it now.
@@ -256,6 +287,17 @@ impl Scene {
         active.unwrap_or_else(|| panic!("item {item} is not active"))
     }
 
+    /// The items that are held, in input order.
+    pub(crate) fn held(&self) -> Vec<u32> {
+        let steps = self.job.steps.iter();
+        steps.flat_map(|step| step.held.items()).collect()
+    }
+
+    /// The breaker of that name.
+    pub(crate) fn breaker(&self, name: &str) -> &BreakerState {
+        self.job.breakers().get(name).unwrap()
+    }
+
     /// Attempts, retries and delays, as the report has them.
     pub(crate) fn counted(&self) -> (u64, u64, Duration) {
         let counts = self.job.tally();
@@ -269,6 +311,37 @@ impl Scene {
         let items = [counts.succeeded, counts.dead, counts.skipped];
         (report.status.word(), report.reason, items)
     }
+}
+
+/// What a breaker makes of what it is told. A start is made only if it lets it through.
+pub(crate) fn changed_by(
+    state: &mut BreakerState,
+    job: &str,
+    told: &Told,
+) -> Option<BreakerRecord> {
+    let (at, change) = match told {
+        Told::Started { ticket, at, .. } => {
+            let admission = state.admission(*at);
+            assert_eq!(admission, Admission::Go(*ticket), "{told:?} of {state:?}");
+            (*at, state.start(job, *ticket, *at)?)
+        }
+        Told::Ended {
+            ticket, signal, at, ..
+        } => (*at, state.report(*ticket, *signal, *at)?),
+    };
+    Some(BreakerRecord {
+        at,
+        change,
+        job: Some(job.to_owned()),
+        state: state.clone(),
+    })
+}
+
+/// A record of a breaker after it was on the disk.
+pub(crate) fn reread(record: &BreakerRecord) -> BreakerRecord {
+    let read = BreakerRecord::decode(&record.encode()).unwrap();
+    assert_eq!(&read, record);
+    read
 }
 
 /// The job these records are.

@@ -1,0 +1,166 @@
+//! Items that breakers hold: by which, since when, when it looks again, what comes next.
+
+use serde::Serialize;
+use undaunted_engine::job::Job;
+use undaunted_engine::view::{Holding, rfc3339};
+use undaunted_policy::{Phase, Reason, Timestamp};
+
+use super::breakers;
+use super::duration::short;
+use super::words::{count, plain};
+use crate::target;
+
+/// A hold for machines.
+#[derive(Serialize)]
+pub(super) struct HoldingJson {
+    breaker: String,
+    state: Option<&'static str>,
+    since: String,
+    until: Option<String>,
+    expires_at: Option<String>,
+    attempts_left: Option<u64>,
+    goes_first: bool,
+}
+
+pub(super) fn json(job: &Job, of: &Holding) -> HoldingJson {
+    let state = job.breakers().get(&of.breaker);
+    HoldingJson {
+        breaker: of.breaker.clone(),
+        state: state.map(undaunted_engine::breaker::BreakerState::word),
+        since: rfc3339(of.since),
+        until: of.until.map(rfc3339),
+        expires_at: of.expires.map(rfc3339),
+        attempts_left: of.left,
+        goes_first: of.goes_first,
+    }
+}
+
+/// `held by api for 12s; it looks again in 40s; 3 attempts left`
+pub(super) fn sentence(job: &Job, of: &Holding, now: Timestamp) -> String {
+    let mut said = vec![format!(
+        "held by {} for {}",
+        plain(&of.breaker),
+        whole(of.since, now)
+    )];
+    said.push(looks(job, &of.breaker, now));
+    if of.goes_first {
+        said.push("this one goes first".to_owned());
+    }
+    said.push(left(of.left));
+    if let Some(expires) = of.expires {
+        said.push(format!(
+            "fails if it is held for {} more",
+            whole(now, expires)
+        ));
+    }
+    said.join("; ")
+}
+
+/// From one instant to another, without what nobody wants to know.
+fn whole(from: Timestamp, to: Timestamp) -> String {
+    let time = to.since(from);
+    if time.as_secs() == 0 {
+        return super::duration::measured(time);
+    }
+    short(std::time::Duration::from_secs(time.as_secs()))
+}
+
+/// When a breaker looks again: `it looks again in 40s`.
+pub(super) fn looks(job: &Job, breaker: &str, now: Timestamp) -> String {
+    let state = job.breakers().get(breaker);
+    let Some(state) = state else {
+        return "how it stands is not known".to_owned();
+    };
+    match state.breaker.phase() {
+        Phase::Open { until, .. } if until > now => {
+            format!("it looks again in {}", ahead(until.since(now)))
+        }
+        Phase::HalfOpen { probing: true, .. } => match &state.probe {
+            Some(probe) if probe.job == job.id() => "a probe is under way".to_owned(),
+            Some(probe) => format!("a probe of job {} is under way", probe.job),
+            None => "a probe is under way".to_owned(),
+        },
+        Phase::Open { .. } | Phase::HalfOpen { .. } => "it lets the next one through".to_owned(),
+        Phase::Closed { .. } => "it has closed, and lets them go one by one".to_owned(),
+    }
+}
+
+/// Whole seconds, rounded up: what is ahead is never over before it is.
+pub(super) fn ahead(time: std::time::Duration) -> String {
+    let seconds = time
+        .as_secs()
+        .saturating_add(u64::from(time.subsec_nanos() > 0));
+    short(std::time::Duration::from_secs(seconds))
+}
+
+fn left(left: Option<u64>) -> String {
+    match left {
+        Some(left) => {
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            format!("{} left", count(left, "attempt", "attempts"))
+        }
+        None => "any number of attempts left".to_owned(),
+    }
+}
+
+/// The story of an item that is held, one fact a line.
+pub(super) fn story(job: &Job, of: &Holding, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut facts = vec![(
+        "since",
+        format!("{}, {} ago", rfc3339(of.since), whole(of.since, now)),
+    )];
+    if let Some(state) = job.breakers().get(&of.breaker) {
+        facts.push(("breaker", breakers::sentence(state, now)));
+        facts.push(("then", then(job, of, state.is_shut())));
+    }
+    facts.push((
+        "attempts",
+        format!("{}; a hold uses none of them, and no budget", left(of.left)),
+    ));
+    if let Some(expires) = of.expires {
+        let active = job.active(of.step, of.item);
+        let deadline = active.and_then(|active| job.deadline_of(of.step, active));
+        let reason = if deadline == Some(expires) {
+            Reason::Deadline
+        } else {
+            Reason::CircuitOpen
+        };
+        let in_time = if expires > now {
+            format!(" in {}", ahead(expires.since(now)))
+        } else {
+            String::new()
+        };
+        facts.push((
+            "expires",
+            format!(
+                "{}: held until then it fails{in_time} ({reason})",
+                rfc3339(expires)
+            ),
+        ));
+    }
+    facts.push((
+        "by hand",
+        format!(
+            "undaunted breaker reset {}",
+            super::words::quoted(&of.breaker)
+        ),
+    ));
+    facts
+}
+
+/// What happens to it when its breaker looks again.
+fn then(job: &Job, of: &Holding, shut: bool) -> String {
+    if !shut {
+        return "it goes on in its turn; what was held is let go one after the other".to_owned();
+    }
+    if of.goes_first {
+        return "it goes first, to find out whether the target is back".to_owned();
+    }
+    match undaunted_engine::view::prober(job, &of.breaker) {
+        Some(first) => format!(
+            "{} goes first, to find out; this one goes on when the breaker has closed",
+            plain(target::name(job, first))
+        ),
+        None => "it goes on when the breaker has closed".to_owned(),
+    }
+}
