@@ -80,7 +80,11 @@ impl Job {
         Held {
             subject: of,
             breaker: self.named(breaker),
-            until: state.and_then(BreakerState::until),
+            // A rule that holds opens the breaker, as soon as that is told.
+            until: state.and_then(|state| {
+                let opens = now.after(state.settings.recovery_timeout);
+                state.until().or_else(|| sum.map(|_| opens))
+            }),
             expires: deadline.into_iter().chain(longest).min(),
             left: Some(left).filter(|left| *left < u64::MAX),
             sum,

@@ -188,8 +188,9 @@ fn time_left(
     let fresh = job.item_limit(step).map(|limit| now.after(limit));
     let fresh = fresh.into_iter().chain(job.deadline()).min();
     let deadline = match active {
-        Some(active) => job.deadline_of(step, active),
-        None => fresh,
+        Some(active) if active.began.is_some() => job.deadline_of(step, active),
+        // Its time begins to run with this attempt.
+        _ => fresh,
     };
     let left = deadline.map(|deadline| deadline.since(now));
     timeout.into_iter().chain(left).min()
