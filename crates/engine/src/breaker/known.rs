@@ -8,6 +8,7 @@ use undaunted_policy::{Admission, BreakerSettings, Ticket, Timestamp};
 use super::record::{BreakerRecord, Change};
 use super::release::{Openness, Release};
 use super::state::{BreakerState, Signal};
+use crate::event::Subject;
 
 /// The breakers that the commands of a job ask. Not part of its journal: they are read where they
 /// are kept, and what the job changes is written there together with the records that led to it.
@@ -33,8 +34,12 @@ pub enum Told {
         breaker: Arc<str>,
         /// The number of the start.
         start: u64,
+        /// Which attempt.
+        of: Subject,
         /// What it let it through with.
         ticket: Ticket,
+        /// Whether it is the first of its item, whose time begins to run.
+        is_first: bool,
         /// When.
         at: Timestamp,
     },
@@ -42,6 +47,8 @@ pub enum Told {
     Ended {
         /// The breaker.
         breaker: Arc<str>,
+        /// Which attempt.
+        of: Subject,
         /// What it had let it through with.
         ticket: Ticket,
         /// What that says about the target.
@@ -52,6 +59,13 @@ pub enum Told {
 }
 
 impl Told {
+    /// When it was told.
+    pub(crate) const fn at(&self) -> Timestamp {
+        match self {
+            Self::Started { at, .. } | Self::Ended { at, .. } => *at,
+        }
+    }
+
     /// The breaker that was told.
     #[must_use]
     pub const fn breaker(&self) -> &Arc<str> {

@@ -26,23 +26,31 @@ impl Job {
                     | Event::BreakerClosed { .. }
             )
         });
+        // What is taken back is older than what came after it.
+        let last = self.last_at;
         for told in told {
-            let at = match &told {
-                Told::Started { at, .. } | Told::Ended { at, .. } => *at,
-            };
             let told = match told {
-                Told::Started { breaker, start, .. } => {
-                    let Some(told) = self.start_again(&mut records, &breaker, start) else {
+                Told::Started {
+                    breaker,
+                    start,
+                    is_first,
+                    ..
+                } => {
+                    let again = self.start_again(&mut records, &breaker, start, is_first);
+                    let Some(again) = again else {
                         continue;
                     };
-                    told
+                    again
                 }
                 ended @ Told::Ended { .. } => ended,
             };
-            if let Some(event) = self.tell_breaker(told) {
-                records.push(Record { at, event });
+            let place = records.iter().position(|record| led_to(record, &told));
+            let at = told.at();
+            if let (Some(place), Some(event)) = (place, self.tell_breaker(told)) {
+                records.insert(place.saturating_add(1), Record { at, event });
             }
         }
+        self.last_at = last;
         records
     }
 
@@ -52,6 +60,7 @@ impl Job {
         records: &mut [Record],
         breaker: &Arc<str>,
         number: u64,
+        is_first: bool,
     ) -> Option<Told> {
         let record = records.iter_mut().find(|record| {
             matches!(&record.event, Event::AttemptStarted(started) if started.start == number)
@@ -72,17 +81,29 @@ impl Job {
                 Some(Told::Started {
                     breaker: Arc::clone(breaker),
                     start: number,
+                    of: started.subject,
                     ticket,
+                    is_first,
                     at: record.at,
                 })
             }
             Admission::Held { .. } | Admission::Refused => {
-                let of = self.withdraw(started, record.at);
+                let of = self.withdraw(started, is_first);
                 let held = self.hold(of, breaker, None, record.at);
                 record.event = Event::Held(Box::new(held));
                 self.apply(record);
                 None
             }
         }
+    }
+}
+
+/// Whether a record is what a breaker was told of.
+fn led_to(record: &Record, told: &Told) -> bool {
+    match (&record.event, told) {
+        (Event::AttemptStarted(started), Told::Started { start, .. }) => started.start == *start,
+        (Event::AttemptSucceeded(done), Told::Ended { of, .. }) => done.subject == *of,
+        (Event::AttemptFailed(failed), Told::Ended { of, .. }) => failed.subject == *of,
+        _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! The one entrance: each input to its own file.
 
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{PoolLimits, Reason, Timestamp};
 
 use super::{ended, facts::Facts, hold, items, redrive, resume, start};
 use crate::event::Event;
@@ -76,12 +76,17 @@ fn top_up(facts: &mut Facts<'_>, retries: u32) {
     let Some(mut pool) = facts.job.pool else {
         return;
     };
-    let added = pool.top_up(retries, &facts.job.ceilings());
+    let ceilings = facts.job.ceilings();
+    let added = pool.top_up(retries, &ceilings);
+    // An item's share of a small pool is small; of a larger one it is what was asked for.
+    let asked = facts.job.workflow().pool.map_or(0, |asked| asked.per_item);
+    let share = PoolLimits::effective(pool.limits.total, asked, &ceilings).per_item;
     if added > 0 {
         facts.push(Event::PoolToppedUp {
             asked: retries,
             added,
             total: pool.limits.total,
+            per_item: Some(share.max(pool.limits.per_item)),
         });
     }
 }

@@ -245,6 +245,9 @@ pub enum Event {
         /// What the pool is now.
         #[n(2)]
         total: u32,
+        /// What an item may take of it now; as before without it.
+        #[n(3)]
+        per_item: Option<u32>,
     },
     /// A breaker keeps an item back.
     #[n(32)]

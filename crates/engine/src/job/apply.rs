@@ -58,9 +58,12 @@ impl Job {
             Event::JobRedriven { reduce } => self.reopen(*reduce),
             Event::JobPaused => self.paused = Some(record.at),
             Event::JobUnpaused { away } => self.unpause(*away, record.at),
-            Event::PoolToppedUp { total, .. } => {
+            Event::PoolToppedUp {
+                total, per_item, ..
+            } => {
                 if let Some(pool) = &mut self.pool {
                     pool.limits.total = *total;
+                    pool.limits.per_item = per_item.unwrap_or(pool.limits.per_item);
                 }
             }
             // A job begins with its submission. Breakers are kept elsewhere, and told of for readers.

@@ -130,8 +130,9 @@ impl Job {
         self.stop_waiting(released.subject);
     }
 
-    /// Takes back a start that was not recorded and has not begun. The attempt is not used.
-    pub(crate) fn withdraw(&mut self, started: &Started, at: Timestamp) -> Subject {
+    /// Takes back a start that was not recorded and has not begun. The attempt is not used, and if it
+    /// was the first of its item, the time of that has not begun to run.
+    pub(crate) fn withdraw(&mut self, started: &Started, is_first: bool) -> Subject {
         let attempt = started.subject.attempt.saturating_sub(1);
         let of = Subject {
             attempt,
@@ -152,7 +153,7 @@ impl Job {
         if let Some(active) = self.active_mut(of) {
             active.attempts = attempt;
             active.doing = Doing::Undecided;
-            active.began = active.began.filter(|began| *began != at);
+            active.began = active.began.filter(|_| !is_first);
         }
         of
     }
@@ -173,6 +174,7 @@ impl Job {
             };
             Some(Told::Ended {
                 breaker: Arc::clone(breaker),
+                of,
                 ticket: *ticket,
                 signal,
                 at,
@@ -181,9 +183,13 @@ impl Job {
         match &record.event {
             Event::AttemptStarted(started) => {
                 let pass = started.pass.as_ref()?;
+                let of = started.subject;
+                let active = self.active(of.step, of.item);
                 Some(Told::Started {
                     breaker: self.breakers.name(self.texts.read(&pass.breaker)),
                     start: started.start,
+                    of,
+                    is_first: active.is_none_or(|active| active.began.is_none()),
                     ticket: pass.ticket(),
                     at,
                 })
@@ -211,9 +217,7 @@ impl Job {
     /// Tells a breaker something; the event that follows from it, if one does.
     pub(crate) fn tell_breaker(&mut self, told: Told) -> Option<Event> {
         let name = Arc::clone(told.breaker());
-        let at = match &told {
-            Told::Started { at, .. } | Told::Ended { at, .. } => *at,
-        };
+        let at = told.at();
         let before = self.breakers.get(&name)?.clone();
         let id = Arc::clone(&self.submitted);
         let change = self.breakers.tell(&id.job, told)?;

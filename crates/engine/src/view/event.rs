@@ -117,10 +117,12 @@ impl EventView {
                 asked,
                 added,
                 total,
+                per_item,
             } => {
                 self.put("asked", *asked);
                 self.put("added", *added);
                 self.put("total_budget", *total);
+                self.put_some("per_workflow_max", *per_item);
             }
             Event::BreakerOpened(opened) => {
                 self.put("breaker", job.texts.read(&opened.breaker));
