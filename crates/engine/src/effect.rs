@@ -63,7 +63,7 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
     effects.extend(running.map(|(&start, &(step, item))| Effect::Begin { start, step, item }));
     // Last, so that it reaches what was just found running.
     let complete = (0_u32..).zip(&job.steps);
-    let complete = complete.filter(|(_, state)| state.is_cut() && state.running > 0);
+    let complete = complete.filter(|(_, state)| state.reached.is_some() && state.running > 0);
     effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
     if job.is_stopping().is_some_and(ends_running) {
         effects.push(Effect::EndAll);

@@ -16,9 +16,6 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
         return ready;
     }
     for (step, state) in job.busy_steps() {
-        if job.ending(step).is_some() {
-            continue;
-        }
         let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
         let released = state
             .held
@@ -27,6 +24,7 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
         let due = state.waiting.range(..=(now, u32::MAX));
         let due = due.map(|&(_, item)| item);
         let items = released.chain(due).chain(fresh(job, step, state, now));
+        let items = items.filter(|item| job.ending(step, *item).is_none());
         ready.extend(items.take(room).map(|item| (step, item)));
     }
     ready

@@ -93,7 +93,7 @@ fn begin(job: &Job, step: u32) -> Event {
 }
 
 fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event> {
-    if state.is_cut() {
+    if state.reached.is_some() {
         return cut(job, step, state);
     }
     let map = job.plan().map(step);
@@ -107,18 +107,12 @@ fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event>
     }
     if let Some(map) = map
         && map.completion.best_effort
-        && !state.redriven
     {
         let reached = reached(step, state, &map.completion, now);
         let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
         return reached.into_iter().collect();
     }
-    let open = if state.redriven {
-        state.is_busy()
-    } else {
-        state.settled() < state.items.len()
-    };
-    if open {
+    if state.settled() < state.items.len() {
         return Vec::new();
     }
     vec![if state.dead > 0 && map.is_none() {
@@ -147,21 +141,28 @@ fn reached(step: u32, state: &StepState, rule: &CompletionRule, now: Timestamp) 
 
 /// A step is complete by its rule: what waits is dropped and what runs is ended first, or both go on.
 fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
-    let Some(reason) = job.ending(step) else {
-        return vec![Event::StepCompleted { step }];
-    };
-    let dropped: Vec<Event> = not_begun(step, state, reason).collect();
-    if dropped.is_empty() && state.running == 0 {
+    let left = state.redriven.is_empty() && job.leaves(step);
+    let dropped: Vec<Event> = unsettled(state)
+        .filter_map(|item| {
+            let reason = job.ending(step, item)?;
+            Some(Event::ItemSkipped { step, item, reason })
+        })
+        .collect();
+    if dropped.is_empty() && (left || !state.is_busy()) {
         return vec![Event::StepCompleted { step }];
     }
     dropped
 }
 
+/// What waits or is held.
+fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
+    let waiting = state.waiting.iter().map(|&(_, item)| item);
+    waiting.chain(state.held.items())
+}
+
 /// What waits or is held is not gone on with.
 fn not_begun(step: u32, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
-    let waiting = state.waiting.iter().map(|&(_, item)| item);
-    let items = waiting.chain(state.held.items());
-    items.map(move |item| Event::ItemSkipped { step, item, reason })
+    unsettled(state).map(move |item| Event::ItemSkipped { step, item, reason })
 }
 
 /// The dead letters that count.

@@ -58,7 +58,7 @@ fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptE
         After::Command(next) => Some(next),
         After::Handler(_) | After::Item => None,
     };
-    let ending = facts.job.ending(of.step);
+    let ending = facts.job.ending(of.step, of.item);
     facts.push(Event::AttemptSucceeded(Box::new(Succeeded {
         subject: of,
         took: end.took,
@@ -106,7 +106,7 @@ fn failed(
     })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (facts.job.ending(of.step), next) {
+    match (facts.job.ending(of.step, of.item), next) {
         (None, Consequence::Retry { due, delay }) => {
             facts.push(Event::RetryScheduled(Box::new(Retrying {
                 subject: of,

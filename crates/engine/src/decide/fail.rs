@@ -4,7 +4,7 @@ use undaunted_policy::{Reason, Then};
 
 use super::facts::Facts;
 use crate::event::{Event, Late, Stopped, Subject, Sum, Text};
-use crate::job::{Active, Frame};
+use crate::job::{Active, Frame, StepState};
 use crate::plan::After;
 use crate::workflow::OnItemFailure;
 
@@ -64,7 +64,8 @@ pub(super) fn stop_unless_repeated(
 /// settled.
 fn came_late(facts: &mut Facts<'_>, of: Subject, reason: Option<Reason>) -> bool {
     let job = facts.job;
-    let state = job.step(of.step).filter(|state| state.is_cut());
+    let without = |state: &&StepState| state.is_without(of.item);
+    let state = job.step(of.step).filter(without);
     let Some(reached) = state.and_then(|state| state.reached) else {
         return false;
     };

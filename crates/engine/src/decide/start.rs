@@ -11,7 +11,7 @@ use crate::job::{Active, Doing, Item, Job, Stage, StepState};
 
 pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option<&str>) {
     let job = facts.job;
-    if job.stage != Stage::Running || job.paused.is_some() || !has_room(job, step) {
+    if job.stage != Stage::Running || job.paused.is_some() || !has_room(job, step, item) {
         return;
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
@@ -57,10 +57,10 @@ pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option
     }));
 }
 
-fn has_room(job: &Job, step: u32) -> bool {
+fn has_room(job: &Job, step: u32, item: u32) -> bool {
     let mut busy = job.busy_steps().filter(|(number, _)| *number == step);
     let room = busy.any(|(_, state)| state.running < job.parallel(step));
-    room && job.ending(step).is_none()
+    room && job.ending(step, item).is_none()
 }
 
 /// Items start in input order: one that is passed over would never be started.

@@ -98,8 +98,8 @@ impl Job {
                 self.settle(subject.step, subject.item, Settled::Dead(*reason));
             }
             Event::ItemSkipped { step, item, reason } => {
-                let cut = self.step(*step).is_some_and(StepState::is_cut);
-                let settled = if cut {
+                let without = |state: &StepState| state.is_without(*item);
+                let settled = if self.step(*step).is_some_and(without) {
                     Settled::Missing(*reason)
                 } else {
                     Settled::Skipped(*reason)

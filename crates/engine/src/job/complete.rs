@@ -33,23 +33,21 @@ impl Job {
         map.is_some_and(|map| map.on_complete == OnComplete::Leave)
     }
 
-    /// Why the items of a step are not gone on with, if they are not.
-    pub(crate) fn ending(&self, step: u32) -> Option<Reason> {
+    /// Why an item is not gone on with, if it is not.
+    pub(crate) fn ending(&self, step: u32, item: u32) -> Option<Reason> {
         let cut = || {
-            let state = self.step(step).filter(|state| state.is_cut())?;
+            let state = self.step(step).filter(|state| state.is_without(item))?;
             let ends = !self.leaves(step) || self.open.failed > 0;
-            state
-                .reached
-                .filter(|_| ends)
-                .map(|reached| reached.reason())
+            let reached = state.reached.filter(|_| ends);
+            reached.map(|reached| reached.reason())
         };
         self.is_stopping().or_else(cut)
     }
 
-    /// Whether what runs of a step is ended.
+    /// Whether an item that runs is ended.
     #[must_use]
-    pub fn ends(&self, step: u32) -> bool {
-        self.ending(step).is_some_and(ends_running)
+    pub fn ends(&self, step: u32, item: u32) -> bool {
+        self.ending(step, item).is_some_and(ends_running)
     }
 
     pub(super) fn reach(&mut self, reached: &Reached) {

@@ -167,7 +167,7 @@ impl Job {
             };
             let (breaker, ticket) = self.passes.get(&start)?;
             // What was ended because nobody waits for it says nothing about its target.
-            let signal = if self.ends(of.step) {
+            let signal = if self.ends(of.step, of.item) {
                 Signal::Health(Health::Unknown)
             } else {
                 signal

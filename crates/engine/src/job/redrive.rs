@@ -57,7 +57,9 @@ impl Job {
             return;
         };
         state.stage = StepStage::Running;
-        state.redriven = state.reached.is_some();
+        if state.reached.is_some() {
+            state.redriven.insert(item);
+        }
         state.dead = state.dead.saturating_sub(1);
         // What failed before and is left alone was tolerated; only what fails now counts.
         state.forgiven = state.dead;

@@ -38,8 +38,8 @@ pub struct StepState {
     pub started: Timestamp,
     /// What its completion rule has decided.
     pub reached: Option<Reached>,
-    /// Whether dead letters of it were tried again after that.
-    pub redriven: bool,
+    /// Dead letters of it that were tried again after that.
+    pub redriven: BTreeSet<u32>,
     /// Items that came to their end after it was complete, and count all the same.
     pub late: BTreeSet<u32>,
     /// How often it was begun again.
@@ -80,10 +80,10 @@ impl StepState {
         self.running > 0 || !self.waiting.is_empty() || !self.held.is_empty()
     }
 
-    /// Whether it was complete before all its items were settled, and what comes now comes late.
+    /// Whether it was complete without an item, so that what comes of it comes late.
     #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.reached.is_some() && !self.redriven
+    pub fn is_without(&self, item: u32) -> bool {
+        self.reached.is_some() && !self.redriven.contains(&item)
     }
 
     /// Items that were never started.

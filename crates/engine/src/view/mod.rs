@@ -13,7 +13,7 @@ pub use event::{EventView, event, rfc3339};
 pub use forecast::{Forecast, forecast};
 pub use report::{ItemCounts, Missing, Report, Status, report};
 pub use shared::{
-    BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names, holding,
-    prober, tolerated,
+    BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names,
+    holding, prober, tolerated,
 };
 pub use signature::signature;

@@ -162,10 +162,7 @@ pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
         target_dcs: names(|_| true),
         dcs_completed: names(|item| matches!(item, Item::Settled(Settled::Succeeded))),
         dcs_failed: names(|item| {
-            matches!(
-                item,
-                Item::Settled(Settled::Dead(_) | Settled::Skipped(_))
-            )
+            matches!(item, Item::Settled(Settled::Dead(_) | Settled::Skipped(_)))
         }),
         dcs_missing: if of.reached.is_some() {
             names(|item| matches!(item, Item::Pending | Item::Settled(Settled::Missing(_))))

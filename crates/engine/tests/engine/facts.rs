@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, Late, NewItem, Opened, Pass,
-    Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started, Stopped,
-    Subject, Submitted, Succeeded, Sum, Text, Why,
+    CompletionDefaults, Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, Late, NewItem,
+    Opened, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started,
+    Stopped, Subject, Submitted, Succeeded, Sum, Text, Why,
 };
 use undaunted_policy::{Cause, Class, Reason};
 
@@ -14,6 +14,7 @@ use crate::scene::{at, secs};
 /// The event of each golden file, by its name.
 pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     let mut facts = of_the_job();
+    facts.extend(of_the_job_later());
     facts.extend(of_items());
     facts.extend(ends());
     facts.extend(imports());
@@ -124,6 +125,34 @@ fn of_the_job() -> Vec<(&'static str, Event)> {
                     new: "unlimited".to_owned(),
                 }],
             },
+        ),
+    ]
+}
+
+/// Fields that came later.
+fn of_the_job_later() -> Vec<(&'static str, Event)> {
+    vec![
+        (
+            "job_submitted_completion",
+            Event::JobSubmitted(Box::new(Submitted {
+                job: "7f3k".to_owned(),
+                completion: Some(CompletionDefaults {
+                    min: 2,
+                    deadline: secs(300),
+                }),
+                late_results_count: Some(true),
+                ..Submitted::default()
+            })),
+        ),
+        (
+            "job_resumed_held",
+            Event::JobResumed(Resumed {
+                restored: Restored {
+                    held: Some(6),
+                    ..resumed().restored
+                },
+                ..resumed()
+            }),
         ),
     ]
 }
@@ -280,6 +309,7 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
                 asked: 10,
                 added: 5,
                 total: 50,
+                per_item: Some(5),
             },
         ),
         ("held", held(None)),

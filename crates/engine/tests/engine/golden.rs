@@ -14,7 +14,7 @@ use crate::facts::facts;
 use crate::scene::at;
 
 /// The bytes of a golden file.
-fn golden(name: &str) -> Vec<u8> {
+pub(crate) fn golden(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let text = std::fs::read_to_string(folder.join(format!("{name}.hex"))).expect(name);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -25,8 +25,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 /// What a golden file of this record would hold.
-fn file(name: &str, record: &Record) -> String {
-    let bytes = record.encode();
+pub(crate) fn file(name: &str, bytes: &[u8]) -> String {
     let lines = bytes.chunks(24).map(|line| {
         let numbers: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
         numbers.join(" ") + "\n"
@@ -48,7 +47,7 @@ fn every_kind_of_event_has_a_golden_record_that_is_read_and_written_as_ever() {
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
         assert_eq!(
             held.unwrap_or_default(),
-            file(name, &record),
+            file(name, &record.encode()),
             "{name}.hex differs"
         );
         let bytes = golden(name);
@@ -79,14 +78,14 @@ fn no_kind_of_event_is_forgotten() {
 
 /// A piece of CBOR: a list, or anything else as its bytes.
 #[derive(Clone, Debug)]
-enum Cbor {
+pub(crate) enum Cbor {
     List(Vec<Cbor>),
     Plain(Vec<u8>),
 }
 
-const NULL: u8 = 0xf6;
+pub(crate) const NULL: u8 = 0xf6;
 
-fn tree(bytes: &[u8]) -> Cbor {
+pub(crate) fn tree(bytes: &[u8]) -> Cbor {
     fn piece(decoder: &mut Decoder<'_>) -> Cbor {
         if decoder.datatype().unwrap() == Type::Array {
             let length = decoder.array().unwrap().unwrap();
@@ -100,7 +99,7 @@ fn tree(bytes: &[u8]) -> Cbor {
 }
 
 impl Cbor {
-    fn at(&mut self, path: &[usize]) -> &mut Cbor {
+    pub(crate) fn at(&mut self, path: &[usize]) -> &mut Cbor {
         match (self, path) {
             (found, []) => found,
             (Cbor::List(list), [first, rest @ ..]) => list[*first].at(rest),
@@ -108,7 +107,12 @@ impl Cbor {
         }
     }
 
-    fn write(&self, to: &mut Vec<u8>) {
+    /// Whether it is a list that has this element.
+    fn has(&self, number: usize) -> bool {
+        matches!(self, Cbor::List(list) if number < list.len())
+    }
+
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
         match self {
             Cbor::Plain(bytes) => to.extend(bytes),
             Cbor::List(list) => {
@@ -155,6 +159,16 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::JobSubmitted(it), 9) => it.release = None,
         (Event::JobSubmitted(it), 10) => it.stdin = None,
         (Event::JobSubmitted(it), 11) => it.passing = None,
+        (Event::JobSubmitted(it), 12) => it.completion = None,
+        (Event::JobSubmitted(it), 13) => it.late_results_count = None,
+        (Event::JobResumed(it), 5) => it.restored.held = None,
+        (Event::AttemptStarted(it), 2) => it.pass = None,
+        (Event::Held(it), 2) => it.until = None,
+        (Event::Held(it), 3) => it.expires = None,
+        (Event::Held(it), 4) => it.left = None,
+        (Event::Held(it), 5) => it.sum = None,
+        (Event::LateResult(it), 2) => it.reason = None,
+        (Event::PoolToppedUp { per_item, .. }, 3) => *per_item = None,
         (Event::StepStarted { start, .. }, 1) => *start = None,
         (Event::InputFailed { stderr, .. }, 3) => *stderr = None,
         (Event::AttemptSucceeded(it), 2) => it.next = None,
@@ -219,10 +233,16 @@ fn sum_without(mut sum: Sum, field: usize) -> Sum {
 /// Where the fields of an event stand that may be missing, and their numbers.
 fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
     match event {
+        Event::JobSubmitted(it) if it.completion.is_some() => {
+            (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13])
+        }
+        Event::JobResumed(_) => (&[1, 1, 0, 3], &[5]),
+        Event::AttemptStarted(_) | Event::LateResult(_) => (&[1, 1, 0], &[2]),
+        Event::Held(_) => (&[1, 1, 0], &[2, 3, 4, 5]),
         Event::JobSubmitted(it) if it.passing.is_some() => (&[1, 1, 0], &[7, 8, 9, 10, 11]),
         Event::JobSubmitted(_) => (&[1, 1, 0], &[7, 8, 9]),
         Event::StepStarted { .. } | Event::CommandRecovered { .. } => (&[1, 1], &[1]),
-        Event::InputFailed { .. } => (&[1, 1], &[3]),
+        Event::InputFailed { .. } | Event::PoolToppedUp { .. } => (&[1, 1], &[3]),
         Event::AttemptSucceeded(_) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
         Event::AttemptFailed(_) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
         Event::RetryScheduled(_) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
@@ -242,6 +262,9 @@ fn a_record_that_lacks_an_optional_field_is_read_as_one_without_it() {
         let (path, fields) = optional(&event);
         for &field in fields {
             let mut older = tree(&golden(name)[1..]);
+            if !older.at(path).has(field) {
+                continue;
+            }
             let mut place = path.to_vec();
             place.push(field);
             *older.at(&place) = Cbor::Plain(vec![NULL]);
@@ -260,6 +283,9 @@ fn a_record_from_before_a_field_was_added_is_read_as_one_without_it_and_all_late
             let Cbor::List(list) = older.at(path) else {
                 panic!("{name} has no fields");
             };
+            if list.len() <= field {
+                continue;
+            }
             let later: Vec<usize> = (field..list.len()).collect();
             list.truncate(field);
             if later.iter().all(|it| fields.contains(it)) {

@@ -197,7 +197,7 @@ fn what_does_not_fit_is_refused_and_says_why() {
         ),
         (
             json!({ "a": { "is_circuit_broken": true } }),
-            "`a` is kept back by a circuit breaker, and breakers are not imported yet",
+            "`a` is kept back by a circuit breaker, and the workflow gives it none",
         ),
     ] {
         assert_eq!(said(LIST, &commands), why);

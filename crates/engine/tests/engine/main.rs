@@ -9,18 +9,24 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod breaker_records;
 mod breakers;
 mod cancel;
 mod captures;
+mod completion;
+mod completion_model;
 mod deadlines;
 mod delay_budget;
 mod facts;
 mod forecasts;
 mod golden;
 mod handlers;
+mod holds;
 mod imports;
+mod late;
 mod lists;
 mod order;
+mod overtaken;
 mod pool;
 mod recovery;
 mod redrive;
@@ -28,9 +34,11 @@ mod reports;
 mod retries;
 mod rules;
 mod scene;
+mod shared_breakers;
 mod spoken;
 mod tasks;
 mod texts;
 mod tolerance;
+mod two_jobs;
 mod walks;
 mod workflows;

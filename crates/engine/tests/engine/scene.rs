@@ -39,6 +39,8 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 pub(crate) struct Scene {
     pub(crate) job: Job,
     pub(crate) journal: Vec<Vec<u8>>,
+    /// How many records it had after each thing it was told: those of one decision are written together.
+    pub(crate) written: Vec<usize>,
     pub(crate) breakers: BTreeMap<Arc<str>, BreakerState>,
     pub(crate) now: Timestamp,
 }
@@ -54,28 +56,11 @@ impl Scene {
     }
 
     pub(crate) fn with(text: &str, seed: u64, operator: &Operator) -> Self {
-        let source = Source::new("w.yaml", text);
-        let checked = check(&source, operator);
-        let found = &checked.diagnostics;
-        let workflow = checked.workflow.as_ref();
-        let workflow = workflow.unwrap_or_else(|| panic!("{found:?}\n{text}"));
-        let around = Surroundings {
-            job: "7f3k".to_owned(),
-            file: "/w/w.yaml".to_owned(),
-            working_dir: "/w".to_owned(),
-            seed,
-            operator,
-            variable: &|name| (name == "HOME").then(|| "/h/me".to_owned()),
-            release: "0.1.0".to_owned(),
-        };
-        let submitted = submission(workflow, text, around).unwrap();
-        let record = Record {
-            at: T0,
-            event: Event::JobSubmitted(Box::new(submitted)),
-        };
+        let record = submitted("7f3k", text, seed, operator);
         let mut scene = Self {
             job: Job::begin(&record).unwrap(),
             journal: vec![record.encode()],
+            written: vec![1],
             breakers: BTreeMap::new(),
             now: T0,
         };
@@ -133,6 +118,7 @@ impl Scene {
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
         self.keep_breakers(before.breakers());
+        self.written.push(self.journal.len());
         records
     }
 
@@ -144,13 +130,13 @@ impl Scene {
         for name in after.names() {
             let mut state = before.get(name).unwrap().clone();
             let own = told.iter().filter(|told| told.breaker() == name);
-            let changed: Vec<BreakerRecord> = own
+            let expected: Vec<BreakerRecord> = own
                 .filter_map(|told| changed_by(&mut state, &id, told))
                 .collect();
             assert_eq!(after.get(name), Some(&state), "{told:?}");
             let written = changes.iter().filter(|(of, _)| of == name);
             let written: Vec<BreakerRecord> = written.map(|(_, record)| reread(record)).collect();
-            assert_eq!(written, changed);
+            assert_eq!(written, expected);
             if let Some(last) = written.last() {
                 let _ = self.breakers.insert(Arc::clone(name), last.state.clone());
             }
@@ -310,6 +296,29 @@ impl Scene {
         let counts = report.counts;
         let items = [counts.succeeded, counts.dead, counts.skipped];
         (report.status.word(), report.reason, items)
+    }
+}
+
+/// The submission of a job.
+pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -> Record {
+    let source = Source::new("w.yaml", text);
+    let checked = check(&source, operator);
+    let found = &checked.diagnostics;
+    let workflow = checked.workflow.as_ref();
+    let workflow = workflow.unwrap_or_else(|| panic!("{found:?}\n{text}"));
+    let around = Surroundings {
+        job: job.to_owned(),
+        file: "/w/w.yaml".to_owned(),
+        working_dir: "/w".to_owned(),
+        seed,
+        operator,
+        variable: &|name| (name == "HOME").then(|| "/h/me".to_owned()),
+        release: "0.1.0".to_owned(),
+    };
+    let submitted = submission(workflow, text, around).unwrap();
+    Record {
+        at: T0,
+        event: Event::JobSubmitted(Box::new(submitted)),
     }
 }
 

@@ -56,6 +56,12 @@ enum Happening {
     Suspend {
         millis: u64,
     },
+    /// It is paused, or goes on.
+    Pause,
+    /// Somebody else opens or closes its breakers.
+    Breakers {
+        trip: bool,
+    },
     Cancel,
 }
 
@@ -91,6 +97,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => (0_u64..3000).prop_map(|millis| Happening::Pass { millis }),
         5 => (0_u64..9000, prop::bool::weighted(0.2)).prop_map(|(millis, back)| Happening::Crash { millis, back }),
         3 => (0_u64..90_000).prop_map(|millis| Happening::Suspend { millis }),
+        2 => Just(Happening::Pause),
+        2 => any::<bool>().prop_map(|trip| Happening::Breakers { trip }),
         1 => Just(Happening::Cancel),
     ]
 }
@@ -103,7 +111,9 @@ struct Walk {
 impl Walk {
     fn tell(&mut self, input: &Input) {
         let scene = &mut self.scene;
-        let found = scene.refolded();
+        let mut found = scene.refolded();
+        // How far a release has come is known to the living only.
+        scene.job.breakers().clone_into(found.breakers_mut());
         same_wishes(&found, &scene.job, scene.now);
         let live = decide(&scene.job, input, scene.now);
         assert_eq!(decide(&found, input, scene.now), live, "{input:?}");
@@ -146,7 +156,31 @@ impl Walk {
                     self.crash(millis, false);
                 }
             }
+            Happening::Pause => {
+                let paused = self.scene.job.paused.is_some();
+                self.tell(if paused {
+                    &Input::Unpause
+                } else {
+                    &Input::Pause
+                });
+            }
+            Happening::Breakers { trip } => self.turn_breakers(trip),
             Happening::Cancel => self.tell(&Input::Cancel),
+        }
+    }
+
+    fn turn_breakers(&mut self, trip: bool) {
+        let scene = &mut self.scene;
+        let names: Vec<_> = scene.job.breakers().names().cloned().collect();
+        for name in names {
+            let mut state = scene.breaker(&name).clone();
+            let _ = if trip {
+                state.trip(scene.now)
+            } else {
+                state.reset()
+            };
+            scene.job.learn(&name, state.clone(), scene.now);
+            let _ = scene.breakers.insert(name, state);
         }
     }
 
@@ -223,6 +257,9 @@ impl Walk {
 
     /// From here on everything goes well.
     fn finish(&mut self) {
+        if self.scene.job.paused.is_some() {
+            self.tell(&Input::Unpause);
+        }
         for _ in 0..5000 {
             if self.scene.job.stage.has_ended() {
                 return;
@@ -294,6 +331,7 @@ fn adds_up(scene: &Scene) {
                 }
             }
             Event::CommandRepeated { .. } => charged += 1,
+            Event::Held(held) if held.sum.is_some() => charged += 1,
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! Random workflows: lists and maps with policies, handlers, captures and limits of all kinds.
+//! Random workflows: lists and maps with policies, handlers, captures, breakers, completion rules and
+//! limits of all kinds.
 
 use std::fmt::Write as _;
 
@@ -44,7 +45,7 @@ fn limits() -> impl Strategy<Value = String> {
     })
 }
 
-fn map() -> impl Strategy<Value = String> {
+fn map() -> BoxedStrategy<String> {
     let tolerance = prop_oneof![
         4 => Just(""),
         1 => Just("max_failures: 2"),
@@ -53,16 +54,39 @@ fn map() -> impl Strategy<Value = String> {
         1 => Just("failure_threshold: 0.3"),
     ];
     let input = prop_oneof![Just("a.json"), Just("{shell: ls}")];
-    let parts = (1_u32..4, tolerance, of(3_u32..40), input);
-    (parts, vec(command(), 1..3)).prop_map(|((parallel, tolerance, deadline, input), commands)| {
+    let parts = (1_u32..4, tolerance, of(3_u32..40), input, completion());
+    (parts, vec(command(), 1..3)).prop_map(|(parts, commands)| {
+        let (parallel, tolerance, deadline, input, completion) = parts;
         let deadline = deadline.map_or_else(String::new, |seconds| {
             format!("  timeout_config: {{agent_timeout_secs: {seconds}}}\n")
         });
         let commands = list(&commands, "    ");
         format!(
-            "map:\n  input: {input}\n  max_parallel: {parallel}\n  error_policy: {{{tolerance}}}\n{deadline}  agent_template:\n{commands}"
+            "map:\n  input: {input}\n  max_parallel: {parallel}\n  error_policy: {{{tolerance}}}\n{completion}{deadline}  agent_template:\n{commands}"
         )
     })
+    .boxed()
+}
+
+/// What the map waits for.
+fn completion() -> impl Strategy<Value = String> {
+    let rest = prop_oneof![Just("cancel"), Just("leave")];
+    let rule = (0_u32..5, 1_u32..30, rest).prop_map(|(min, deadline, rest)| {
+        format!(
+            "  best_effort: true\n  best_effort_min_dcs: {min}\n  best_effort_deadline_seconds: {deadline}\n  on_complete: {rest}\n"
+        )
+    });
+    prop_oneof![2 => Just(String::new()), 1 => rule]
+}
+
+/// A breaker that a command asks. Those of one name have the same settings everywhere.
+fn breaker() -> impl Strategy<Value = Option<&'static str>> {
+    prop_oneof![
+        3 => Just(None),
+        2 => Just(Some("{name: holds, failure_threshold: 2, recovery_timeout: 7s}")),
+        1 => Just(Some("{name: limited, failure_threshold: 1, half_open_max_calls: 1, recovery_timeout: 9s, max_hold: 4s}")),
+        1 => Just(Some("{name: refuses, failure_threshold: 2, recovery_timeout: 5s, when_open: fail}")),
+    ]
 }
 
 fn list(commands: &[String], indent: &str) -> String {
@@ -72,23 +96,33 @@ fn list(commands: &[String], indent: &str) -> String {
 }
 
 /// The inside of one command, in one line.
-fn command() -> impl Strategy<Value = String> {
+fn command() -> BoxedStrategy<String> {
     let capture = prop_oneof![
         3 => Just(""),
         1 => Just(", capture_output: got, capture_format: number"),
     ];
     let interrupt = prop_oneof![3 => Just(""), 1 => Just(", on_interrupt: stop")];
     let follow = prop_oneof![3 => Just(""), 1 => Just(", on_success: {shell: more}")];
-    (of(retry()), of(handler()), capture, interrupt, follow).prop_map(
-        |(retry, handler, capture, interrupt, follow)| {
-            let retry = retry.map_or_else(String::new, |retry| format!(", {retry}"));
+    let gated = (of(retry()), breaker(), any::<bool>()).prop_map(|(retry, breaker, holds)| {
+        let mut text = retry.map_or_else(String::new, |retry| format!(", {retry}"));
+        if let Some(breaker) = breaker {
+            if holds {
+                text = text.replace("then: stop", "then: hold");
+                text = text.replace("then: skip", "then: hold");
+            }
+            let _ = write!(text, ", breaker: {breaker}");
+        }
+        text
+    });
+    (gated, of(handler()), capture, interrupt, follow)
+        .prop_map(|(gated, handler, capture, interrupt, follow)| {
             let handler = handler.map_or_else(String::new, |it| format!(", on_failure: {it}"));
-            format!("shell: work{retry}{handler}{capture}{interrupt}{follow}")
-        },
-    )
+            format!("shell: work{gated}{handler}{capture}{interrupt}{follow}")
+        })
+        .boxed()
 }
 
-fn retry() -> impl Strategy<Value = String> {
+fn retry() -> BoxedStrategy<String> {
     let attempts =
         prop_oneof![4 => (0_u32..4).prop_map(|n| n.to_string()), 1 => Just("unlimited".to_owned())];
     let backoff = prop_oneof![
@@ -120,9 +154,10 @@ fn retry() -> impl Strategy<Value = String> {
             )
         },
     )
+    .boxed()
 }
 
-fn handler() -> impl Strategy<Value = String> {
+fn handler() -> BoxedStrategy<String> {
     let commands = vec(of(retry()), 1..3).prop_map(|commands| {
         let commands = commands.into_iter().map(|retry| {
             let retry = retry.map_or_else(String::new, |retry| format!(", {retry}"));
@@ -130,7 +165,9 @@ fn handler() -> impl Strategy<Value = String> {
         });
         commands.collect::<Vec<_>>().join(", ")
     });
-    (commands, 0_u32..3, any::<bool>()).prop_map(|(commands, rounds, fail)| {
-        format!("{{commands: [{commands}], max_attempts: {rounds}, fail_workflow: {fail}}}")
-    })
+    (commands, 0_u32..3, any::<bool>())
+        .prop_map(|(commands, rounds, fail)| {
+            format!("{{commands: [{commands}], max_attempts: {rounds}, fail_workflow: {fail}}}")
+        })
+        .boxed()
 }

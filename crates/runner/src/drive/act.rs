@@ -36,7 +36,7 @@ impl Drive<'_> {
         if !self.job.running.contains_key(&start) {
             return Ok(());
         }
-        if self.job.ends(step) {
+        if self.job.ends(step, item) {
             self.fail(
                 start,
                 Cause::Interrupted,
@@ -77,7 +77,7 @@ impl Drive<'_> {
             return Ok(());
         };
         let running = self.job.running.iter();
-        let running = running.filter(|(_, (of, _))| *of == step && self.job.ends(step));
+        let running = running.filter(|(_, (of, item))| *of == step && self.job.ends(step, *item));
         for (start, _) in running {
             keeper.cancel(*start)?;
         }

@@ -136,7 +136,7 @@ impl Drive<'_> {
         let place = self.job.running.get(&start);
         place.map_or_else(
             || self.job.is_stopping().is_some(),
-            |(step, _)| self.job.ends(*step),
+            |(step, item)| self.job.ends(*step, *item),
         )
     }
 

@@ -60,7 +60,7 @@ impl Drive<'_> {
         let counted = |item: u32, found: &Item| {
             let there =
                 matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
-            !state.is_cut() || (there && !state.late.contains(&item))
+            state.reached.is_none() || (there && !state.late.contains(&item))
         };
         let items = state.items.iter();
         let items = items.filter(|(item, found)| counted(*item, found));

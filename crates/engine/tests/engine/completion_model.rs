@@ -1,0 +1,225 @@
+//! The completion rule against a model that is written from its description, for every combination of
+//! what has reported, failed and is missing.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Stage;
+use undaunted_policy::{Cause, CompletionRule, Tally};
+
+use crate::scene::{Scene, T0, at, secs};
+
+/// A decision: whether it is a success, and the reason.
+type Decision = (bool, String);
+
+/// What is to be decided, from the four sentences.
+fn model(best_effort: bool, min: u64, [n, ok, failed]: [u64; 3], passed: bool) -> Option<Decision> {
+    // Clamped to 1..n; of nothing, nothing has to succeed.
+    let min = if n == 0 {
+        0
+    } else if min < 1 {
+        1
+    } else if min > n {
+        n
+    } else {
+        min
+    };
+    if ok + failed == n {
+        let success = if best_effort { ok >= min } else { failed == 0 };
+        return Some((success, "all_dcs_reported".to_owned()));
+    }
+    if !best_effort {
+        return None;
+    }
+    if ok >= min {
+        return Some((true, format!("min_dcs_reached ({ok}/{min})")));
+    }
+    passed.then(|| (false, format!("deadline_expired (completed: {ok})")))
+}
+
+#[test]
+fn the_rule_decides_as_described_for_every_combination() {
+    let mut compared = 0;
+    for n in 0..=6_u32 {
+        for combination in 0..3_u32.pow(n) {
+            let of = |item: u32| combination / 3_u32.pow(item) % 3;
+            let count = |what| u64::try_from((0..n).filter(|it| of(*it) == what).count()).unwrap();
+            let [ok, failed] = [count(0), count(1)];
+            for (min, best_effort, passed) in cases() {
+                let rule = CompletionRule {
+                    best_effort,
+                    min,
+                    deadline: secs(300),
+                };
+                let tally = Tally {
+                    target: n.into(),
+                    completed: ok,
+                    failed,
+                };
+                let now = if passed { at(300) } else { at(299) };
+                let found = rule.decide(tally, T0.after(rule.deadline), now);
+                let found = found.map(|it| (it.success, it.reason.to_string()));
+                let expected = model(best_effort, min, [n.into(), ok, failed], passed);
+                assert_eq!(found, expected, "{tally:?} {rule:?} {passed}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 1093 * 8 * 4);
+}
+
+/// Every minimum, best effort or not, before and after the deadline.
+fn cases() -> impl Iterator<Item = (u64, bool, bool)> {
+    (0..=7).flat_map(|min| {
+        [(false, false), (false, true), (true, false), (true, true)]
+            .map(|(best_effort, passed)| (min, best_effort, passed))
+    })
+}
+
+/// What a job has decided, if it has.
+fn decided(scene: &Scene) -> Option<Decision> {
+    let mut records = scene.journal.iter();
+    records.find_map(|bytes| match Record::decode(bytes).unwrap().event {
+        Event::CompletionReached(reached) => {
+            let completion = reached.completion();
+            Some((completion.success, completion.reason.to_string()))
+        }
+        _ => None,
+    })
+}
+
+fn begun(n: u32, min: u64, best_effort: bool) -> Scene {
+    let rule = if best_effort {
+        format!("  best_effort: true\n  best_effort_min_dcs: {min}\n")
+    } else {
+        String::new()
+    };
+    let text =
+        format!("mode: mapreduce\nmap:\n  input: a\n{rule}  agent_template: [{{shell: a}}]\n");
+    let mut scene = Scene::over(&text, n);
+    let _ = scene.start();
+    scene
+}
+
+/// Items report one after the other, the failed ones first or last; the first decision stands.
+fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: bool, late: bool) {
+    let mut scene = begun.clone();
+    let mut expected = model(true, min, [n.into(), 0, 0], false);
+    assert_eq!(decided(&scene), expected);
+    if late {
+        // Nobody wakes it: the first result finds that the deadline has passed.
+        scene.at(300);
+    }
+    let mut counts = [0_u64; 2];
+    for number in 0..ok + failed {
+        let fails = if failures_first {
+            number < failed
+        } else {
+            number >= ok
+        };
+        if scene.job.stage != Stage::Running {
+            break;
+        }
+        let Some(start) = scene.job.running.keys().next().copied() else {
+            break;
+        };
+        let _ = scene.end(AttemptEnd {
+            start,
+            failure: fails.then_some(Cause::Exit(1)),
+            ..AttemptEnd::default()
+        });
+        counts[usize::from(fails)] += 1;
+        let now = model(true, min, [n.into(), counts[0], counts[1]], late);
+        expected = expected.or(now);
+        assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
+    }
+    scene.at(300);
+    let _ = scene.tell(&Input::Woke);
+    expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
+    assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
+    while let Some(start) = scene.job.running.keys().next().copied() {
+        let _ = scene.end(AttemptEnd {
+            start,
+            failure: Some(Cause::Signal(15)),
+            ..AttemptEnd::default()
+        });
+    }
+    let success = expected.unwrap().0;
+    let status = if success { "completed" } else { "partial" };
+    assert_eq!(scene.came_to().0, status);
+}
+
+#[test]
+fn a_job_decides_as_described_in_whatever_order_results_come() {
+    for n in 0..=6_u32 {
+        for min in 0..=7 {
+            let begun = begun(n, min, true);
+            for ok in 0..=n {
+                for failed in 0..=n - ok {
+                    for (failures_first, late) in
+                        [(false, false), (true, false), (false, true), (true, true)]
+                    {
+                        compare([n, ok, failed], &begun, min, failures_first, late);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_without_best_effort_waits_for_all_and_is_complete_if_none_failed() {
+    for n in 0..=6_u32 {
+        let begun = begun(n, 1, false);
+        for failed in 0..=n {
+            let mut scene = begun.clone();
+            for number in 0..n {
+                assert!(!scene.job.stage.has_ended());
+                scene.at(300 + u64::from(number));
+                let _ = scene.tell(&Input::Woke);
+                let failure = (number < failed).then_some(Cause::Exit(1));
+                let _ = scene.end(AttemptEnd {
+                    start: scene.start_of(number),
+                    failure,
+                    ..AttemptEnd::default()
+                });
+            }
+            let counts = [n.into(), u64::from(n - failed), failed.into()];
+            let (success, _) = model(false, 1, counts, true).unwrap();
+            let status = if success { "completed" } else { "partial" };
+            assert_eq!(scene.came_to().0, status);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn results_of_nobody_and_results_that_come_twice_change_nothing(
+        min in 0_u64..5,
+        reports in vec((0_u64..12, any::<bool>()), 0..30),
+    ) {
+        let mut scene = begun(4, min, true);
+        let mut counts = [0_u64; 2];
+        let mut reported = std::collections::BTreeSet::new();
+        let mut expected = None;
+        for (start, fails) in reports {
+            // The first four starts are the items'.
+            let known = (1..=4).contains(&start) && reported.insert(start);
+            let before = scene.journal.len();
+            let _ = scene.end(AttemptEnd {
+                start,
+                failure: fails.then_some(Cause::Exit(1)),
+                ..AttemptEnd::default()
+            });
+            prop_assert!(known || scene.journal.len() == before);
+            if known && expected.is_none() {
+                counts[usize::from(fails)] += 1;
+                expected = model(true, min, [4, counts[0], counts[1]], false);
+            }
+            prop_assert_eq!(decided(&scene), expected.clone());
+            let tally = scene.job.tally();
+            prop_assert_eq!([tally.succeeded, tally.dead], counts);
+        }
+    }
+}
