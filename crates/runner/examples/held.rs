@@ -62,10 +62,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         opened,
     )])?;
     job.learn("api", breaker, now);
+    hold(&store, &aggregate, claim.epoch, job, first, number)
+}
+
+/// Writes the journal: the submission, the items, and that each of them is held.
+fn hold(
+    store: &SqliteStore,
+    aggregate: &AggregateId,
+    epoch: Epoch,
+    mut job: Job,
+    first: Record,
+    number: u32,
+) -> Result<(), Box<dyn Error>> {
+    let now = first.at;
     let mut version = Version::EMPTY;
     let mut append = |records: &[Record]| -> Result<(), Box<dyn Error>> {
         let records: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
-        let append = Append::new(aggregate.clone(), version, claim.epoch, records);
+        let append = Append::new(aggregate.clone(), version, epoch, records);
         version = append.reaches();
         Ok(store.append(vec![append])?)
     };

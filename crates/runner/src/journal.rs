@@ -23,6 +23,8 @@ pub struct Held {
     pub(crate) version: Version,
     /// Whether it was submitted just now.
     pub(crate) is_new: bool,
+    /// What was recorded with its submission.
+    pub(crate) with_it: Vec<Record>,
     /// What it is told before it goes on, if anything.
     pub first: Option<Input>,
     /// How many attempts may start in a second, if that is limited.
@@ -164,6 +166,7 @@ pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
         job,
         version,
         claim,
+        with_it: Vec::new(),
         is_new: false,
         first: None,
         rate: None,
@@ -181,11 +184,12 @@ pub fn submit(
     now: Timestamp,
 ) -> Result<Held, JournalError> {
     let claim = store.claim(&aggregate(&submitted.job)?)?;
-    let (job, version) = found(store, &claim, submitted, &[], now)?;
+    let (job, version, with_it) = found(store, &claim, submitted, &[], now)?;
     Ok(Held {
         job,
         claim,
         version,
+        with_it,
         is_new: true,
         first: None,
         rate: None,
@@ -200,7 +204,7 @@ fn found(
     submitted: Submitted,
     known: &[Event],
     now: Timestamp,
-) -> Result<(Job, Version), JournalError> {
+) -> Result<(Job, Version, Vec<Record>), JournalError> {
     let name = submitted.job.clone();
     let record = |event| Record { at: now, event };
     let submission = record(Event::JobSubmitted(Box::new(submitted)));
@@ -211,12 +215,13 @@ fn found(
     loop {
         let (mut appends, told) = breakers::configure(store, &name, begun.plan(), now)?;
         let mut job = begun.clone();
-        let mut records = vec![submission.encode()];
-        for event in known.iter().cloned().chain(told) {
-            let record = record(event);
-            job.apply(&record);
-            records.push(record.encode());
+        let events = known.iter().cloned().chain(told);
+        let with_it: Vec<Record> = events.map(record).collect();
+        for record in &with_it {
+            job.apply(record);
         }
+        let records = [&submission].into_iter().chain(&with_it);
+        let records = records.map(Record::encode).collect();
         let first = Version::default();
         let append = Append::new(claim.aggregate.clone(), first, claim.epoch, records);
         let version = append.reaches();
@@ -225,7 +230,7 @@ fn found(
             // Another submission has just named the same breaker.
             Err(error) if breakers::was_overtaken(&error) => {}
             Err(error) => return Err(error.into()),
-            Ok(()) => return Ok((job, version)),
+            Ok(()) => return Ok((job, version, with_it)),
         }
     }
 }

@@ -24,7 +24,7 @@ Examples:
   undaunted breaker reset payments     # let everything through again
 
 A command names its breaker in the workflow (`breaker: {name: payments}`). All jobs of a store
-share it; it is there from the first job on that names it.")]
+share it; it is there from the first job on that names it. `explain JOB` says what it holds.")]
 pub(crate) struct BreakerArgs {
     #[command(subcommand)]
     what: What,
@@ -40,9 +40,9 @@ enum What {
     },
     /// Show one, and what has happened to it
     Show(One),
-    /// Close one: everything it holds goes on
+    /// Close one by hand: what it holds goes on, one after the other
     Reset(One),
-    /// Open one: nothing starts before its recovery timeout has passed
+    /// Open one by hand: nothing that names it starts before its recovery timeout has passed
     Trip(One),
 }
 

@@ -19,15 +19,21 @@ use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::plain;
 
+/// How many items are named.
+const NAMED: usize = 20;
+
 /// What to do with the pool of a job.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   undaunted budget show @last
-  undaunted budget top-up @last 10
+  undaunted budget show @last --json
+  undaunted budget top-up @last 10     # also while the job runs
 
 A job has a pool if its workflow says `retry_budget` or `retry_budget_per_workflow`, or the
-operator set RETRY_BUDGET_DEFAULT. Every retry of every item takes one unit of it.")]
+operator set RETRY_BUDGET_DEFAULT. Every retry of every item takes one unit of it, and none is
+given back. A top-up allows the job more; an item never more than
+`retry_budget_per_workflow`.")]
 pub(crate) struct BudgetArgs {
     #[command(subcommand)]
     what: What,
@@ -110,7 +116,8 @@ fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
     let Some(Pool { limits, consumed }) = job.pool else {
         writeln!(
             out,
-            "job {id} has no pool: only `attempts` and `retry_budget` bound its retries"
+            "job {id} has no pool: only the limits of each command bound its retries\n\
+             a workflow has one if it says `retry_budget: 20` at the top"
         )?;
         return Ok(Exit::Done);
     };
@@ -122,12 +129,29 @@ fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
     )?;
     let mut items: Vec<(&String, &u32)> = taken.iter().collect();
     items.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-    for (item, units) in items {
-        writeln!(out, "  {units:>5}  {}", plain(item))?;
+    for (item, units) in items.iter().take(NAMED) {
+        let share = if **units >= limits.per_item {
+            "  (all of its share)"
+        } else {
+            ""
+        };
+        writeln!(out, "  {units:>5}  {}{share}", plain(item))?;
+    }
+    if let more @ 1.. = items.len().saturating_sub(NAMED) {
+        writeln!(out, "         … {more} more items: --json has all")?;
     }
     let most = job.ceilings().max_total;
     if left == 0 && limits.total < most {
-        writeln!(out, "allow more:  undaunted budget top-up {id} N")?;
+        let room = most.saturating_sub(limits.total);
+        writeln!(
+            out,
+            "allow more, {room} at most:  undaunted budget top-up {id} {room}"
+        )?;
+    } else if left == 0 {
+        writeln!(
+            out,
+            "the operator allows no more (RETRY_BUDGET_MAX was {most} when it was submitted)"
+        )?;
     }
     Ok(Exit::Done)
 }
@@ -137,14 +161,16 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
     let most = job.ceilings().max_total;
     let Some(pool) = job.pool else {
         return Err(Refused::Usage(format!(
-            "job {id} has no pool; only `attempts` and `retry_budget` bound its retries"
+            "job {id} has no pool to top up: only the limits of each command bound its retries; \
+             change them with `undaunted resume {id} --update FILE`"
         ))
         .into());
     };
     if pool.limits.total >= most {
         return Err(Refused::Usage(format!(
             "the pool of job {id} has {} retries, and the operator allowed {most} at most \
-             (RETRY_BUDGET_MAX when it was submitted)",
+             (RETRY_BUDGET_MAX when it was submitted); `undaunted budget show {id}` says who used \
+             them",
             pool.limits.total
         ))
         .into());
@@ -183,9 +209,10 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
         Some(pid) => format!(": process {pid}, which runs it, was asked"),
         None => String::new(),
     };
+    let more = if added == 1 { "retry" } else { "retries" };
     writeln!(
         out,
-        "job {id} may make {added} more retries, {total} in all{bound}{asked}"
+        "job {id} may make {added} more {more}, {total} in all{bound}{asked}"
     )?;
     if owner.is_none() && job.stage.has_ended() {
         writeln!(

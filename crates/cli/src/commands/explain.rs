@@ -10,6 +10,7 @@ use undaunted_engine::view::forecast;
 use undaunted_engine::view::history::History;
 use undaunted_runner::clock::Clock;
 
+use super::show::read_late;
 use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::past::{Past, Whose};
@@ -28,8 +29,8 @@ Examples:
   undaunted explain 3f9a/#0/charge --json
 
 Everything is rebuilt from what was recorded: the rule that decided, how each delay came
-about, every limit before and after, why it stopped or when it goes on, and which limit ends
-it next.")]
+about, every limit before and after, which breaker holds it and until when, why it stopped or
+when it goes on, and which limit ends it next.")]
 pub(crate) struct ExplainArgs {
     /// The job; an item of it, by its name, the beginning of it, or its place (#0); a command of that
     #[arg(value_name = "JOB[/ITEM[/COMMAND]]")]
@@ -47,16 +48,18 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let now = Clock::set().now();
     let mut out = BufWriter::new(io::stdout().lock());
     let Whose::One(place, command) = whose else {
-        let job = jobs.read(&id)?;
+        let (mut job, late) = read_late(&jobs, &id)?;
+        jobs.meet_breakers(&mut job)?;
         if args.json {
-            job_json(&mut out, &job, owner.as_ref(), now)?;
+            job_json(&mut out, &job, owner.as_ref(), &late)?;
         } else {
-            job_text(&mut out, &job, owner.as_ref(), now)?;
+            job_text(&mut out, &job, owner.as_ref(), now, &late)?;
         }
         out.flush()?;
         return Ok(Exit::Done);
     };
-    let past = Past::read(&jobs, &id, |found| found == place)?;
+    let mut past = Past::read(&jobs, &id, |found| found == place)?;
+    jobs.meet_breakers(&mut past.job)?;
     let none = History::default();
     let history = past.items.get(&place).unwrap_or(&none);
     let is_there = owner.is_some();

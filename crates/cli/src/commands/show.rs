@@ -6,11 +6,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::LateEnd;
 use undaunted_runner::clock::Clock;
+use undaunted_runner::journal;
 
-use crate::exit::Exit;
-use crate::jobs::Jobs;
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
 use crate::past::Past;
+use crate::screen::limits::Late;
 use crate::screen::{is_colourful, job, resumes, timeline};
 
 /// How wide it is where nobody says.
@@ -52,20 +57,39 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
         out.flush()?;
         return Ok(Exit::Done);
     }
-    let drawn = timeline::worth_drawing(&jobs.read(&id)?);
-    let past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
+    let (found, late) = read_late(&jobs, &id)?;
+    let drawn = timeline::worth_drawing(&found);
+    let mut past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
+    jobs.meet_breakers(&mut past.job)?;
     let now = Clock::set().now();
     if args.json {
-        job::json(&mut out, &past, owner.as_ref(), now)?;
+        job::json(&mut out, &past, owner.as_ref(), now, &late)?;
     } else {
         let paper = job::Paper {
             columns: columns(),
             colour: is_colourful(&io::stdout()),
         };
-        job::show(&mut out, &past, owner.as_ref(), now, &paper)?;
+        job::show(&mut out, &past, owner.as_ref(), now, &late, &paper)?;
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// A job, and what came to its end after its step was complete without it.
+pub(super) fn read_late(jobs: &Jobs, id: &str) -> Result<(Job, Vec<Late>), Refused> {
+    let mut late = Vec::new();
+    let read = journal::replay(&jobs.store, id, |_, _, record: &Record| {
+        if let Event::LateResult(found) = &record.event {
+            let end = LateEnd {
+                at: record.at,
+                reason: found.reason,
+                counted: found.counted,
+            };
+            late.push(((found.step, found.item), end));
+        }
+    });
+    let (job, _) = read.map_err(|error| of_journal(&error))?;
+    Ok((job, late))
 }
 
 /// How wide the output may be.

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use undaunted_engine::breaker::{BreakerRecord, BreakerState};
+use undaunted_engine::breaker::{BreakerRecord, BreakerState, Change};
 use undaunted_engine::view::rfc3339;
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Phase, Timestamp, WhenOpen};
 use undaunted_store::Version;
 
-use super::duration::short;
-use super::words::plain;
+use super::holds::ahead;
+use super::words::{count, plain, quoted};
 
 /// How many changes of a breaker are shown to people.
 const SHOWN: usize = 20;
@@ -30,7 +30,8 @@ pub(crate) fn list(
     if found.is_empty() {
         return writeln!(
             io::stderr(),
-            "no breakers yet; a command names one with `breaker: {{name: …}}`"
+            "no breakers yet; a command names one with `breaker: {{name: api}}`, and the first \
+             job that does makes it"
         );
     }
     let longest = found.iter().map(|(name, _)| plain(name).chars().count());
@@ -77,35 +78,84 @@ pub(crate) fn one(
         plain(name),
         sentence(&last.state, now)
     )?;
+    let many = |number: u32, one: &str, several: &str| {
+        count(usize::try_from(number).unwrap_or(usize::MAX), one, several)
+    };
     writeln!(
         out,
-        "  opens after {} failures in a row, for {}; {} successes close it",
-        settings.failure_threshold,
+        "  opens after {} in a row, for {}; {} {} it",
+        many(settings.failure_threshold, "failure", "failures"),
         format_duration(settings.recovery_timeout),
-        settings.half_open_max_calls
+        many(settings.half_open_max_calls, "success", "successes"),
+        if settings.half_open_max_calls == 1 {
+            "closes"
+        } else {
+            "close"
+        }
     )?;
     let longest = settings.max_hold.map(format_duration);
-    let longest = longest.map_or_else(String::new, |longest| format!(", at most {longest}"));
-    match settings.when_open {
-        WhenOpen::Hold => writeln!(out, "  while it is open, what would start is held{longest}")?,
-        WhenOpen::Fail => writeln!(out, "  while it is open, what would start fails")?,
-    }
+    let longest = longest.map_or_else(String::new, |longest| format!(", for {longest} at most"));
+    let becomes = match settings.when_open {
+        WhenOpen::Hold => format!("is held{longest}; no attempt is used"),
+        WhenOpen::Fail => "fails (circuit_open); no attempt is used".to_owned(),
+    };
+    writeln!(out, "  while it is open, what would start {becomes}")?;
     let earlier = records.len().saturating_sub(SHOWN);
     if earlier > 0 {
-        writeln!(out, "  {earlier} earlier changes: --json shows them")?;
+        let earlier = count(earlier, "earlier change", "earlier changes");
+        writeln!(out, "  {earlier}: --json shows them")?;
     }
     for (_, record) in records.iter().skip(earlier) {
         let by = match &record.job {
             Some(job) => format!("job {job}"),
             None => "by hand".to_owned(),
         };
-        let until = record.state.until().map(rfc3339);
-        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+        let said = change(record);
+        writeln!(out, "  {}  {by:<14}  {said}", rfc3339(record.at))?;
+    }
+    next(out, name, &last.state)
+}
+
+/// What has changed a breaker, in words.
+fn change(record: &BreakerRecord) -> String {
+    let state = &record.state;
+    let settings = &state.settings;
+    let until = state.until().map(rfc3339);
+    let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+    let successes = match state.breaker.phase() {
+        Phase::HalfOpen { successes, .. } => successes,
+        Phase::Open { .. } | Phase::Closed { .. } => 0,
+    };
+    match record.change {
+        Change::Configured => "has given it these settings".to_owned(),
+        Change::Failed => format!(
+            "a failure, {} of {} in a row",
+            state.failures(),
+            settings.failure_threshold
+        ),
+        Change::Succeeded => "a success, the count starts again".to_owned(),
+        Change::Opened => format!("opened it{until}"),
+        Change::Tripped if record.job.is_some() => format!("opened it by a rule{until}"),
+        Change::Tripped => format!("tripped{until}"),
+        Change::HalfOpened => "half open: the first probe".to_owned(),
+        Change::Probed => "another probe".to_owned(),
+        Change::ProbeSucceeded => format!(
+            "the probe succeeded, {successes} of {}",
+            settings.half_open_max_calls
+        ),
+        Change::ProbeLost => "the probe came to nothing".to_owned(),
+        Change::Closed => "closed it: enough probes succeeded".to_owned(),
+        Change::Reset => "reset".to_owned(),
+    }
+}
+
+/// What to type next.
+fn next(out: &mut impl Write, name: &str, state: &BreakerState) -> io::Result<()> {
+    if state.is_shut() {
         writeln!(
             out,
-            "  {}  {:<15}  {by}{until}",
-            rfc3339(record.at),
-            record.change.word()
+            "close it now:  undaunted breaker reset {}",
+            quoted(name)
         )?;
     }
     Ok(())
@@ -121,7 +171,18 @@ pub(crate) fn changed(
     if as_json {
         return writeln!(out, "{}", machine(name, state));
     }
-    writeln!(out, "breaker {}: {}", plain(name), sentence(state, now))
+    writeln!(out, "breaker {}: {}", plain(name), sentence(state, now))?;
+    if state.is_shut() {
+        let becomes = match state.settings.when_open {
+            WhenOpen::Hold => "is held until then",
+            WhenOpen::Fail => "fails until then",
+        };
+        writeln!(
+            out,
+            "what names it {becomes}, in every job of this store; what runs goes on"
+        )?;
+    }
+    next(out, name, state)
 }
 
 /// How a breaker stands, in words.
@@ -134,9 +195,9 @@ pub(crate) fn sentence(state: &BreakerState, now: Timestamp) -> String {
             settings.failure_threshold
         ),
         Phase::Open { since, until } if until > now => format!(
-            "open since {}, lets one through in {} at {}",
+            "open since {}, looks again in {} at {}",
             rfc3339(since),
-            short(until.since(now)),
+            ahead(until.since(now)),
             rfc3339(until)
         ),
         Phase::Open { since, .. } => {
@@ -145,7 +206,11 @@ pub(crate) fn sentence(state: &BreakerState, now: Timestamp) -> String {
         Phase::HalfOpen { successes, probing } => {
             let calls = settings.half_open_max_calls;
             let who = match (&state.probe, probing) {
-                (Some(probe), true) => format!(", job {} finds out", probe.job),
+                (Some(probe), true) => format!(
+                    ", job {} finds out since {}",
+                    probe.job,
+                    rfc3339(probe.since)
+                ),
                 _ => ", lets the next one through".to_owned(),
             };
             format!("half open, {successes} of {calls} successes{who}")
@@ -153,7 +218,7 @@ pub(crate) fn sentence(state: &BreakerState, now: Timestamp) -> String {
     }
 }
 
-fn machine(name: &str, state: &BreakerState) -> Value {
+pub(super) fn machine(name: &str, state: &BreakerState) -> Value {
     let settings = &state.settings;
     let (since, successes) = match state.breaker.phase() {
         Phase::Closed { .. } => (None, 0),

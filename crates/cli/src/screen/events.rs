@@ -1,9 +1,12 @@
 //! Events for people: one line each.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_engine::view::EventView;
+
+use super::duration::short as duration;
 
 /// What people can do without.
 const LEFT_OUT: &[&str] = &[
@@ -16,6 +19,9 @@ const LEFT_OUT: &[&str] = &[
     "correlation_id",
     "index",
 ];
+
+/// What an attempt has from its breaker.
+const PASS: &[&str] = &["breaker", "probe"];
 
 /// `12  19:04:47.120  retry_scheduled  fetch  attempt 1  retry 1, delay_ms 1000, …`
 pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
@@ -35,8 +41,22 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         Some(attempt) => format!("  attempt {attempt}"),
         None => String::new(),
     };
+    if let Some(said) = shared(&field) {
+        return writeln!(
+            out,
+            "{:>5}  {}  {:<18}{item}{attempt}  {said}",
+            text("seq"),
+            text("at"),
+            text("type")
+        );
+    }
     let rest = event.fields().iter();
-    let rest = rest.filter(|(name, value)| !LEFT_OUT.contains(name) && !value.is_null());
+    // That an attempt was let through is worth a word only if it was to find something out.
+    let passed = field("probe") == Some(&Value::Bool(false));
+    let rest = rest.filter(|(name, value)| {
+        let needless = LEFT_OUT.contains(name) || passed && PASS.contains(name);
+        !needless && !value.is_null()
+    });
     let rest: Vec<String> = rest
         .map(|(name, value)| format!("{name} {}", plain(value)))
         .collect();
@@ -52,6 +72,102 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         text("at"),
         text("type")
     )
+}
+
+/// What is said of events about what many items share.
+fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
+    let text = |name: &str| {
+        let value = field(name).filter(|value| !value.is_null());
+        value.map(plain)
+    };
+    let or_none = |name: &str| text(name).unwrap_or_default();
+    let or_zero = |name: &str| text(name).unwrap_or_else(|| "0".to_owned());
+    Some(match text("type")?.as_str() {
+        "completion_reached" => format!(
+            "{}: {}; {} of {} succeeded, {} failed, {} missing",
+            or_none("step"),
+            or_none("reason"),
+            or_zero("completed"),
+            or_zero("total"),
+            or_zero("failed"),
+            or_zero("missing")
+        ),
+        "late_result" => {
+            let reason = text("reason").map(|reason| format!(" ({reason})"));
+            let counts = match text("policy").as_deref() {
+                Some("update_result") => "counts (update_result)",
+                _ => "does not count (log_only)",
+            };
+            let reason = reason.unwrap_or_default();
+            format!("{}{reason}, {counts}", or_none("result"))
+        }
+        "pool_topped_up" => format!(
+            "{} more retries of {} asked for, {} in all",
+            or_zero("added"),
+            or_zero("asked"),
+            or_zero("total_budget")
+        ),
+        kind => return of_breaker(kind, field, &text),
+    })
+}
+
+/// What is said of events about breakers.
+fn of_breaker<'v>(
+    kind: &str,
+    field: &dyn Fn(&str) -> Option<&'v Value>,
+    text: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let breaker = || text("breaker").unwrap_or_default();
+    let looks = text("until").map(|until| format!(", looks again at {until}"));
+    let looks = looks.unwrap_or_default();
+    Some(match kind {
+        "held" => {
+            let why = match text("why").as_deref() {
+                Some("rule") => "by a rule, ",
+                _ => "",
+            };
+            let left = match field("attempts_left").and_then(Value::as_u64) {
+                Some(1) => "1 attempt".to_owned(),
+                Some(left) => format!("{left} attempts"),
+                None => "any number of attempts".to_owned(),
+            };
+            let expires = text("expires_at").map(|expires| format!(", fails at {expires}"));
+            let expires = expires.unwrap_or_default();
+            format!("{why}by {}{looks}, {left} left{expires}", breaker())
+        }
+        "released" => {
+            let held = field("held_ms").and_then(Value::as_u64).unwrap_or_default();
+            let held = duration(Duration::from_millis(held));
+            format!("by {}, held for {held}", breaker())
+        }
+        "breaker_opened" => {
+            let why = match text("why").as_deref() {
+                Some("rule") => "a rule says so".to_owned(),
+                Some("probe") => "the probe failed".to_owned(),
+                _ => match field("failures").and_then(Value::as_u64) {
+                    Some(1) => "1 failure".to_owned(),
+                    failures => format!("{} failures in a row", failures.unwrap_or_default()),
+                },
+            };
+            format!("{}: {why}{looks}", breaker())
+        }
+        "breaker_half_opened" => format!("{}: one goes ahead to find out", breaker()),
+        "breaker_closed" => format!("{}: lets everything through again", breaker()),
+        "breaker_configured" => format!("{}: {}", breaker(), changes(field("changes")?)),
+        _ => return None,
+    })
+}
+
+/// `failure_threshold 5 → 3, recovery_timeout 1m → 30s`
+fn changes(changes: &Value) -> String {
+    let list = changes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = list.iter().map(|change| {
+        let part = |name: &str| change.get(name).map(plain).unwrap_or_default();
+        let setting = part("setting");
+        let setting = setting.strip_prefix("breaker.").unwrap_or(&setting);
+        format!("{setting} {} → {}", part("old"), part("new"))
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 fn plain(value: &Value) -> String {

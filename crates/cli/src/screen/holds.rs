@@ -35,14 +35,18 @@ pub(super) fn json(job: &Job, of: &Holding) -> HoldingJson {
     }
 }
 
-/// `held by api for 12s; it looks again in 40s; 3 attempts left`
-pub(super) fn sentence(job: &Job, of: &Holding, now: Timestamp) -> String {
-    let mut said = vec![format!(
+/// `held by api for 12s`
+pub(super) fn shortly(of: &Holding, now: Timestamp) -> String {
+    format!(
         "held by {} for {}",
         plain(&of.breaker),
         whole(of.since, now)
-    )];
-    said.push(looks(job, &of.breaker, now));
+    )
+}
+
+/// `held by api for 12s; it looks again in 40s; 3 attempts left`
+pub(super) fn sentence(job: &Job, of: &Holding, now: Timestamp) -> String {
+    let mut said = vec![shortly(of, now), looks(job, &of.breaker, now)];
     if of.goes_first {
         said.push("this one goes first".to_owned());
     }
@@ -105,17 +109,17 @@ fn left(left: Option<u64>) -> String {
 
 /// The story of an item that is held, one fact a line.
 pub(super) fn story(job: &Job, of: &Holding, now: Timestamp) -> Vec<(&'static str, String)> {
-    let mut facts = vec![(
-        "since",
-        format!("{}, {} ago", rfc3339(of.since), whole(of.since, now)),
-    )];
+    let mut facts = vec![("since", rfc3339(of.since))];
     if let Some(state) = job.breakers().get(&of.breaker) {
         facts.push(("breaker", breakers::sentence(state, now)));
-        facts.push(("then", then(job, of, state.is_shut())));
+        facts.push(("then", then(job, of, state.breaker.phase())));
     }
     facts.push((
         "attempts",
-        format!("{}; a hold uses none of them, and no budget", left(of.left)),
+        match of.left {
+            Some(left) => format!("{left} left; a hold uses none of them, and no budget"),
+            None => "any number; a hold uses no budget".to_owned(),
+        },
     ));
     if let Some(expires) = of.expires {
         let active = job.active(of.step, of.item);
@@ -149,9 +153,12 @@ pub(super) fn story(job: &Job, of: &Holding, now: Timestamp) -> Vec<(&'static st
 }
 
 /// What happens to it when its breaker looks again.
-fn then(job: &Job, of: &Holding, shut: bool) -> String {
-    if !shut {
+fn then(job: &Job, of: &Holding, phase: Phase) -> String {
+    if matches!(phase, Phase::Closed { .. }) {
         return "it goes on in its turn; what was held is let go one after the other".to_owned();
+    }
+    if of.goes_first && matches!(phase, Phase::HalfOpen { probing: true, .. }) {
+        return "it is the next to find out, when the probe that is under way has ended".to_owned();
     }
     if of.goes_first {
         return "it goes first, to find out whether the target is back".to_owned();

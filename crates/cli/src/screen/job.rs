@@ -5,16 +5,19 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::{Doing, Item, Job, Settled, StepStage, StepState};
-use undaunted_engine::view::{Status, report, rfc3339};
+use undaunted_engine::view::{Status, all_held, holding, report, rfc3339};
 use undaunted_policy::Timestamp;
 use undaunted_store::Owner;
 
 use super::duration::short;
+use super::holds;
 use super::jobs::standing;
+use super::limits::{self, Late};
 use super::summary::{counts, error_lines};
 use super::timeline;
 use super::words::plain;
 use crate::past::Past;
+use crate::target;
 
 /// How many items of a kind are named.
 const NAMED: usize = 10;
@@ -30,6 +33,7 @@ pub(crate) fn json(
     past: &Past,
     owner: Option<&Owner>,
     now: Timestamp,
+    late: &[Late],
 ) -> io::Result<()> {
     let job = &past.job;
     let mut shown = serde_json::to_value(report(job))?;
@@ -50,6 +54,11 @@ pub(crate) fn json(
             .map(|(step, item, due)| waiting_json(job, step, item, due, now))
             .collect();
         fields.insert("waiting".to_owned(), waiting.into());
+        let held = all_held(job).filter_map(|place| held_json(job, place));
+        fields.insert("held".to_owned(), held.collect());
+        fields.extend(limits::json(job));
+        let late = limits::late_list(job, late);
+        fields.insert("late".to_owned(), late.into());
         let timeline = serde_json::to_value(timeline::json(past))?;
         fields.insert("timeline".to_owned(), timeline);
     }
@@ -63,10 +72,28 @@ fn step_json(job: &Job, step: u32, state: &StepState) -> Value {
         "items": state.items.len(),
         "running": state.running,
         "waiting": state.waiting.len(),
+        "held": state.held.len(),
         "succeeded": state.succeeded,
         "dead": state.dead,
         "skipped": state.skipped,
+        "missing": limits::missing(state),
     })
+}
+
+fn held_json(job: &Job, (step, item): (u32, u32)) -> Option<Value> {
+    let active = job.active(step, item)?;
+    let command = job.plan().command(active.command);
+    let mut shown = serde_json::to_value(holds::json(job, &holding(job, step, item)?)).ok()?;
+    if let Value::Object(fields) = &mut shown {
+        let name = target::name(job, (step, item));
+        fields.insert("item".to_owned(), name.into());
+        let command = command.map(|command| command.id.as_str());
+        fields.insert("command".to_owned(), command.into());
+        fields.insert("attempts".to_owned(), active.attempts.into());
+        let error = active.error.as_ref().map(|error| job.texts.read(error));
+        fields.insert("error".to_owned(), error.into());
+    }
+    Some(shown)
 }
 
 fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp) -> Value {
@@ -116,6 +143,7 @@ pub(crate) fn show(
     past: &Past,
     owner: Option<&Owner>,
     now: Timestamp,
+    late: &[Late],
     paper: &Paper,
 ) -> io::Result<()> {
     let job = &past.job;
@@ -144,6 +172,11 @@ pub(crate) fn show(
     for (step, item, due) in waiting(job).take(NAMED) {
         show_waiting(out, job, step, item, due, now)?;
     }
+    show_held(out, job, now)?;
+    for (label, fact) in limits::facts(job, now) {
+        writeln!(out, "  {label:<10} {fact}")?;
+    }
+    show_late(out, job, late)?;
     timeline::show(out, past, now, paper.columns, paper.colour)?;
     let ended = job.stage.has_ended();
     if !ended && job.paused.is_some() {
@@ -177,8 +210,10 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
             u32::try_from(state.waiting.len()).unwrap_or(u32::MAX),
             "waiting",
         ),
+        (state.held.len(), "held"),
         (state.dead, "dead"),
         (state.skipped, "skipped"),
+        (limits::missing(state), "not waited for"),
     ];
     let many = many.iter().filter(|(number, _)| *number > 0);
     facts.extend(many.map(|(number, word)| format!("{number} {word}")));
@@ -191,10 +226,45 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
         _ => None,
     });
     for (item, reason) in dead.take(NAMED) {
-        let identity = state.items.identity(item);
+        let identity = plain(state.items.identity(item));
         writeln!(out, "    dead: {identity} ({reason})")?;
     }
+    let missing = state.items.iter().filter_map(|(item, found)| match found {
+        Item::Settled(Settled::Missing(reason)) => Some((item, *reason)),
+        Item::Pending => Some((item, state.reached?.reason())),
+        _ => None,
+    });
+    for (item, reason) in missing.take(NAMED) {
+        let identity = plain(state.items.identity(item));
+        writeln!(out, "    not waited for: {identity} ({reason})")?;
+    }
     Ok(())
+}
+
+/// Items that breakers hold; a few of them.
+fn show_held(out: &mut impl Write, job: &Job, now: Timestamp) -> io::Result<()> {
+    for (step, item) in all_held(job).take(NAMED) {
+        let Some(held) = holding(job, step, item) else {
+            continue;
+        };
+        let name = plain(target::name(job, (step, item)));
+        writeln!(out, "    {name}: {}", holds::sentence(job, &held, now))?;
+    }
+    match all_held(job).skip(NAMED).count() {
+        0 => Ok(()),
+        more => writeln!(out, "    … {more} more are held"),
+    }
+}
+
+/// What came late; a few of it.
+fn show_late(out: &mut impl Write, job: &Job, late: &[Late]) -> io::Result<()> {
+    for one in late.iter().take(NAMED) {
+        writeln!(out, "  late       {}", limits::of_late(job, one))?;
+    }
+    match late.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => writeln!(out, "  late       … {more} more"),
+    }
 }
 
 fn show_waiting(

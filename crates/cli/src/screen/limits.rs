@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::event::{Reached, Why};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, StepState};
 use undaunted_engine::view::history::LateEnd;
 use undaunted_engine::view::{
     BestEffort, Tolerated, best_effort, best_effort_names, rfc3339, tolerated,
@@ -18,6 +18,16 @@ use crate::target::{self, ItemPlace};
 
 /// An item that came to its end after its step was complete without it.
 pub(crate) type Late = (ItemPlace, LateEnd);
+
+/// How many items a step was complete without: those that were cut off, and those whose turn never came.
+pub(super) fn missing(state: &StepState) -> u32 {
+    let never = if state.reached.is_some() {
+        state.pending()
+    } else {
+        0
+    };
+    state.missing.saturating_add(never)
+}
 
 /// One fact a line, each with its label. What a job does not have is left out.
 pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -94,8 +104,18 @@ fn of_rule(job: &Job, rule: &BestEffort, now: Timestamp) -> String {
     format!("{reason}: {}{open}", outcome(&reached))
 }
 
-/// What a completion rule has decided, in words: `3 of 5 were enough; 2 not waited for`.
+/// What a completion rule has decided, in words: `3 of 5 are enough; 2 not waited for`.
 pub(super) fn outcome(reached: &Reached) -> String {
+    let reported = reached.completed.saturating_add(reached.failed);
+    let decided = decided(reached);
+    match reached.target.saturating_sub(reported) {
+        0 => decided,
+        missing => format!("{decided}; {missing} not waited for"),
+    }
+}
+
+/// The same without what is missing.
+pub(super) fn decided(reached: &Reached) -> String {
     let Reached {
         completed,
         failed,
@@ -103,11 +123,6 @@ pub(super) fn outcome(reached: &Reached) -> String {
         min,
         ..
     } = *reached;
-    let missing = target.saturating_sub(completed.saturating_add(failed));
-    let missing = match missing {
-        0 => String::new(),
-        missing => format!("; {missing} not waited for"),
-    };
     let failed = match failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
@@ -119,9 +134,9 @@ pub(super) fn outcome(reached: &Reached) -> String {
         (Why::AllReported, false) => {
             format!("all {target} reported, {completed} succeeded{failed}; {min} had to")
         }
-        (Why::MinReached, _) => format!("{completed} of {target} are enough{failed}{missing}"),
+        (Why::MinReached, _) => format!("{completed} of {target} are enough{failed}"),
         (Why::DeadlineExpired, _) => {
-            format!("time is up, {completed} of {min} needed succeeded{failed}{missing}")
+            format!("time is up, {completed} of {min} needed succeeded{failed}")
         }
     }
 }
@@ -138,19 +153,18 @@ fn of_tolerance(tolerated: &Tolerated) -> String {
         let left = most.max(1).saturating_sub(failed);
         said.push(match left {
             0 => format!("{failed} failed, it stops at {most}"),
-            left => format!("{failed} failed, it stops at {most}: {left} more"),
+            left => format!("{failed} failed, it stops at {most} ({left} more)"),
         });
     }
     if let Some(share) = tolerance.failure_threshold {
+        let so_far = format!("{failed} of {settled} settled failed");
         let early = if settled < Tolerance::ENOUGH {
             format!(", once {} are settled", Tolerance::ENOUGH)
         } else {
             String::new()
         };
         let share = percent(share);
-        said.push(format!(
-            "{failed} of {settled} settled failed, it stops above {share}{early}"
-        ));
+        said.push(format!("{so_far}, it stops above {share}{early}"));
     }
     if exceeded {
         said.push("that was too many".to_owned());
@@ -249,6 +263,18 @@ pub(super) fn json(job: &Job) -> Map<String, Value> {
     ];
     let fields = fields.map(|(name, value)| (name.to_owned(), value));
     fields.into_iter().collect()
+}
+
+/// Everything that came late, by name.
+pub(super) fn late_list(job: &Job, late: &[Late]) -> Vec<Value> {
+    let named = late.iter().map(|(place, late)| {
+        let mut shown = late_json(late);
+        if let Value::Object(fields) = &mut shown {
+            fields.insert("item".to_owned(), target::name(job, *place).into());
+        }
+        shown
+    });
+    named.collect()
 }
 
 /// What came late, for machines.

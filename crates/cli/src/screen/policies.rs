@@ -144,6 +144,10 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
             .iter()
             .filter(|(name, _)| !ORDER.contains(&name.as_str()));
         for (name, setting) in first.chain(rest) {
+            if let ("rules", Value::Array(rules)) = (name.as_str(), &setting.value) {
+                table(out, rules, setting, &settings)?;
+                continue;
+            }
             let value = shown(&setting.value);
             let line = setting.line.map(|line| format!(", line {line}"));
             let from = format!("{}{}", setting.from, line.unwrap_or_default());
@@ -151,6 +155,72 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
         }
     }
     Ok(())
+}
+
+/// The rules, one a line, in the order they are asked.
+fn table(
+    out: &mut impl Write,
+    rules: &[Value],
+    setting: &SettingJson,
+    of_command: &BTreeMap<String, SettingJson>,
+) -> io::Result<()> {
+    let line = setting.line.map(|line| format!(", line {line}"));
+    let from = format!("{}{}", setting.from, line.unwrap_or_default());
+    writeln!(
+        out,
+        "  {:<16} {:<24} {from}",
+        "rules", "the first that matches:"
+    )?;
+    for (number, written) in (1_usize..).zip(rules) {
+        let usual = |name: &str| of_command.get(name).map(|setting| &setting.value);
+        writeln!(out, "    {number:>2}  {}", rule(written, &usual))?;
+    }
+    Ok(())
+}
+
+/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that are as
+/// usual for its command are not repeated.
+pub(super) fn rule<'v>(written: &Value, usual: &dyn Fn(&str) -> Option<&'v Value>) -> String {
+    let Value::Object(fields) = written else {
+        return shown(written);
+    };
+    let is_condition = |name: &str| !["then", "retry_config"].contains(&name);
+    let conditions = fields.iter().filter(|(name, value)| {
+        is_condition(name)
+            && !value.is_null()
+            && value.as_array().is_none_or(|list| !list.is_empty())
+    });
+    let conditions: Vec<String> = conditions
+        .map(|(name, value)| match (name.as_str(), value) {
+            ("stderr" | "output", Value::String(pattern)) => format!("{name} /{pattern}/"),
+            _ => format!("{name} {}", shown(value)),
+        })
+        .collect();
+    let when = if conditions.is_empty() {
+        "anything".to_owned()
+    } else {
+        conditions.join(" and ")
+    };
+    let then = fields.get("then").map(shown).unwrap_or_default();
+    let own = match fields.get("retry_config") {
+        Some(Value::Object(own)) => {
+            let own = own.iter().filter(|(name, value)| {
+                usual(name) != Some(value)
+                    && !value.is_null()
+                    && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+            let own: Vec<String> = own
+                .map(|(name, value)| format!("{name} {}", shown(value)))
+                .collect();
+            if own.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", own.join(", "))
+            }
+        }
+        _ => String::new(),
+    };
+    format!("{when} → {then}{own}")
 }
 
 /// A value without the marks of JSON: `exponential (base 2.0)`.

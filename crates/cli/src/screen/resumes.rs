@@ -35,6 +35,7 @@ struct ResumeJson {
 struct RestoredJson {
     running: u32,
     waiting: u32,
+    held: u32,
     settled: u32,
     pending: u32,
 }
@@ -51,6 +52,7 @@ pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
             restored: RestoredJson {
                 running: found.running,
                 waiting: found.waiting,
+                held: found.held.unwrap_or_default(),
                 settled: found.settled,
                 pending: found.pending,
             },
@@ -92,8 +94,12 @@ pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
         writeln!(out, "    downtime  {} ({why})", measured(resumed.away))?;
         writeln!(
             out,
-            "    restored  {} running, {} waiting, {} done, {} to come",
-            found.running, found.waiting, found.settled, found.pending
+            "    restored  {} running, {} waiting, {}{} done, {} to come",
+            found.running,
+            found.waiting,
+            held(found.held),
+            found.settled,
+            found.pending
         )?;
         writeln!(
             out,
@@ -105,4 +111,12 @@ pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
         writeln!(out, "  nobody has had to go on with it")?;
     }
     Ok(())
+}
+
+/// `2 held, `, if any are.
+pub(super) fn held(held: Option<u32>) -> String {
+    match held {
+        None | Some(0) => String::new(),
+        Some(held) => format!("{held} held, "),
+    }
 }

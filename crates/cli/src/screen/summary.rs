@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use undaunted_engine::view::{Report, Status};
 
 use super::duration::short;
+use super::limits::decided;
 use super::words::{count, plain};
 
 pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -14,7 +15,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
         Some(reason) if reason.word() != report.status.word() => format!(" ({reason})"),
         _ => String::new(),
     };
-    writeln!(out, "job {job} {}{reason}", status(report.status))?;
+    writeln!(out, "job {job} {}{reason}", status(report))?;
     if let Some(error) = &report.error {
         let label = match report.status {
             Status::Failed | Status::Partial | Status::Cancelled => "error",
@@ -27,6 +28,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     writeln!(out, "  {}", counts(report))?;
+    not_waited_for(out, report)?;
     match report.status {
         Status::Suspended | Status::Running | Status::Stopping => {
             writeln!(out, "  go on:  undaunted resume {job}")
@@ -36,7 +38,7 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "  again:  undaunted dlq redrive {job}")
         }
         Status::Failed | Status::Partial | Status::Cancelled => {
-            writeln!(out, "  why:    undaunted show {job}")
+            writeln!(out, "  why:    undaunted explain {job}")
         }
         Status::Completed => Ok(()),
     }
@@ -64,8 +66,31 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
     lines
 }
 
-const fn status(status: Status) -> &'static str {
-    match status {
+/// What a completion rule did not wait for, by name.
+fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    const NAMED: usize = 10;
+    let Some(reached) = &report.reached else {
+        return Ok(());
+    };
+    let (reason, decided) = (reached.completion().reason, decided(reached));
+    let missing = &report.missing;
+    if missing.is_empty() {
+        return writeln!(out, "  {reason}: {decided}");
+    }
+    let names = missing.iter().take(NAMED);
+    let names: Vec<String> = names.map(|missing| plain(&missing.item)).collect();
+    let more = match missing.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ");
+    writeln!(out, "  {reason}: {decided}; not waited for: {names}{more}")
+}
+
+/// How a job stands, in words.
+pub(super) const fn status(report: &Report) -> &'static str {
+    match report.status {
+        Status::Partial if report.reached.is_some() => "completed below its minimum",
         Status::Partial => "completed with dead letters",
         Status::Cancelled => "was cancelled",
         status => status.word(),
@@ -89,7 +114,11 @@ pub(super) fn counts(report: &Report) -> String {
         items.push(format!("{} skipped", counts.skipped));
     }
     if !report.missing.is_empty() {
-        items.push(format!("{} never started", report.missing.len()));
+        let what = match report.reached {
+            Some(_) => "not waited for",
+            None => "never started",
+        };
+        items.push(format!("{} {what}", report.missing.len()));
     }
     let delays = match counts.retries {
         0 => String::new(),

@@ -1,12 +1,12 @@
-//! Attempts and the waits between them, drawn to scale: one line an item.
+//! Attempts, and the waits and holds between them, drawn to scale: one line an item.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
 use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::history::{Attempt, History};
-use undaunted_engine::view::{AttemptView, attempt};
+use undaunted_engine::view::history::{Attempt, History, Keeping};
+use undaunted_engine::view::{AttemptView, attempt, rfc3339};
 use undaunted_policy::Timestamp;
 
 use super::duration::short;
@@ -36,7 +36,7 @@ pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemPlace> {
     let settled = kind(|item| {
         matches!(
             item,
-            Item::Settled(Settled::Succeeded | Settled::Skipped(_))
+            Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_))
         )
     });
     let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
@@ -51,6 +51,15 @@ pub(super) struct TimelineJson<'a> {
     item: &'a str,
     index: u32,
     attempts: Vec<AttemptView>,
+    holds: Vec<HoldJson<'a>>,
+}
+
+/// A hold, for machines.
+#[derive(Serialize)]
+struct HoldJson<'a> {
+    breaker: &'a str,
+    at: String,
+    released_at: Option<String>,
 }
 
 pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
@@ -63,6 +72,15 @@ pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
                 .attempts
                 .iter()
                 .map(|it| attempt(&past.job, it))
+                .collect(),
+            holds: history
+                .holds
+                .iter()
+                .map(|hold| HoldJson {
+                    breaker: &hold.breaker,
+                    at: rfc3339(hold.at),
+                    released_at: hold.released.map(|(at, _)| rfc3339(at)),
+                })
                 .collect(),
         })
         .collect()
@@ -79,11 +97,14 @@ pub(super) fn show(
     let rows: Vec<(&str, &History)> = past
         .items
         .iter()
-        .filter(|(_, history)| !history.attempts.is_empty())
+        .filter(|(_, history)| !history.attempts.is_empty() || !history.holds.is_empty())
         .map(|(place, history)| (target::name(&past.job, *place), history))
         .collect();
+    let held = rows.iter().flat_map(|(_, history)| &history.holds);
+    let held: Vec<Timestamp> = held.map(|hold| hold.at).collect();
     let began = rows.iter().flat_map(|(_, history)| &history.attempts);
-    let Some(from) = began.map(|attempt| attempt.began).min() else {
+    let began = began.map(|attempt| attempt.began);
+    let Some(from) = began.chain(held.iter().copied()).min() else {
         return Ok(());
     };
     let ends = rows.iter().map(|(_, history)| end(history, now));
@@ -98,10 +119,11 @@ pub(super) fn show(
     };
     writeln!(
         out,
-        "  timeline   {} from left to right; = runs, . waits, x failed, + succeeded",
+        "  timeline   {} from left to right; = runs, . waits, {}x failed, + succeeded",
         short(Duration::from_millis(
             u64::try_from(scale.span.as_millis()).unwrap_or(u64::MAX)
-        ))
+        )),
+        if held.is_empty() { "" } else { "~ held, " }
     )?;
     for (name, history) in rows {
         let line = coloured(&scale.line(history, now), colour);
@@ -115,8 +137,10 @@ pub(super) fn show(
 /// When the line of an item ends.
 fn end(history: &History, now: Timestamp) -> Timestamp {
     let last = history.attempts.last();
+    let held = history.holds.last();
     match (last, &history.end) {
         (_, Some(end)) => end.at,
+        _ if held.is_some_and(|hold| hold.released.is_none()) => now,
         (Some(attempt), None) => {
             let due = attempt.retry.map(|planned| planned.due);
             let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
@@ -154,7 +178,20 @@ impl Scale {
                 now,
             );
         }
+        for hold in &history.holds {
+            self.keep(&mut cells, hold, end(history, now));
+        }
         cells.into_iter().collect()
+    }
+
+    /// A hold, up to its release or the end of the line. An attempt in the same column is seen.
+    fn keep(&self, cells: &mut [char], hold: &Keeping, end: Timestamp) {
+        let until = hold.released.map_or(end, |(at, _)| at);
+        let (from, to) = (self.column(hold.at), self.column(until));
+        let kept = cells.iter_mut().take(to.saturating_add(1)).skip(from);
+        for cell in kept.filter(|cell| [' ', '.'].contains(*cell)) {
+            *cell = '~';
+        }
     }
 
     /// An attempt, and the wait behind it until `next`.
@@ -236,6 +273,7 @@ mod tests {
             },
             round: 1,
             began: at(began),
+            pass: None,
             outcome: ended.map(|ended| Outcome {
                 at: at(ended),
                 took: secs(ended.saturating_sub(began)),
@@ -257,8 +295,37 @@ mod tests {
     }
 
     fn drawn(attempts: Vec<Attempt>, now: u64, span: u64, width: usize) -> String {
+        drawn_with(Vec::new(), attempts, now, span, width)
+    }
+
+    fn held(from: u64, released: Option<u64>) -> Keeping {
+        Keeping {
+            subject: Subject {
+                step: 0,
+                item: 0,
+                command: 0,
+                attempt: 0,
+            },
+            at: at(from),
+            breaker: "api".to_owned(),
+            until: None,
+            expires: None,
+            left: None,
+            sum: None,
+            released: released.map(|to| (at(to), secs(to.saturating_sub(from)))),
+        }
+    }
+
+    fn drawn_with(
+        holds: Vec<Keeping>,
+        attempts: Vec<Attempt>,
+        now: u64,
+        span: u64,
+        width: usize,
+    ) -> String {
         let history = History {
             attempts,
+            holds,
             round: 1,
             ..History::default()
         };
@@ -286,6 +353,15 @@ mod tests {
         assert_eq!(drawn(running, 5, 10, 11), "=====>     ");
         let waiting = vec![tried(1, 0, Some(2), Some(10))];
         assert_eq!(drawn(waiting, 5, 10, 11), "==x........");
+    }
+
+    #[test]
+    fn what_is_held_is_drawn_until_it_is_let_go_or_until_now() {
+        let attempts = vec![tried(1, 0, Some(2), Some(4)), tried(2, 8, Some(10), None)];
+        let holds = vec![held(4, Some(8))];
+        assert_eq!(drawn_with(holds, attempts, 10, 10, 11), "==x.~~~~==+");
+        let fresh = vec![held(0, None)];
+        assert_eq!(drawn_with(fresh, Vec::new(), 5, 10, 11), "~~~~~~     ");
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn the_rule_that_matched_is_shown_as_it_is_written() {
     let (home, job) = ran();
     let printed = home.run(&["explain", &format!("{job}/east/ask")]).exits(0);
     let said = plain(&printed.out, &job);
-    let rule = "    rule 1 of the table: exit_code 7, then dead_letter\n";
+    let rule = "    rule 1 of the table: exit_code 7 → dead_letter\n";
     assert!(said.contains(rule), "{said}");
     let shown = home.json(&["explain", &format!("{job}/east"), "--json"]);
     let shown = shown.first().expect("an object");

@@ -29,7 +29,7 @@ const FOLDER: &str = "/srv/work";
 /// How long to wait for what a page says will happen.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 9] = [
     "retry-one-command",
     "a-list-of-urls",
     "a-nightly-job",
@@ -37,6 +37,8 @@ const PAGES: [&str; 7] = [
     "redrive",
     "resume-after-a-crash",
     "a-thousand-downloads",
+    "outages",
+    "shared-limits",
 ];
 
 #[test]
@@ -72,6 +74,16 @@ fn resume_after_a_crash_is_true() {
 #[test]
 fn a_thousand_downloads_is_true() {
     is_true("a-thousand-downloads");
+}
+
+#[test]
+fn outages_is_true() {
+    is_true("outages");
+}
+
+#[test]
+fn shared_limits_is_true() {
+    is_true("shared-limits");
 }
 
 #[test]

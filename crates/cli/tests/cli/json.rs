@@ -62,6 +62,8 @@ fn what_is_printed_is_what_the_page_says() {
         ("explain JOB", &["explain", job, "--json"]),
         ("explain JOB/ITEM", &["explain", &north, "--json"]),
         ("logs", &["logs", &north, "--json"]),
+        ("budget show", &["budget", "show", job, "--json"]),
+        ("budget top-up", &["budget", "top-up", job, "10", "--json"]),
         ("check", &["check", "w.yaml", "--json"]),
         ("schedule", &["schedule", "w.yaml", "--json"]),
         ("explain-config", &["explain-config", "w.yaml", "--json"]),
@@ -150,6 +152,80 @@ fn dead_letters_are_as_the_page_says() {
     assert_eq!(exported.out, "\"north\"\n");
     let dropped = is_documented(&home, "dlq drop", &["dlq", "drop", "@last", "--json"]);
     assert_eq!(at(&dropped, "/dropped"), true);
+}
+
+/// What stands at a place is as the example with this number under a heading.
+fn is_example(heading: &str, number: usize, printed: &Value) {
+    let examples = examples();
+    let expected = examples.get(heading).and_then(|found| found.get(number));
+    let expected = expected.expect(heading);
+    assert_eq!(shape(printed), shape(expected), "{heading}: {printed}");
+}
+
+#[test]
+fn breakers_and_what_they_hold_are_as_the_page_says() {
+    let home = Home::new();
+    let breaker = "{name: payments, failure_threshold: 1, recovery_timeout: 1h, max_hold: 2h}";
+    home.write(
+        "w.yaml",
+        &format!(
+            "- id: charge\n  shell: exit 3\n  breaker: {breaker}\n  \
+             retry_config: {{initial_delay: 1ms}}\n"
+        ),
+    );
+    let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
+    let events = || home.json(&["events", "@last", "--json"]);
+    while !events().iter().any(|event| at(event, "/type") == "held") {}
+    run.kill().expect("killed");
+    run.wait().expect("gone");
+    let listed = is_documented(&home, "breaker ls", &["breaker", "ls", "--json"]);
+    let show = ["breaker", "show", "payments", "--json"];
+    is_documented(&home, "breaker show", &show);
+    let trip = ["breaker", "trip", "payments", "--json"];
+    is_documented(&home, "breaker ls", &trip);
+    let shown = home.json(&["show", "@last", "--json"]);
+    let shown = shown.first().expect("an object");
+    is_example("show", 1, at(shown, "/held/0"));
+    assert_eq!(at(shown, "/breakers/0/held"), 1);
+    assert_eq!(at(shown, "/breakers/0/breaker"), at(&listed, "/breaker"));
+    let explained = home.json(&["explain", "@last/charge", "--json"]);
+    let explained = explained.first().expect("an object");
+    assert_eq!(at(explained, "/status"), "held");
+    assert_eq!(at(explained, "/held/breaker"), "payments");
+    let held = at(explained, "/history/1");
+    assert_eq!(at(held, "/type"), "held");
+    assert_eq!(at(held, "/why"), "open");
+    assert_eq!(at(held, "/attempts_left"), 3);
+    let reset = ["breaker", "reset", "payments", "--json"];
+    let reset = is_documented(&home, "breaker ls", &reset);
+    assert_eq!(at(&reset, "/state"), "closed");
+}
+
+#[test]
+fn a_completion_rule_and_a_tolerance_are_as_the_page_says() {
+    let home = Home::new();
+    home.write(
+        "w.yaml",
+        "
+mode: mapreduce
+map:
+  input: {shell: \"printf 'north\\neast\\n'\"}
+  max_parallel: 1
+  best_effort: true
+  error_policy: {max_failures: 5}
+  agent_template: [{shell: 'true'}]
+",
+    );
+    home.run(&["run", "w.yaml"]).exits(0);
+    let shown = home.json(&["show", "@last", "--json"]);
+    let shown = shown.first().expect("an object");
+    is_example("show", 2, at(shown, "/best_effort"));
+    is_example("show", 3, at(shown, "/tolerance"));
+    let rule = at(shown, "/best_effort");
+    assert_eq!(at(rule, "/reason"), "min_dcs_reached (1/1)");
+    assert_eq!(at(rule, "/dcs_completed/0"), "north");
+    assert_eq!(at(rule, "/dcs_missing/0"), "east");
+    assert_eq!(at(shown, "/missing/0/item"), "east");
 }
 
 #[test]

@@ -16,14 +16,38 @@ fn plain_line(line: &str) -> String {
     let indent = line.chars().take_while(|sign| *sign == ' ').count();
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
-        let measured = ["after", "took"].contains(&words.last().map_or("", String::as_str));
+        let last = words.last().map_or("", String::as_str);
+        let measured = ["after", "took", "timeline"].contains(&last);
         words.push(match word {
             word if is_time(word) => word.replace(&time_in(word), "TIME"),
             word if measured && is_duration(word) => "SOON".to_owned(),
+            word if is_of_now(&words) && is_rough(word) => format!("SOON{}", end_of(word)),
             word => word.to_owned(),
         });
     }
     format!("{}{}", " ".repeat(indent), words.join(" "))
+}
+
+/// Whether what comes next depends on the moment: `held by api for …`, `looks again in …`.
+fn is_of_now(words: &[String]) -> bool {
+    let mut back = words.iter().rev().map(String::as_str);
+    match (back.next(), back.next(), back.next()) {
+        (Some("(in"), _, _) | (Some("for"), Some("held"), _) | (Some("for"), _, Some("by")) => true,
+        (Some("in"), Some(before), _) => ["again", "fails", "TIME,"].contains(&before),
+        _ => false,
+    }
+}
+
+/// What stands behind a word.
+fn end_of(word: &str) -> &str {
+    let kept = word.trim_end_matches([',', ';', ')', ':']);
+    word.get(kept.len()..).unwrap_or_default()
+}
+
+/// A duration, however long.
+fn is_rough(word: &str) -> bool {
+    let word = word.strip_suffix(end_of(word)).unwrap_or(word);
+    word.starts_with(|sign: char| sign.is_ascii_digit()) && word.ends_with(['s', 'm', 'h'])
 }
 
 /// `2026-11-15T20:10:38.122Z`, perhaps with something behind it.

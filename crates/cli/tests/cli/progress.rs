@@ -121,6 +121,45 @@ fn a_countdown_goes_on_while_nothing_happens() {
     assert!(pty.wait().success());
 }
 
+/// The first failure opens the breaker; somebody lets the target come back.
+const OUTAGE: &str = "
+name: orders
+mode: mapreduce
+map:
+  input: {shell: \"printf 'north\\neast\\n'\"}
+  max_parallel: 1
+  error_policy: {retry_config: {attempts: 9, backoff: fixed, initial_delay: 10ms}}
+  agent_template:
+    - shell: '[ -e go ] || { echo no answer >&2; exit 1; }'
+      breaker: {name: payments, failure_threshold: 1, recovery_timeout: 1200ms, half_open_max_calls: 1}
+";
+
+#[test]
+fn what_is_held_is_counted_and_the_breaker_counts_down() {
+    let folder = folder(OUTAGE);
+    let mut pty = Pty::start(
+        folder.path(),
+        (90, 24),
+        &[("NO_COLOR", "1")],
+        &["run", "w.yaml"],
+    );
+    pty.until("what is held", |text| {
+        text.contains("0 of 2 done, 2 held")
+            && text.contains("2 held by payments, it looks again in ")
+    });
+    go(folder.path());
+    assert!(pty.wait().success());
+    is_modest(&pty.text());
+    let seen = seen(&pty, 90, 24);
+    for line in [
+        "payments opens (1 failure): what asks it is held;",
+        "payments closes: the target is back;",
+    ] {
+        assert!(seen.contains(line), "{seen}");
+    }
+    assert!(!seen.contains("held by payments"), "{seen}");
+}
+
 #[test]
 fn there_are_at_most_ten_frames_a_second_however_much_happens() {
     let folder = folder(

@@ -45,12 +45,13 @@ fn without_chance(line: &str) -> String {
     for (place, word) in words.iter().enumerate() {
         let after = words.get(place + 1).copied().unwrap_or_default();
         // A line of a timeline, drawn to scale.
-        if word.chars().all(|sign| "=.x+".contains(sign)) {
+        if word.chars().all(|sign| "=.x+~".contains(sign)) {
             before = word;
             continue;
         }
         let measured = ["after", "took", "downtime", "timeline"].contains(&before)
             || after == "ago"
+            || is_of_now(words.get(..place).unwrap_or_default())
             || without_ids(before) == "TIME";
         let counted = before == "process" || after == "records," || standing || listed;
         plain.push(match word {
@@ -61,6 +62,14 @@ fn without_chance(line: &str) -> String {
         before = word;
     }
     format!("{}{}", " ".repeat(indent), plain.join(" "))
+}
+
+/// Whether what comes next depends on the moment: `held by api for …`, `looks again in …`.
+fn is_of_now(words: &[&str]) -> bool {
+    matches!(
+        words,
+        [.., "by", _, "for"] | [.., "held", "for"] | [.., "again" | "fails", "in"] | [.., "(in"]
+    )
 }
 
 /// What stands behind a word.
@@ -88,8 +97,8 @@ fn is_duration(word: &str) -> bool {
 /// The word without ids and times: `job/item` and `'job/item'` too.
 fn without_ids(word: &str) -> String {
     let mut plain = String::new();
-    for part in word.split_inclusive(|sign: char| "/'\":,;()".contains(sign)) {
-        let kept = part.trim_end_matches(['/', '\'', '"', ':', ',', ';', '(', ')']);
+    for part in word.split_inclusive(|sign: char| "/'`\":,;()".contains(sign)) {
+        let kept = part.trim_end_matches(['/', '\'', '`', '"', ':', ',', ';', '(', ')']);
         let end = part.get(kept.len()..).unwrap_or_default();
         let hex = !kept.is_empty() && kept.chars().all(|sign| "0123456789abcdef-".contains(sign));
         let replaced = match kept.len() {

@@ -117,8 +117,8 @@ pub(crate) fn only_probes_start_while_open(events: &[Value], breaker: &Value) {
     assert_eq!(started, probes(breaker, None), "{events:#?}");
 }
 
-/// How many items of a job are held.
-pub(crate) fn held(events: &[Value]) -> usize {
+/// The items of a job that are held.
+pub(crate) fn held(events: &[Value]) -> BTreeSet<String> {
     let mut held = BTreeSet::new();
     for event in events {
         match kind(event) {
@@ -129,7 +129,7 @@ pub(crate) fn held(events: &[Value]) -> usize {
             _ => false,
         };
     }
-    held.len()
+    held
 }
 
 /// How many attempts of a job run.

@@ -279,6 +279,41 @@ reduce: [{{shell: echo reduced >> log}}]
     }
 }
 
+/// Ten items one after the other, of which the first so many fail. How it ended, and how many ran.
+fn tolerated(fail: u32, policy: &str) -> (i32, String, usize) {
+    let world = World::of(&format!(
+        "
+mode: mapreduce
+map:
+  input: {{shell: seq 1 12}}
+  max_parallel: 1
+  error_policy: {{{policy}}}
+  agent_template: [{{shell: 'echo ${{item}} >> log; test ${{item}} -gt {fail}'}}]
+"
+    ));
+    let ended = world.run();
+    (
+        ended.code,
+        text(&ended.json()["reason"]),
+        world.lines("log").len(),
+    )
+}
+
+#[test]
+fn a_tolerance_is_a_number_or_a_share_of_at_least_ten() {
+    let tolerance = || "tolerance".to_owned();
+    let attempts = || "attempts".to_owned();
+    assert_eq!(tolerated(3, "max_failures: 3"), (1, tolerance(), 3));
+    assert_eq!(tolerated(2, "max_failures: 3"), (4, attempts(), 12));
+    // Five of ten are not more than a half, and less than ten are not looked at.
+    assert_eq!(tolerated(5, "failure_threshold: 0.5"), (4, attempts(), 12));
+    assert_eq!(tolerated(6, "failure_threshold: 0.5"), (1, tolerance(), 10));
+    assert_eq!(
+        tolerated(2, "on_item_failure: skip"),
+        (0, String::new(), 12)
+    );
+}
+
 #[test]
 fn a_low_limit_of_open_files_costs_no_item() {
     let world = World::of(

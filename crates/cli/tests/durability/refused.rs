@@ -20,20 +20,9 @@ fn what_is_not_built_is_refused_by_name() {
         "[{shell: echo >> log}, {http: {url: 'http://127.0.0.1:1/x'}}]",
         "`http`",
     );
-    refused("[{shell: echo >> log, breaker: {name: db}}]", "`breaker`");
     refused(
         "[{shell: echo >> log, on_failure: {http: {url: 'http://127.0.0.1:1/x'}}}]",
         "`http`",
-    );
-    refused(
-        "
-mode: mapreduce
-map:
-  input: {shell: seq 1 2}
-  best_effort: true
-  agent_template: [{shell: echo >> log}]
-",
-        "best_effort",
     );
     refused(
         "

@@ -250,7 +250,14 @@ impl World {
         what: &str,
         wanted: impl Fn(&[Value]) -> bool,
     ) -> Vec<Value> {
-        Self::eventually(what, || Some(self.events()).filter(|events| wanted(events)))
+        Self::eventually(what, || {
+            let told = self.call(&["events", "@last", "--json"]);
+            let lines = told.out.lines();
+            let events: Vec<Value> = lines
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            Some(events).filter(|events| wanted(events))
+        })
     }
 
     /// The dead letters of the latest job.

@@ -202,7 +202,10 @@ fn ending(job: &Job) -> Ended {
     let mishap = job.failure.as_ref();
     Ended {
         counts: job.tally(),
-        reason: mishap.map(|failure| failure.reason),
+        // After a redrive, those that were left alone are what is wrong.
+        reason: mishap
+            .map(|failure| failure.reason)
+            .or_else(|| job.first_dead()),
         error: mishap
             .or(job.recovered.as_ref())
             .map(|failure| failure.error.clone()),

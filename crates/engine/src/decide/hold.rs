@@ -33,7 +33,7 @@ pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
         }
         Admission::Go(ticket) => Gate::Open(Some(go(facts, of, breaker, ticket))),
         Admission::Held { .. } => keep(facts, of, breaker, held),
-        Admission::Refused => Gate::Refused(circuit_open(facts, active, breaker)),
+        Admission::Refused => Gate::Refused(circuit_open(facts, active, breaker, "")),
     }
 }
 
@@ -86,21 +86,22 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
             let why = if overdue {
                 let last = facts.last_error(active);
                 let sentence = format!(
-                    "{} while the breaker `{}` was open",
-                    Reason::Deadline.sentence(),
+                    "The deadline passed while the breaker `{}` was open",
                     hold.breaker
                 );
                 stop_because(Reason::Deadline, with_last(&sentence, &last))
             } else {
-                circuit_open(facts, active, &hold.breaker)
+                let time = facts.now.since(hold.since);
+                let longest = format!(", and it was held for {time:?}, as long as it may be");
+                circuit_open(facts, active, &hold.breaker, &longest)
             };
             stop_unless_repeated(facts, of, active, &why);
         }
     }
 }
 
-fn circuit_open(facts: &Facts<'_>, active: &Active, breaker: &str) -> Stop {
-    let sentence = format!("{} (`{breaker}`)", Reason::CircuitOpen.sentence());
+fn circuit_open(facts: &Facts<'_>, active: &Active, breaker: &str, held: &str) -> Stop {
+    let sentence = format!("{} (`{breaker}`){held}", Reason::CircuitOpen.sentence());
     let error = with_last(&sentence, &facts.last_error(active));
     stop_because(Reason::CircuitOpen, error)
 }

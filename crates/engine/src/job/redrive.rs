@@ -72,6 +72,16 @@ impl Job {
         }
     }
 
+    /// Why the first dead letter there is failed.
+    #[must_use]
+    pub fn first_dead(&self) -> Option<Reason> {
+        let (&(step, item), _) = self.dead.first_key_value()?;
+        match self.item(step, item)? {
+            Item::Settled(Settled::Dead(reason)) => Some(*reason),
+            _ => None,
+        }
+    }
+
     /// Nobody wants a dead letter any more.
     pub(super) fn forget(&mut self, step: u32, item: u32) {
         if self.dead.remove(&(step, item)).is_none() {

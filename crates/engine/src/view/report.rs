@@ -99,7 +99,8 @@ pub fn report(job: &Job) -> Report {
     let reason = match status {
         Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
             .stopped
-            .or_else(|| failure.map(|failure| failure.reason)),
+            .or_else(|| failure.map(|failure| failure.reason))
+            .or_else(|| job.first_dead()),
         Status::Running | Status::Suspended | Status::Completed => None,
     };
     Report {

@@ -52,6 +52,8 @@ pub struct Drive<'w> {
     pub(super) observer: &'w mut dyn Observer,
     pub(super) job: Job,
     pub(super) is_new: bool,
+    /// What was recorded with its submission.
+    pub(super) with_it: Vec<Record>,
     /// What it is told before it goes on.
     pub(super) first: Option<Input>,
     pub(super) pace: Pace,
@@ -122,6 +124,7 @@ impl<'w> Drive<'w> {
             observer,
             job: held.job,
             is_new: held.is_new,
+            with_it: held.with_it,
             first: held.first,
             pace: Pace::new(held.rate),
             claim: held.claim,
@@ -186,6 +189,9 @@ impl<'w> Drive<'w> {
     fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
         self.meet_breakers()?;
+        for (seq, record) in (2..).zip(&self.with_it) {
+            self.observer.recorded(&self.job, seq, record);
+        }
         let first = self.first.take();
         if self.job.stage.has_ended() {
             // Only one thing can be asked of a job that has ended: to go on with its dead letters.

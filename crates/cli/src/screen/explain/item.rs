@@ -7,14 +7,15 @@ use serde_json::Value;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Sum;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Attempt, Failure, History, Mend, Planned, Stop};
-use undaunted_engine::view::{Forecast, rfc3339};
-use undaunted_policy::{Class, Timestamp};
+use undaunted_engine::view::history::{Attempt, Failure, History, Keeping, Mend, Planned, Stop};
+use undaunted_engine::view::{Forecast, holding, rfc3339};
+use undaunted_policy::{Cause, Class, Decision, RetryConfig, Timestamp};
 
 use super::place;
 use crate::past::RuleKey;
 use crate::screen::duration::{measured, short};
-use crate::screen::policies::shown;
+use crate::screen::limits::late_words;
+use crate::screen::policies;
 use crate::screen::summary::error_lines;
 use crate::screen::words::quoted as quoted_word;
 use crate::screen::words::{count, one_line, retry_of};
@@ -42,6 +43,8 @@ pub(super) enum Entry<'a> {
     Attempt(&'a Attempt),
     Stop(&'a Stop),
     Mend(&'a Mend),
+    Kept(&'a Keeping),
+    LetGo(&'a Keeping),
 }
 
 impl Entry<'_> {
@@ -50,11 +53,14 @@ impl Entry<'_> {
             Self::Attempt(attempt) => attempt.subject.command,
             Self::Stop(stop) => stop.subject.command,
             Self::Mend(mend) => mend.subject.command,
+            Self::Kept(hold) | Self::LetGo(hold) => hold.subject.command,
         }
     }
 
-    const fn at(&self) -> Timestamp {
+    fn at(&self) -> Timestamp {
         match self {
+            Self::Kept(hold) => hold.at,
+            Self::LetGo(hold) => hold.released.map_or(hold.at, |(at, _)| at),
             Self::Attempt(attempt) => attempt.began,
             Self::Stop(stop) => stop.at,
             Self::Mend(mend) => mend.at,
@@ -80,16 +86,20 @@ impl Explained<'_> {
         self.rules.get(&key)
     }
 
-    /// Attempts, stops and mends in the order they happened.
+    /// Attempts, stops, mends and holds in the order they happened.
     pub(super) fn entries(&self) -> Vec<Entry<'_>> {
         let History {
             attempts,
             stops,
             mends,
+            holds,
             ..
         } = self.history;
         let mut entries: Vec<Entry<'_>> = stops.iter().map(Entry::Stop).collect();
         entries.extend(mends.iter().map(Entry::Mend));
+        entries.extend(holds.iter().map(Entry::Kept));
+        let released = holds.iter().filter(|hold| hold.released.is_some());
+        entries.extend(released.map(Entry::LetGo));
         entries.extend(attempts.iter().map(Entry::Attempt));
         entries.retain(|entry| self.command.is_none_or(|only| only == entry.command()));
         // The sort is stable: what followed from an end comes before what began at that instant.
@@ -99,13 +109,20 @@ impl Explained<'_> {
 
     pub(crate) fn text(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "job {}  item {}", self.job.id(), self.name())?;
-        let stands = place::sentence(self.job, self.place, self.now, self.is_there);
+        let stands = place::sentence(self.job, self.place, self.now, self.is_there, true);
         writeln!(out, "  {stands}")?;
+        self.held_now(out)?;
+        self.deadline(out)?;
+        if let Some(late) = &self.history.late {
+            writeln!(out, "  it came late: {}", late_words(late))?;
+        }
         for entry in self.entries() {
             match entry {
                 Entry::Attempt(attempt) => self.attempt(out, attempt)?,
                 Entry::Stop(stop) => self.stop(out, stop)?,
                 Entry::Mend(mend) => self.mend(out, *mend)?,
+                Entry::Kept(hold) => self.kept(out, hold)?,
+                Entry::LetGo(hold) => self.let_go(out, hold)?,
             }
         }
         self.next(out)?;
@@ -121,6 +138,25 @@ impl Explained<'_> {
             )?;
         }
         Ok(())
+    }
+
+    /// By when it has to be done.
+    fn deadline(&self, out: &mut impl Write) -> io::Result<()> {
+        let (step, item) = self.place;
+        let active = self.job.active(step, item);
+        let deadline = active.and_then(|active| self.job.deadline_of(step, active));
+        // A hold that ends with it has said so.
+        let said = holding(self.job, step, item).and_then(|held| held.expires);
+        let open = !self.job.stage.has_ended() && said != deadline;
+        let Some(deadline) = deadline.filter(|_| open) else {
+            return Ok(());
+        };
+        let left = if deadline > self.now {
+            format!("in {}", short(deadline.since(self.now)))
+        } else {
+            format!("{} ago", short(self.now.since(deadline)))
+        };
+        writeln!(out, "    deadline   {}, {left}", rfc3339(deadline))
     }
 
     /// Attempts that stand in no journal of ours come before the first that does.
@@ -164,6 +200,7 @@ impl Explained<'_> {
             of.attempt
         )?;
         writeln!(out, "    at         {}", rfc3339(attempt.began))?;
+        Self::probed(out, attempt)?;
         let failure = attempt.outcome.as_ref();
         let Some(failure) = failure.and_then(|outcome| outcome.failure.as_ref()) else {
             return Ok(());
@@ -201,8 +238,19 @@ impl Explained<'_> {
     /// Which rule decided, or which default.
     fn judged(&self, attempt: &Attempt, failure: &Failure) -> String {
         if let Some(row) = failure.rule {
-            let written = self.rule(attempt).map(shown).unwrap_or_default();
+            let command = self.job.plan().command(attempt.subject.command);
+            let config = command.map(|command| RetryConfig::from(&command.retry.policy));
+            let config = config.and_then(|config| serde_json::to_value(config).ok());
+            let usual = |name: &str| config.as_ref()?.get(name);
+            let written = self.rule(attempt);
+            let written = written.map(|written| policies::rule(written, &usual));
+            let written = written.unwrap_or_default();
             return format!("{} of the table: {written}", row.saturating_add(1));
+        }
+        let (status, _) = place::word(self.job, self.place);
+        let cut = ["missing", "skipped"].contains(&status) && attempt.retry.is_none();
+        if failure.cause == Cause::Interrupted && cut {
+            return "not asked; it was ended because nobody waits for it".to_owned();
         }
         let (class, usual) = (failure.class, failure.cause.class());
         match class {
@@ -251,13 +299,17 @@ impl Explained<'_> {
         let Some(forecast) = &self.forecast else {
             return writeln!(out);
         };
-        writeln!(
-            out,
-            "\n  if it goes on failing as it did, each time at once:"
-        )?;
+        writeln!(out, "\n  {}, each time at once:", self.supposing())?;
         for verdict in forecast.retries.iter().take(LISTED) {
             let sum = Sum::of(&verdict.arithmetic);
             let what = retry_of(sum.retry, sum.allowed);
+            if verdict.decision == Decision::Hold {
+                writeln!(
+                    out,
+                    "    {what} when the breaker lets it go: a rule holds it"
+                )?;
+                continue;
+            }
             let wait = short(verdict.arithmetic.wait());
             let spent = match sum.budget {
                 Some(budget) => format!(", {} of {} spent", short(sum.spent_after), short(budget)),
@@ -279,6 +331,23 @@ impl Explained<'_> {
                 )
             }
             None => writeln!(out, "    and so on: nothing ends it\n"),
+        }
+    }
+}
+
+impl Explained<'_> {
+    /// What a forecast supposes.
+    fn supposing(&self) -> &'static str {
+        let (step, item) = self.place;
+        let failed = self
+            .job
+            .active(step, item)
+            .is_some_and(|it| it.cause.is_some());
+        match (place::word(self.job, self.place).0, failed) {
+            ("held", true) => "when it is let go, if it goes on failing as it did",
+            ("held", false) => "when it is let go, if it then fails",
+            (_, true) => "if it goes on failing as it did",
+            (_, false) => "if it fails",
         }
     }
 }
@@ -321,7 +390,7 @@ fn delay(out: &mut impl Write, sum: &Sum) -> io::Result<()> {
 }
 
 /// The balance of every limit, before and after.
-fn balances(out: &mut impl Write, sum: &Sum, allowed: bool) -> io::Result<()> {
+pub(super) fn balances(out: &mut impl Write, sum: &Sum, allowed: bool) -> io::Result<()> {
     let before = sum.retry.saturating_sub(1);
     let after = if allowed { sum.retry } else { before };
     match sum.allowed {

@@ -10,8 +10,11 @@ use undaunted_engine::view::history::{Attempt, Stop};
 use undaunted_engine::view::{AttemptView, SumView, attempt, rfc3339};
 use undaunted_policy::{Decision, Reason, Verdict};
 
+use super::hold::{HeldJson, ReleasedJson};
 use super::item::{Entry, Explained};
 use super::place;
+use crate::screen::holds::HoldingJson;
+use crate::screen::limits::late_json;
 
 #[derive(Serialize)]
 struct ItemJson<'a> {
@@ -26,6 +29,9 @@ struct ItemJson<'a> {
     round: u32,
     due_at: Option<String>,
     due_in_ms: Option<u64>,
+    held: Option<HoldingJson>,
+    deadline: Option<String>,
+    late: Option<Value>,
     history: Vec<EntryJson<'a>>,
     next: Option<NextJson>,
 }
@@ -36,6 +42,8 @@ enum EntryJson<'a> {
     Attempt(Box<AttemptJson<'a>>),
     Stop(Box<StopJson<'a>>),
     Mend(MendJson<'a>),
+    Held(Box<HeldJson<'a>>),
+    Released(Option<ReleasedJson<'a>>),
 }
 
 #[derive(Serialize)]
@@ -104,6 +112,13 @@ impl Explained<'_> {
             due_at: due.map(rfc3339),
             due_in_ms: due
                 .map(|due| u64::try_from(due.since(self.now).as_millis()).unwrap_or(u64::MAX)),
+            held: self.held_json(),
+            deadline: self
+                .job
+                .active(step, item)
+                .and_then(|active| self.job.deadline_of(step, active))
+                .map(rfc3339),
+            late: self.history.late.as_ref().map(late_json),
             history: entries.iter().map(|entry| self.entry(entry)).collect(),
             next: self.next_json(),
         };
@@ -121,6 +136,8 @@ impl Explained<'_> {
                 at: rfc3339(mend.at),
                 again: mend.again,
             }),
+            Entry::Kept(hold) => EntryJson::Held(Box::new(self.kept_json(hold))),
+            Entry::LetGo(hold) => EntryJson::Released(self.let_go_json(hold)),
         }
     }
 
@@ -150,11 +167,12 @@ impl Explained<'_> {
     fn next_json(&self) -> Option<NextJson> {
         let forecast = self.forecast.as_ref()?;
         let view = |verdict: &Verdict| {
-            let due = match verdict.decision {
-                Decision::Retry { at, .. } => Some(at),
-                Decision::Hold | Decision::Stop { .. } => None,
-            };
-            SumView::of(&Sum::of(&verdict.arithmetic), due)
+            let sum = Sum::of(&verdict.arithmetic);
+            match verdict.decision {
+                Decision::Retry { at, .. } => SumView::of(&sum, Some(at)),
+                Decision::Hold => SumView::held(&sum),
+                Decision::Stop { .. } => SumView::of(&sum, None),
+            }
         };
         let stop = forecast.stop.as_ref();
         Some(NextJson {

@@ -3,17 +3,19 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::{ItemCounts, Report, report, rfc3339};
+use undaunted_engine::view::{ItemCounts, Report, all_held, holding, report, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
 use undaunted_store::Owner;
 
 use super::item::quoted;
 use super::place;
-use crate::screen::duration::short;
+use crate::screen::holds::{self, HoldingJson};
 use crate::screen::jobs::standing;
-use crate::screen::summary::{counts, error_lines};
-use crate::screen::words::one_line;
+use crate::screen::limits::{self, Late};
+use crate::screen::summary::{counts, error_lines, status};
+use crate::screen::words::{one_line, plain};
 use crate::target::{self, ItemPlace};
 
 /// How many items of a kind are named.
@@ -30,8 +32,10 @@ struct JobJson<'a> {
     attempts: u64,
     retries: u64,
     delay_ms: u64,
-    pool: Option<PoolJson>,
-    deadline: Option<String>,
+    /// What its items share, as in `show`.
+    #[serde(flatten)]
+    limits: Map<String, Value>,
+    late: Vec<Value>,
     look: Vec<LookJson<'a>>,
 }
 
@@ -41,13 +45,7 @@ struct ItemsJson {
     counts: ItemCounts,
     running: usize,
     waiting: usize,
-}
-
-#[derive(Serialize)]
-struct PoolJson {
-    total: u32,
-    used: u32,
-    per_item: u32,
+    held: usize,
 }
 
 #[derive(Serialize)]
@@ -57,6 +55,7 @@ struct LookJson<'a> {
     reason: Option<&'static str>,
     error: Option<&'a str>,
     due_at: Option<String>,
+    held: Option<HoldingJson>,
     explain: String,
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn json(
     out: &mut impl Write,
     job: &Job,
     owner: Option<&Owner>,
-    _now: Timestamp,
+    late: &[Late],
 ) -> io::Result<()> {
     let report = report(job);
     let counts = report.counts;
@@ -77,6 +76,7 @@ pub(crate) fn json(
             reason: reason.map(Reason::word),
             error: error_of(job, place),
             due_at: place::due(job, place).map(rfc3339),
+            held: holding(job, place.0, place.1).map(|held| holds::json(job, &held)),
             explain: format!("undaunted explain {}", quoted(job.id(), name)),
         }
     });
@@ -90,16 +90,13 @@ pub(crate) fn json(
             counts: (&counts).into(),
             running: job.running.len(),
             waiting: job.steps.iter().map(|step| step.waiting.len()).sum(),
+            held: all_held(job).count(),
         },
         attempts: counts.attempts,
         retries: counts.retries,
         delay_ms: u64::try_from(counts.delay.as_millis()).unwrap_or(u64::MAX),
-        pool: job.pool.map(|pool| PoolJson {
-            total: pool.limits.total,
-            used: pool.consumed,
-            per_item: pool.limits.per_item,
-        }),
-        deadline: job.deadline().map(rfc3339),
+        limits: limits::json(job),
+        late: limits::late_list(job, late),
         look: look.collect(),
     };
     serde_json::to_writer(&mut *out, &shown)?;
@@ -111,6 +108,7 @@ pub(crate) fn show(
     job: &Job,
     owner: Option<&Owner>,
     now: Timestamp,
+    late: &[Late],
 ) -> io::Result<()> {
     let report = report(job);
     let name = job
@@ -128,32 +126,27 @@ pub(crate) fn show(
             error_lines(error).join("\n                 ")
         )?;
     }
-    match job.pool {
-        Some(pool) => writeln!(
-            out,
-            "  pool           {} of {} retries used, at most {} by one item",
-            pool.consumed, pool.limits.total, pool.limits.per_item
-        )?,
-        None => writeln!(
+    if job.pool.is_none() {
+        writeln!(
             out,
             "  pool           none: only the limits of each command hold"
-        )?,
+        )?;
     }
-    if let Some(deadline) = job.deadline() {
-        let left = match deadline > now {
-            _ if job.stage.has_ended() => String::new(),
-            true => format!(", in {}", short(deadline.since(now))),
-            false => format!(", {} ago", short(now.since(deadline))),
-        };
-        writeln!(out, "  deadline       {}{left}", rfc3339(deadline))?;
+    for (label, fact) in limits::facts(job, now) {
+        writeln!(out, "  {label:<14} {fact}")?;
+    }
+    not_waited_for(out, &report)?;
+    for one in late.iter().take(NAMED) {
+        writeln!(out, "  late           {}", limits::of_late(job, one))?;
     }
     for found in worth_a_look(job) {
         let name = target::name(job, found);
         let is_there = owner.is_some() || !job.stage.has_ended();
         writeln!(
             out,
-            "\n  {name}: {}",
-            place::sentence(job, found, now, is_there)
+            "\n  {}: {}",
+            plain(name),
+            place::sentence(job, found, now, is_there, false)
         )?;
         if let Some(error) = error_of(job, found) {
             writeln!(out, "    {}", one_line(error))?;
@@ -166,6 +159,10 @@ pub(crate) fn show(
 /// Why it stands as it does.
 fn sentence(job: &Job, report: &Report, owner: Option<&Owner>) -> String {
     let because = match report.reason {
+        Some(reason) if report.reached.is_some_and(|reached| !reached.success) => {
+            let decided = report.reached.as_ref().map(limits::decided);
+            format!(" ({reason}): {}", decided.unwrap_or_default())
+        }
         Some(reason) => format!(" ({reason}): {}", reason.sentence()),
         None => String::new(),
     };
@@ -179,9 +176,29 @@ fn sentence(job: &Job, report: &Report, owner: Option<&Owner>) -> String {
         "interrupted" => format!("interrupted: whoever ran it has died; {resume}"),
         "suspended" => format!("suspended in good order; {resume}"),
         "stopping" => format!("stopping{because}; what runs is waited for"),
-        "partial" => format!("completed with dead letters{because}"),
+        "partial" => format!("{}{because}", status(report)),
         status => format!("{status}{because}"),
     }
+}
+
+/// What a completion rule did not wait for, by name.
+fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.missing.is_empty() {
+        return Ok(());
+    }
+    let label = match report.reached {
+        Some(_) => "not waited for",
+        None => "never started ",
+    };
+    let named = report.missing.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|missing| format!("{} ({})", plain(&missing.item), missing.reason))
+        .collect();
+    let more = match report.missing.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    writeln!(out, "  {label} {}{more}", named.join(", "))
 }
 
 /// What was said last by an item that failed.
@@ -191,7 +208,7 @@ fn error_of(job: &Job, (step, item): ItemPlace) -> Option<&str> {
     Some(job.texts.read(active.error.as_ref()?))
 }
 
-/// Dead letters first, then what waits for a retry; a few of each.
+/// Dead letters first, then what waits for a retry, then what is held; a few of each.
 fn worth_a_look(job: &Job) -> Vec<ItemPlace> {
     let steps = || (0_u32..).zip(&job.steps);
     let dead = steps().flat_map(|(step, state)| {
@@ -204,5 +221,7 @@ fn worth_a_look(job: &Job) -> Vec<ItemPlace> {
         let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
         timed.map(move |(_, item)| (step, *item))
     });
-    dead.take(NAMED).chain(waiting.take(NAMED)).collect()
+    let held = all_held(job).take(NAMED);
+    let waiting = waiting.take(NAMED).chain(held);
+    dead.take(NAMED).chain(waiting).collect()
 }

@@ -1,5 +1,6 @@
 //! Why a job or an item stands as it does.
 
+mod hold;
 mod item;
 mod item_json;
 mod job;

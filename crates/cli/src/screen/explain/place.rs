@@ -1,10 +1,11 @@
 //! Where an item stands, in one word and in one sentence.
 
 use undaunted_engine::job::{Doing, Item, Job, Settled};
-use undaunted_engine::view::rfc3339;
+use undaunted_engine::view::{holding, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::screen::duration::short;
+use crate::screen::holds;
 use crate::screen::words::retry_of;
 use crate::target::ItemPlace;
 
@@ -32,8 +33,15 @@ pub(super) fn due(job: &Job, (step, item): ItemPlace) -> Option<Timestamp> {
     }
 }
 
-/// The same in a sentence. `is_there` says whether somebody runs the job.
-pub(super) fn sentence(job: &Job, place: ItemPlace, now: Timestamp, is_there: bool) -> String {
+/// The same in a sentence. `is_there` says whether somebody runs the job, `story` whether what is to
+/// be said of a hold follows.
+pub(super) fn sentence(
+    job: &Job,
+    place: ItemPlace,
+    now: Timestamp,
+    is_there: bool,
+    story: bool,
+) -> String {
     let (step, item) = place;
     let unless = if is_there || job.stage.has_ended() {
         String::new()
@@ -42,6 +50,11 @@ pub(super) fn sentence(job: &Job, place: ItemPlace, now: Timestamp, is_there: bo
     };
     let active = job.active(step, item);
     match (word(job, place), active) {
+        (("pending" | "missing", reason), _) if left_out(job, step).is_some() => {
+            let why = left_out(job, step).unwrap_or_default();
+            let reason = reason.map(|reason| format!(" ({reason})"));
+            format!("not waited for{}: {why}", reason.unwrap_or_default())
+        }
         (("pending", _), _) if job.stage.has_ended() => "it was never started".to_owned(),
         (("pending", _), _) => format!("it was not started yet{unless}"),
         (("running", _), Some(active)) => {
@@ -68,6 +81,11 @@ pub(super) fn sentence(job: &Job, place: ItemPlace, now: Timestamp, is_there: bo
                 None => format!("waits for a free slot for {what}{unless}"),
             }
         }
+        (("held", _), Some(_)) => match holding(job, step, item) {
+            Some(held) if story => format!("{}{unless}", holds::shortly(&held, now)),
+            Some(held) => format!("{}{unless}", holds::sentence(job, &held, now)),
+            None => format!("held{unless}"),
+        },
         ((word, Some(reason)), _) => {
             let word = match word {
                 "dead" => "a dead letter",
@@ -77,4 +95,13 @@ pub(super) fn sentence(job: &Job, place: ItemPlace, now: Timestamp, is_there: bo
         }
         ((word, None), _) => word.to_owned(),
     }
+}
+
+/// Why a step was complete without some of its items, if it was.
+fn left_out(job: &Job, step: u32) -> Option<String> {
+    let reached = job.step(step)?.reached?;
+    Some(format!(
+        "the step was complete without it, {}",
+        reached.completion().reason
+    ))
 }

@@ -11,6 +11,8 @@ use undaunted_policy::Timestamp;
 
 use super::sentences::name_of;
 use super::speed::{Seen, Speed};
+use crate::screen::holds::looks;
+use crate::screen::limits::missing;
 use crate::screen::words::plain;
 
 /// How many of the next retries are named.
@@ -22,6 +24,8 @@ pub(super) struct Board<'j> {
     pub(super) steps: Vec<StepRow<'j>>,
     /// The next retries, the first that is due at the front.
     pub(super) retries: Vec<NextRetry>,
+    /// What breakers hold, one line each.
+    pub(super) holds: Vec<HoldRow>,
     pub(super) attempts: u64,
     pub(super) attempts_in_ten_seconds: Option<u64>,
     pub(super) so_far: Duration,
@@ -41,6 +45,18 @@ pub(super) struct StepRow<'j> {
     pub(super) skipped: u64,
     pub(super) running: u64,
     pub(super) waiting: u64,
+    pub(super) held: u64,
+    /// Items it was complete without.
+    pub(super) missing: u64,
+}
+
+/// A breaker that holds some.
+#[derive(Debug)]
+pub(super) struct HoldRow {
+    pub(super) breaker: String,
+    pub(super) held: u64,
+    /// When it looks again.
+    pub(super) looks: String,
 }
 
 /// A retry that is due some time.
@@ -73,6 +89,7 @@ impl<'j> Board<'j> {
             left: left(job, &steps, speed, seen),
             steps,
             retries: retries(job, now),
+            holds: holds(job, now),
             attempts: job.counts.attempts,
             attempts_in_ten_seconds: speed.attempts_in_ten_seconds(seen),
             so_far: speed.so_far(now),
@@ -104,6 +121,8 @@ impl<'j> StepRow<'j> {
             skipped: u64::from(state.skipped),
             running: u64::from(state.running),
             waiting: u64::try_from(state.waiting.len()).unwrap_or(u64::MAX),
+            held: u64::from(state.held.len()),
+            missing: u64::from(missing(state)),
         }
     }
 
@@ -111,11 +130,25 @@ impl<'j> StepRow<'j> {
         self.done
             .saturating_add(self.dead)
             .saturating_add(self.skipped)
+            .saturating_add(self.missing)
     }
 
     pub(super) const fn has_ended(&self) -> bool {
         matches!(self.stage, StepStage::Completed | StepStage::Failed)
     }
+}
+
+/// What breakers hold.
+fn holds(job: &Job, now: Timestamp) -> Vec<HoldRow> {
+    let names = job.breakers().names();
+    let holding = names.filter(|name| job.held_by(name) > 0);
+    holding
+        .map(|name| HoldRow {
+            breaker: plain(name),
+            held: job.held_by(name).into(),
+            looks: looks(job, name, now),
+        })
+        .collect()
 }
 
 /// The next few retries of all steps.
@@ -160,6 +193,10 @@ fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Opti
         .position(|step| step.is_map && step.stage == StepStage::Running)?;
     let step = steps.get(place)?;
     let rest = step.items.saturating_sub(step.settled());
+    if !job.steps.get(place)?.held.is_empty() {
+        // Nobody knows how long an outage lasts.
+        return None;
+    }
     let by_speed = speed.time_for(rest, seen)?;
     let waiting = job.steps.get(place)?.waiting.last();
     let by_waits = waiting.map_or(Duration::ZERO, |(due, _)| due.since(seen.at));

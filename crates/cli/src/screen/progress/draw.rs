@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use undaunted_engine::job::StepStage;
 
-use super::board::{Board, NextRetry, StepRow, TimeLeft};
+use super::board::{Board, HoldRow, NextRetry, StepRow, TimeLeft};
 use super::line::{Line, Tone, cut, width};
 use crate::screen::duration::short;
 use crate::screen::words::count;
@@ -15,6 +15,8 @@ use crate::screen::words::plain;
 
 /// The most steps that have a line.
 const STEPS: usize = 8;
+/// The most breakers that have a line.
+const HOLDS: usize = 3;
 /// The longest name of a step.
 const NAME: usize = 24;
 /// The shortest bar that says anything, and the longest.
@@ -33,8 +35,11 @@ impl Board<'_> {
         // The last column stays empty: terminals differ in what a character there does.
         let room = size.columns.saturating_sub(1);
         let height = size.rows.saturating_sub(1).max(1);
-        let retries = self.retries.len().min(height.saturating_sub(2));
-        let steps = height.saturating_sub(retries.saturating_add(1)).max(1);
+        let holds = self.holds.len().min(HOLDS).min(height.saturating_sub(2));
+        let left = height.saturating_sub(holds.saturating_add(2));
+        let retries = self.retries.len().min(left);
+        let below = holds.saturating_add(retries).saturating_add(1);
+        let steps = height.saturating_sub(below).max(1);
         let shown = self.shown(steps.min(STEPS));
         let names = shown.iter().map(|step| width(&plain(step.name)));
         let names = names.max().unwrap_or(0).min(NAME).min(room / 3);
@@ -44,6 +49,8 @@ impl Board<'_> {
         let wide = when.iter().map(|when| width(when)).max().unwrap_or(0);
         let next = next.iter().zip(when);
         lines.extend(next.map(|(retry, when)| retry.line(&format!("{when:<wide$}"), room)));
+        let held = self.holds.iter().take(holds);
+        lines.extend(held.map(|hold| hold.line(room)));
         lines.push(self.totals(shown.len() < self.steps.len(), room));
         lines.truncate(height);
         lines
@@ -139,7 +146,8 @@ impl StepRow<'_> {
         let least = u64::from(self.dead > 0 && dead > 0);
         let done = upto(self.done).min(dead.saturating_sub(least));
         let settled = upto(self.settled());
-        let busy = self.running.saturating_add(self.waiting);
+        let waiting = self.waiting.saturating_add(self.held);
+        let busy = self.running.saturating_add(waiting);
         let busy = upto(self.settled().saturating_add(busy));
         line.push(Tone::Plain, "[");
         let mut drawn = 0_u64;
@@ -163,6 +171,7 @@ impl StepRow<'_> {
             let word = match (self.stage, self.running, self.waiting) {
                 (StepStage::Failed, ..) => (Tone::Bad, "failed"),
                 (StepStage::Completed, ..) => (Tone::Good, "done"),
+                (_, 0, 0) if self.held > 0 => (Tone::Busy, "held"),
                 (_, 0, 1..) => (Tone::Busy, "waiting"),
                 _ => (Tone::Plain, "running"),
             };
@@ -173,11 +182,24 @@ impl StepRow<'_> {
             (Tone::Bad, self.dead, "dead"),
             (Tone::Plain, self.running, "running"),
             (Tone::Busy, self.waiting, "waiting"),
+            (Tone::Busy, self.held, "held"),
             (Tone::Faint, self.skipped, "skipped"),
+            (Tone::Faint, self.missing, "not waited for"),
         ];
         let others = others.iter().filter(|(_, number, _)| *number > 0);
         facts.extend(others.map(|(tone, number, word)| (*tone, format!("{number} {word}"))));
         facts
+    }
+}
+
+impl HoldRow {
+    /// `  12 held by api, it looks again in 40s`
+    fn line(&self, room: usize) -> Line {
+        let mut line = Line::new(room);
+        let held = format!("  {} held by {}", self.held, self.breaker);
+        line.push(Tone::Busy, &held);
+        line.push(Tone::Plain, &format!(", {}", self.looks));
+        line
     }
 }
 

@@ -6,6 +6,7 @@ mod draw;
 mod line;
 mod quietness;
 mod sentences;
+mod shared;
 mod speed;
 mod terminal;
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! Pure: says the same to a terminal and to a file. It remembers how attempts have failed, because
 //! what follows from a failure is another event, and people want to read of both in one line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::{Event, Failed, Record, Resumed, Retrying, Stopped, Subject};
 use undaunted_engine::job::Job;
 
 use crate::screen::duration::short;
+use crate::screen::resumes::held;
 use crate::screen::summary::error_lines;
 use crate::screen::words::count;
 use crate::screen::words::plain;
@@ -18,16 +19,18 @@ use crate::screen::words::plain;
 #[derive(Debug, Default)]
 pub(super) struct Sentences {
     /// Whether every start and every success is worth a line.
-    verbose: bool,
+    pub(super) verbose: bool,
     /// What the last attempt of an item said, until it is known what follows from it.
-    failed: BTreeMap<(u32, u32), String>,
+    pub(super) failed: BTreeMap<(u32, u32), String>,
+    /// Breakers of which it was said that they are open.
+    pub(super) open: BTreeSet<String>,
 }
 
 impl Sentences {
     pub(super) fn new(verbose: bool) -> Self {
         Self {
             verbose,
-            failed: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -66,7 +69,7 @@ impl Sentences {
             Event::JobPaused => Some(format!("  paused; go on:  undaunted unpause {}", job.id())),
             Event::JobUnpaused { away } => Some(format!("  goes on after {} paused", short(*away))),
             Event::JobStopping { reason } => Some(format!("  stops: {}", reason.sentence())),
-            _ => None,
+            _ => self.of_shared(job, record),
         }
     }
 
@@ -154,8 +157,13 @@ fn resumed(job: &Job, resumed: &Resumed) -> String {
         None => String::new(),
     };
     format!(
-        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {} to come{paused}",
-        resumed.run, found.settled, found.running, found.waiting, found.pending
+        "  goes on, {away} (run {}): {} done, {} running, {} waiting, {}{} to come{paused}",
+        resumed.run,
+        found.settled,
+        found.running,
+        found.waiting,
+        held(found.held),
+        found.pending
     )
 }
 
@@ -166,7 +174,7 @@ fn items_read(job: &Job, step: u32) -> String {
     format!("  map: {items}, {} at a time", job.parallel(step))
 }
 
-fn subject(job: &Job, of: Subject) -> String {
+pub(super) fn subject(job: &Job, of: Subject) -> String {
     name_of(job, of.step, of.item, of.command)
 }
 

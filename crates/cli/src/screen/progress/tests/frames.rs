@@ -5,7 +5,7 @@ use std::time::Duration;
 use snapbox::{IntoData, assert_data_eq, str};
 use undaunted_engine::job::StepStage;
 
-use crate::screen::progress::board::{Board, NextRetry, StepRow, TimeLeft};
+use crate::screen::progress::board::{Board, HoldRow, NextRetry, StepRow, TimeLeft};
 use crate::screen::progress::draw::Size;
 use crate::screen::progress::line::width;
 
@@ -20,6 +20,8 @@ fn step(name: &'static str, stage: StepStage) -> StepRow<'static> {
         skipped: 0,
         running: u64::from(stage == StepStage::Running),
         waiting: 0,
+        held: 0,
+        missing: 0,
     }
 }
 
@@ -59,6 +61,7 @@ fn busy() -> Board<'static> {
             retry(1840, "https://example.org/17", 1),
             retry(95_100, "https://example.org/41", 4),
         ],
+        holds: vec![],
         attempts: 93,
         attempts_in_ten_seconds: Some(47),
         so_far: Duration::from_millis(21_730),
@@ -184,11 +187,117 @@ fn a_map_in_colours() {
 "]].raw());
 }
 
+/// The same in an outage.
+fn held() -> Board<'static> {
+    let mut board = busy();
+    board.steps = vec![StepRow {
+        held: 12,
+        ..map(120, [58, 0, 0, 1, 1])
+    }];
+    board.retries.truncate(1);
+    board.holds = vec![
+        HoldRow {
+            breaker: "payments".to_owned(),
+            held: 11,
+            looks: "it looks again in 40s".to_owned(),
+        },
+        HoldRow {
+            breaker: "mail".to_owned(),
+            held: 1,
+            looks: "a probe is under way".to_owned(),
+        },
+    ];
+    board.left = None;
+    board
+}
+
+#[test]
+fn what_breakers_hold_has_a_line_for_each() {
+    assert_data_eq!(
+        frame(&held(), 80, 24),
+        str![[r"
+  map  [======>      ]  48%  58 of 120 done, 1 running, 1 waiting, 12 held
+  now  https://example.org/3: retry 2 (attempt 3) after HTTP 503: try again la…
+  11 held by payments, it looks again in 40s
+  1 held by mail, a probe is under way
+  93 attempts, 4.7 a second, 21s so far
+
+"]]
+        .raw()
+    );
+    assert_data_eq!(
+        frame(&held(), 40, 24),
+        str![[r"
+  map   48%  58 of 120 done, 1 running
+  now  https://example.org/3: retry 2 …
+  11 held by payments, it looks again …
+  1 held by mail, a probe is under way
+  93 attempts, 4.7 a second, 21s so far
+
+"]]
+        .raw()
+    );
+    assert_data_eq!(coloured(&held(), 80), str![[r"
+  map  [<green>======</><yellow>></>      ]  48%  58 of 120 done, 1 running, <yellow>1 waiting</>, <yellow>12 held</>
+<yellow>  now  </>https://example.org/3: retry 2 (attempt 3)<faint> after HTTP 503: try again la…</>
+<yellow>  11 held by payments</>, it looks again in 40s
+<yellow>  1 held by mail</>, a probe is under way
+  93 attempts, 4.7 a second, 21s so far
+
+"]].raw());
+}
+
+#[test]
+fn a_low_terminal_shows_the_outage_before_the_retries() {
+    assert_data_eq!(
+        frame(&held(), 80, 5),
+        str![[r"
+  map  [======>      ]  48%  58 of 120 done, 1 running, 1 waiting, 12 held
+  11 held by payments, it looks again in 40s
+  1 held by mail, a probe is under way
+  93 attempts, 4.7 a second, 21s so far
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn a_step_of_a_list_that_is_held_says_so() {
+    let mut board = held();
+    board.steps = vec![
+        StepRow {
+            running: 0,
+            held: 1,
+            ..step("charge", StepStage::Running)
+        },
+        StepRow {
+            stage: StepStage::Completed,
+            missing: 2,
+            ..map(5, [3, 0, 0, 0, 0])
+        },
+    ];
+    board.retries.clear();
+    board.holds.truncate(1);
+    assert_data_eq!(
+        frame(&board, 80, 24),
+        str![[r"
+  charge  [>>>>>>>>>>>>>]   0%  held
+  map     [=======------] 100%  3 of 5 done, 2 not waited for
+  11 held by payments, it looks again in 40s
+  93 attempts, 4.7 a second, 21s so far
+
+"]]
+        .raw()
+    );
+}
+
 #[test]
 fn a_map_that_has_just_begun() {
     let board = Board {
         steps: vec![step("map", StepStage::Reading(Some(1)))],
         retries: vec![],
+        holds: vec![],
         attempts: 0,
         attempts_in_ten_seconds: None,
         so_far: Duration::from_millis(300),
@@ -211,6 +320,7 @@ fn a_million_items_and_a_pause() {
     let board = Board {
         steps: vec![map(1_000_000, [999_999, 0, 0, 1, 0])],
         retries: vec![],
+        holds: vec![],
         attempts: 1,
         attempts_in_ten_seconds: Some(123_456),
         so_far: Duration::from_secs(7_384),
@@ -367,7 +477,7 @@ fn long_and_wide_names_are_cut() {
 
 #[test]
 fn every_frame_fits_every_terminal() {
-    for board in [busy(), long_list()] {
+    for board in [busy(), long_list(), held()] {
         for columns in 0..130 {
             for rows in 0..14 {
                 frame(&board, columns, rows);

@@ -14,6 +14,7 @@ use undaunted_policy::{Cause, Timestamp};
 
 use crate::screen::progress::board::{Board, seen};
 use crate::screen::progress::draw::Size;
+use crate::screen::progress::sentences::Sentences;
 use crate::screen::progress::speed::Speed;
 
 const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -21,7 +22,9 @@ const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 pub(super) struct Scene {
     pub(super) job: Job,
     pub(super) now: Timestamp,
-    pub(super) records: Vec<Record>,
+    /// What is said as usual, and to whoever wants to know everything.
+    pub(super) said: [String; 2],
+    sentences: [Sentences; 2],
 }
 
 impl Scene {
@@ -47,7 +50,8 @@ impl Scene {
         let mut scene = Self {
             job: Job::begin(&record).expect("a job"),
             now: T0,
-            records: vec![record],
+            said: [String::new(), String::new()],
+            sentences: [Sentences::new(false), Sentences::new(true)],
         };
         scene.tell(&Input::Woke);
         scene
@@ -55,7 +59,14 @@ impl Scene {
 
     pub(super) fn tell(&mut self, input: &Input) {
         let records = react(&mut self.job, input, self.now);
-        self.records.extend(records);
+        for (said, sentences) in self.said.iter_mut().zip(&mut self.sentences) {
+            for record in &records {
+                if let Some(line) = sentences.of(&self.job, record) {
+                    said.push_str(&line);
+                    said.push('\n');
+                }
+            }
+        }
     }
 
     pub(super) fn read(&mut self, step: u32, names: &[&str]) {
@@ -88,6 +99,16 @@ impl Scene {
             error: error.unwrap_or_default().to_owned(),
             ..AttemptEnd::default()
         })));
+    }
+
+    /// Ends the first attempt that runs; whether there was one.
+    pub(super) fn end_running(&mut self, error: Option<&str>) -> bool {
+        let first = self.job.running.first_key_value();
+        let Some((_, &(step, item))) = first else {
+            return false;
+        };
+        self.end(step, item, error);
+        true
     }
 
     pub(super) fn wait(&mut self, millis: u64) {

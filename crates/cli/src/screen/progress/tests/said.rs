@@ -4,7 +4,7 @@ use snapbox::{IntoData, assert_data_eq, str};
 use undaunted_engine::input::Input;
 
 use super::jobs::{MAP, Scene};
-use crate::screen::progress::sentences::{Sentences, headline, leaving};
+use crate::screen::progress::sentences::{headline, leaving};
 
 fn said(verbose: bool) -> String {
     let mut scene = Scene::of(MAP);
@@ -21,11 +21,7 @@ fn said(verbose: bool) -> String {
     scene.tell(&Input::Woke);
     scene.start();
     scene.end(1, 0, None);
-    let mut sentences = Sentences::new(verbose);
-    let mut lines = vec![headline(&scene.job)];
-    let records = scene.records.iter();
-    lines.extend(records.filter_map(|record| sentences.of(&scene.job, record)));
-    lines.join("\n") + "\n"
+    format!("{}\n{}", headline(&scene.job), lines_of(&scene, verbose))
 }
 
 #[test]
@@ -60,6 +56,216 @@ job 7f3k  regions
   report: attempt 1 succeeded
 
 "]].raw());
+}
+
+const OUTAGE: &str = "
+name: orders
+mode: mapreduce
+map:
+  input: orders.json
+  max_parallel: 3
+  error_policy: {retry_config: {attempts: 3, backoff: fixed, initial_delay: 1s}}
+  agent_template:
+    - id: charge
+      shell: ./charge
+      breaker: {name: payments, failure_threshold: 2, recovery_timeout: 30s, half_open_max_calls: 1}
+";
+
+/// Two failures open the breaker, the first probe fails, the second closes it.
+fn outage(verbose: bool) -> String {
+    let mut scene = Scene::of(OUTAGE);
+    scene.read(0, &["a", "b", "c", "d"]);
+    scene.start();
+    scene.end(0, 0, Some("no answer"));
+    scene.end(0, 1, Some("no answer"));
+    scene.end(0, 2, Some("no answer"));
+    scene.start();
+    scene.wait(1000);
+    scene.start();
+    scene.wait(30_000);
+    scene.start();
+    scene.end_running(Some("still no answer"));
+    scene.wait(31_000);
+    scene.start();
+    scene.end_running(None);
+    scene.wait(3000);
+    scene.start();
+    while scene.end_running(None) {
+        scene.start();
+    }
+    lines_of(&scene, verbose).to_owned()
+}
+
+fn lines_of(scene: &Scene, verbose: bool) -> &str {
+    let [usual, all] = &scene.said;
+    if verbose { all } else { usual }
+}
+
+#[test]
+fn an_outage_is_said_when_it_begins_and_when_it_is_over() {
+    assert_data_eq!(
+        outage(false),
+        str![[r"
+  map: 4 items, 3 at a time
+  a: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  payments opens (2 failures in a row): what asks it is held; it looks again in 30s
+  b: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  c: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  payments opens (the probe failed): what asks it is held; it looks again in 30s
+  d: attempt 1 of 4 failed (exit status 1: still no answer); retry 1 of 3 in 1s
+  a: attempt 2 succeeded
+  payments closes: the target is back; 3 items go on
+  b: attempt 2 succeeded
+  c: attempt 2 succeeded
+  d: attempt 2 succeeded
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn every_hold_and_release_is_said_to_whoever_wants_to_know() {
+    assert_data_eq!(
+        outage(true),
+        str![[r"
+  map: 4 items, 3 at a time
+  a: attempt 1 starts
+  b: attempt 1 starts
+  c: attempt 1 starts
+  a: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  payments opens (2 failures in a row): what asks it is held; it looks again in 30s
+  b: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  c: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
+  d: held by payments, it looks again in 30s
+  a: held by payments, it looks again in 29s
+  b: held by payments, it looks again in 29s
+  c: held by payments, it looks again in 29s
+  d: let go by payments after 31s
+  d: attempt 1 starts
+  payments: one goes ahead to find out
+  payments opens (the probe failed): what asks it is held; it looks again in 30s
+  d: attempt 1 of 4 failed (exit status 1: still no answer); retry 1 of 3 in 1s
+  a: let go by payments after 1m1s
+  a: attempt 2 starts
+  payments: one goes ahead to find out
+  d: held by payments, a probe is under way
+  a: attempt 2 succeeded
+  payments closes: the target is back; 3 items go on
+  b: let go by payments after 1m4s
+  b: attempt 2 starts
+  c: let go by payments after 1m4s
+  c: attempt 2 starts
+  d: let go by payments after 3s
+  d: attempt 2 starts
+  b: attempt 2 succeeded
+  c: attempt 2 succeeded
+  d: attempt 2 succeeded
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn a_breaker_that_another_job_has_opened_is_said_once() {
+    let mut scene = Scene::of(OUTAGE);
+    let mut open = scene.job.breakers().get("payments").expect("known").clone();
+    open.trip(scene.now);
+    scene.job.learn("payments", open, scene.now);
+    scene.read(0, &["a", "b", "c", "d"]);
+    scene.start();
+    assert_data_eq!(
+        lines_of(&scene, false).to_owned(),
+        str![[r"
+  map: 4 items, 3 at a time
+  payments is open: what asks it is held; it looks again in 30s
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn a_rule_that_holds_is_said_with_the_failure() {
+    let rules = "rules: [{exit_code: 1, then: hold}], backoff: fixed";
+    let mut scene = Scene::of(&OUTAGE.replace("backoff: fixed", rules));
+    scene.read(0, &["a"]);
+    scene.start();
+    scene.end(0, 0, Some("down for maintenance"));
+    assert_data_eq!(lines_of(&scene, false).to_owned(), str![[r"
+  map: 1 item, 3 at a time
+  payments opens (a rule says so): what asks it is held; it looks again in 30s
+  a: attempt 1 of 4 failed (exit status 1: down for maintenance); retry 1 of 3 when payments lets it go, it looks again in 30s
+
+"]].raw());
+}
+
+/// Two of four are enough.
+fn best_effort(more: &str) -> Scene {
+    let rule = format!("input: orders.json\n  best_effort: true\n  best_effort_min_dcs: 2\n{more}");
+    let mut scene = Scene::of(&MAP.replace("input: regions.json", &rule));
+    scene.read(0, &["north", "east", "south", "west"]);
+    scene.start();
+    scene
+}
+
+#[test]
+fn a_completion_rule_says_what_it_did_not_wait_for() {
+    let mut scene = best_effort("");
+    scene.end(0, 0, None);
+    scene.end(0, 1, None);
+    assert_data_eq!(
+        lines_of(&scene, false).to_owned(),
+        str![[r"
+  map: 4 items, 3 at a time
+  map: 2 of 4 are enough; 2 not waited for
+
+"]]
+        .raw()
+    );
+    let mut scene = best_effort("  best_effort_deadline_seconds: 9\n");
+    scene.end(0, 0, None);
+    scene.wait(9000);
+    scene.tell(&Input::Woke);
+    assert_data_eq!(
+        lines_of(&scene, false).to_owned(),
+        str![[r"
+  map: 4 items, 3 at a time
+  map: time is up, 1 of 2 needed succeeded; 3 not waited for
+
+"]]
+        .raw()
+    );
+    let mut scene = best_effort("  on_complete: leave\n");
+    scene.end(0, 0, None);
+    scene.end(0, 1, None);
+    scene.end(0, 2, None);
+    assert_data_eq!(
+        lines_of(&scene, false).to_owned(),
+        str![[r"
+  map: 4 items, 3 at a time
+  map: 2 of 4 are enough; 2 not waited for
+  south: came late, succeeded, and does not count
+
+"]]
+        .raw()
+    );
+}
+
+#[test]
+fn more_retries_for_all_are_said() {
+    let pool = MAP.replace("mode: mapreduce", "mode: mapreduce\nretry_budget: 5");
+    let mut scene = Scene::of(&pool);
+    scene.tell(&Input::TopUp { retries: 10 });
+    assert_data_eq!(
+        lines_of(&scene, false).to_owned(),
+        str![[r"
+  10 more retries are allowed, 15 in all
+
+"]]
+        .raw()
+    );
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! Holds of an item: when a breaker kept it back and let it go, and how it is held now.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use undaunted_engine::view::history::{Attempt, Keeping};
+use undaunted_engine::view::{SumView, holding, rfc3339};
+
+use super::item::{Explained, balances};
+use crate::screen::duration::measured;
+use crate::screen::holds::{HoldingJson, json, story};
+use crate::screen::words::{plain, retry_of};
+
+/// A hold in the history, for machines.
+#[derive(Serialize)]
+pub(super) struct HeldJson<'a> {
+    command: &'a str,
+    attempt: u32,
+    at: String,
+    breaker: &'a str,
+    why: &'static str,
+    until: Option<String>,
+    expires_at: Option<String>,
+    attempts_left: Option<u64>,
+    decision: Option<SumView>,
+}
+
+/// The end of a hold, for machines.
+#[derive(Serialize)]
+pub(super) struct ReleasedJson<'a> {
+    command: &'a str,
+    attempt: u32,
+    at: String,
+    breaker: &'a str,
+    held_ms: u64,
+}
+
+impl Explained<'_> {
+    /// How it is held now, if it is.
+    pub(super) fn held_now(&self, out: &mut impl Write) -> io::Result<()> {
+        let (step, item) = self.place;
+        let Some(held) = holding(self.job, step, item) else {
+            return Ok(());
+        };
+        for (label, fact) in story(self.job, &held, self.now) {
+            writeln!(out, "    {label:<10} {fact}")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn held_json(&self) -> Option<HoldingJson> {
+        let (step, item) = self.place;
+        let held = holding(self.job, step, item)?;
+        Some(json(self.job, &held))
+    }
+
+    /// A breaker kept it back.
+    pub(super) fn kept(&self, out: &mut impl Write, hold: &Keeping) -> io::Result<()> {
+        let name = self.command_name(hold.subject.command);
+        let breaker = plain(&hold.breaker);
+        writeln!(out, "\n  {name} is held by {breaker}")?;
+        writeln!(out, "    at         {}", rfc3339(hold.at))?;
+        let until = match hold.until {
+            Some(until) => format!("it looks again at {}", rfc3339(until)),
+            None => "a probe was under way".to_owned(),
+        };
+        let phase = if hold.until.is_some() {
+            "open"
+        } else {
+            "half open"
+        };
+        match &hold.sum {
+            Some(sum) => {
+                let what = retry_of(sum.retry, sum.allowed);
+                writeln!(out, "    why        a rule says hold; {until}")?;
+                writeln!(out, "    so         {what} when it is let go")?;
+                balances(out, sum, true)?;
+            }
+            None => writeln!(out, "    why        the breaker was {phase}; {until}")?,
+        }
+        if let Some(left) = hold.left {
+            writeln!(out, "    attempts   {left} left, none is used")?;
+        }
+        match hold.expires {
+            Some(expires) => writeln!(out, "    expires    {}", rfc3339(expires)),
+            None => Ok(()),
+        }
+    }
+
+    /// A breaker has let it go.
+    pub(super) fn let_go(&self, out: &mut impl Write, hold: &Keeping) -> io::Result<()> {
+        let Some((at, time)) = hold.released else {
+            return Ok(());
+        };
+        let name = self.command_name(hold.subject.command);
+        let breaker = plain(&hold.breaker);
+        let time = measured(time);
+        writeln!(out, "\n  {name} is let go by {breaker} after {time}")?;
+        writeln!(out, "    at         {}", rfc3339(at))
+    }
+
+    /// Whether an attempt was to find out if the target is back.
+    pub(super) fn probed(out: &mut impl Write, attempt: &Attempt) -> io::Result<()> {
+        match &attempt.pass {
+            Some(pass) if pass.probe => writeln!(
+                out,
+                "    probe      it finds out for {} whether the target is back",
+                plain(&pass.breaker)
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn kept_json<'a>(&'a self, hold: &'a Keeping) -> HeldJson<'a> {
+        HeldJson {
+            command: self.command_name(hold.subject.command),
+            attempt: hold.subject.attempt,
+            at: rfc3339(hold.at),
+            breaker: &hold.breaker,
+            why: if hold.sum.is_some() { "rule" } else { "open" },
+            until: hold.until.map(rfc3339),
+            expires_at: hold.expires.map(rfc3339),
+            attempts_left: hold.left,
+            decision: hold.sum.as_ref().map(SumView::held),
+        }
+    }
+
+    pub(super) fn let_go_json<'a>(&'a self, hold: &'a Keeping) -> Option<ReleasedJson<'a>> {
+        let (at, time) = hold.released?;
+        Some(ReleasedJson {
+            command: self.command_name(hold.subject.command),
+            attempt: hold.subject.attempt,
+            at: rfc3339(at),
+            breaker: &hold.breaker,
+            held_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! What is said of what many items share: breakers, completion rules, the pool.
+//!
+//! A thousand items may be held at once. That is said once, when it begins and when it is over; every
+//! item is told of only to those who want to know everything.
+
+use undaunted_engine::breaker::BreakerState;
+use undaunted_engine::event::{Event, Held, Late, Opened, PolicyChange, Reached, Record, Text};
+use undaunted_engine::job::Job;
+use undaunted_policy::{Timestamp, WhenOpen};
+
+use super::sentences::{Sentences, subject};
+use crate::screen::duration::short;
+use crate::screen::holds::ahead;
+use crate::screen::limits::outcome;
+use crate::screen::words::{count, plain};
+
+impl Sentences {
+    /// What is said of an event about what many items share.
+    pub(super) fn of_shared(&mut self, job: &Job, record: &Record) -> Option<String> {
+        match &record.event {
+            Event::Held(held) => self.held(job, held, record.at),
+            Event::Released(released) => {
+                let name = job.texts.read(&released.breaker);
+                let known = job.breakers().get(name);
+                if !known.is_some_and(BreakerState::is_shut) {
+                    self.open.remove(name);
+                }
+                self.verbose.then(|| {
+                    let (of, held) = (subject(job, released.subject), short(released.held));
+                    format!("  {of}: let go by {} after {held}", plain(name))
+                })
+            }
+            Event::BreakerOpened(opened) => Some(self.opened(job, opened, record.at)),
+            Event::BreakerHalfOpened { breaker } if self.verbose => {
+                let name = plain(job.texts.read(breaker));
+                Some(format!("  {name}: one goes ahead to find out"))
+            }
+            Event::BreakerClosed { breaker } => Some(self.closed(job, breaker)),
+            Event::BreakerConfigured { breaker, changes } => {
+                Some(configured(job, breaker, changes))
+            }
+            Event::CompletionReached(reached) => Some(complete(job, reached)),
+            Event::LateResult(late) => Some(late_result(job, late)),
+            Event::PoolToppedUp { added, total, .. } => Some(format!(
+                "  {added} more retries are allowed, {total} in all"
+            )),
+            _ => None,
+        }
+    }
+
+    fn held(&mut self, job: &Job, held: &Held, now: Timestamp) -> Option<String> {
+        let of = held.subject;
+        let name = plain(job.texts.read(&held.breaker));
+        let again = match held.until {
+            Some(until) => format!("it looks again in {}", ahead(until.since(now))),
+            None => "a probe is under way".to_owned(),
+        };
+        if let Some(sum) = &held.sum {
+            let said = self.failed.remove(&(of.step, of.item)).unwrap_or_default();
+            let attempt = of.attempt;
+            let bounds = sum.allowed.map(|allowed| {
+                let executions = u64::from(allowed).saturating_add(1);
+                (format!(" of {allowed}"), format!(" of {executions}"))
+            });
+            let (retries, attempts) = bounds.unwrap_or_default();
+            return Some(format!(
+                "  {}: attempt {attempt}{attempts} failed ({said}); retry {}{retries} when {name} \
+                 lets it go, {again}",
+                subject(job, of),
+                sum.retry
+            ));
+        }
+        let first = self.open.insert(name.clone());
+        if self.verbose {
+            return Some(format!("  {}: held by {name}, {again}", subject(job, of)));
+        }
+        // Whoever opened it was another job: nobody has said why nothing starts.
+        first.then(|| format!("  {name} is open: what asks it is held; {again}"))
+    }
+
+    fn opened(&mut self, job: &Job, opened: &Opened, now: Timestamp) -> String {
+        let name = job.texts.read(&opened.breaker);
+        self.open.insert(name.to_owned());
+        let why = match (opened.by_rule, opened.failures) {
+            (true, _) => "a rule says so".to_owned(),
+            (false, 0) => "the probe failed".to_owned(),
+            (false, failures) => {
+                let failures = usize::try_from(failures).unwrap_or(usize::MAX);
+                count(failures, "failure", "failures in a row")
+            }
+        };
+        let fails = job.breakers().get(name);
+        let fails = fails.is_some_and(|state| state.settings.when_open == WhenOpen::Fail);
+        let becomes = if fails { "fails" } else { "is held" };
+        let again = ahead(opened.until.since(now));
+        let name = plain(name);
+        format!("  {name} opens ({why}): what asks it {becomes}; it looks again in {again}")
+    }
+
+    fn closed(&mut self, job: &Job, breaker: &Text) -> String {
+        let name = job.texts.read(breaker);
+        self.open.remove(name);
+        let held = match job.held_by(name) {
+            0 => String::new(),
+            held => {
+                let held = usize::try_from(held).unwrap_or(usize::MAX);
+                let held = count(held, "item goes", "items go");
+                format!("; {held} on")
+            }
+        };
+        format!("  {} closes: the target is back{held}", plain(name))
+    }
+}
+
+fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) -> String {
+    let changes = changes.iter().map(|change| {
+        let setting = change.setting.strip_prefix("breaker.");
+        let setting = setting.unwrap_or(&change.setting);
+        format!("{setting} {} → {}", change.old, change.new)
+    });
+    let changes: Vec<String> = changes.collect();
+    format!(
+        "  {}: {} (the latest job says so, for all)",
+        plain(job.texts.read(breaker)),
+        changes.join(", ")
+    )
+}
+
+fn complete(job: &Job, reached: &Reached) -> String {
+    let step = job.plan().step(reached.step);
+    let step = step.map(|step| plain(&step.name)).unwrap_or_default();
+    format!("  {step}: {}", outcome(reached))
+}
+
+fn late_result(job: &Job, late: &Late) -> String {
+    let name = job
+        .step(late.step)
+        .map(|state| plain(state.items.identity(late.item)));
+    let result = match late.reason {
+        None => "succeeded".to_owned(),
+        Some(reason) => format!("failed ({reason})"),
+    };
+    let counts = if late.counted {
+        "and counts"
+    } else {
+        "and does not count"
+    };
+    let name = name.unwrap_or_default();
+    format!("  {name}: came late, {result}, {counts}")
+}
