@@ -12,6 +12,8 @@ use crate::exit::Refused;
 
 /// The operator's settings; what is not set has its default.
 pub(crate) fn operator() -> Result<Operator, Refused> {
+    // Used later, but what is wrong with it is said before anything is stored.
+    check_interval()?;
     let pool = Ceilings::DEFAULT;
     let work = WorkDefaults::DEFAULT;
     Ok(Operator {

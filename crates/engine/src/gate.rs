@@ -58,8 +58,8 @@ fn let_go(
     state.held.queue(breaker).map(|(_, item)| item).take(many)
 }
 
-/// Items that were never started and may be. As many are held as could run; the others wait their
-/// turn behind them.
+/// Items that were never started and may be. While their breaker is open, as many are held as could
+/// run, and the others wait their turn behind them.
 fn fresh(job: &Job, step: u32, state: &StepState, now: Timestamp) -> impl Iterator<Item = u32> {
     let breaker = job
         .plan()
@@ -68,19 +68,28 @@ fn fresh(job: &Job, step: u32, state: &StepState, now: Timestamp) -> impl Iterat
     let many = match job.openness(breaker, now) {
         Openness::Passes(many) => many.saturating_sub(breaker.map_or(0, |name| job.held_by(name))),
         Openness::Refuses => u32::MAX,
-        Openness::Holds => job.parallel(step).saturating_sub(state.held.len()),
+        Openness::Holds => may_be_held(job, step, state, breaker),
         Openness::Probes => {
             let is_prober = breaker.is_some_and(|name| {
                 prober(job, name).is_some_and(|(of, item)| of == step && item == state.cursor)
             });
-            let held = job.parallel(step).saturating_sub(state.held.len());
-            held.max(is_prober.into())
+            may_be_held(job, step, state, breaker).max(is_prober.into())
         }
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     let items = state.cursor..state.items.len();
     let items = items.filter(|item| state.reached.is_none() && !state.ahead.contains(item));
     items.take(many)
+}
+
+/// How many more items that were never started are held. If an item may only be held for so long, the
+/// time of all of them has to run.
+fn may_be_held(job: &Job, step: u32, state: &StepState, breaker: Option<&str>) -> u32 {
+    let known = breaker.and_then(|breaker| job.breakers().get(breaker));
+    match known.and_then(|known| known.settings.max_hold) {
+        Some(_) => u32::MAX,
+        None => job.parallel(step).saturating_sub(state.held.len()),
+    }
 }
 
 /// Who finds out whether the target of a breaker is back: the one with the most attempts left, be it

@@ -140,15 +140,15 @@ impl Health {
     /// What a failure says about its target.
     #[must_use]
     pub const fn of_failure(cause: Cause, class: Class) -> Self {
-        match (cause, class) {
-            (Cause::Interrupted, _) => Self::Unknown,
+        match (cause, cause.class(), class) {
+            (Cause::Interrupted, ..) => Self::Unknown,
             // A target that cannot be reached, does not answer in time or fails is down, whether or
             // not the policy retries that.
-            (Cause::Network | Cause::Timeout | Cause::Status(500..), _)
-            | (_, Class::Transient | Class::Throttled) => Self::Down,
+            (_, Class::Transient | Class::Throttled, _)
+            | (_, _, Class::Transient | Class::Throttled) => Self::Down,
             // Whoever answers, be it "you may not" or nonsense, is there.
-            (Cause::Status(_) | Cause::Refused | Cause::Unreadable, Class::Permanent) => Self::Up,
-            (_, Class::Permanent) => Self::Unknown,
+            (Cause::Status(_) | Cause::Refused | Cause::Unreadable, ..) => Self::Up,
+            _ => Self::Unknown,
         }
     }
 }

@@ -199,7 +199,8 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
 }
 
 fn ending(job: &Job) -> Ended {
-    let mishap = job.failure.as_ref();
+    let shortfall = job.shortfall();
+    let mishap = shortfall.as_ref().or(job.failure.as_ref());
     Ended {
         counts: job.tally(),
         // After a redrive, those that were left alone are what is wrong.

@@ -1,5 +1,6 @@
 //! A breaker keeps an item back, and lets it go; or it was held for too long.
 
+use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Admission, Reason, Then, Ticket};
 
 use super::facts::Facts;
@@ -91,8 +92,9 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
                 );
                 stop_because(Reason::Deadline, with_last(&sentence, &last))
             } else {
-                let time = facts.now.since(hold.since);
-                let longest = format!(", and it was held for {time:?}, as long as it may be");
+                let time = hold.expires.unwrap_or(facts.now).since(hold.since);
+                let time = format_duration(time);
+                let longest = format!(", and it was held for {time}, as long as it may be");
                 circuit_open(facts, active, &hold.breaker, &longest)
             };
             stop_unless_repeated(facts, of, active, &why);

@@ -151,6 +151,7 @@ impl Job {
             }
         }
         self.plan = Arc::new(Plan::new(workflow));
+        self.hold_by_changed_settings();
     }
 
     fn items_read(&mut self, step: u32, items: &[NewItem], last: bool) {

@@ -51,17 +51,6 @@ impl Job {
     }
 
     pub(super) fn reach(&mut self, reached: &Reached) {
-        if reached.why == Why::DeadlineExpired && !reached.success {
-            let reason = reached.completion().reason;
-            let error = format!(
-                "{reason}: {} of {} had to succeed",
-                reached.min, reached.target
-            );
-            self.failure = Some(Mishap {
-                reason: Reason::Deadline,
-                error: Text::Itself(error),
-            });
-        }
         if let Some(state) = self.step_mut(reached.step) {
             state.reached = Some(*reached);
         }
@@ -94,6 +83,26 @@ impl Job {
         if !self.open.left.is_empty() && self.step(step).is_none_or(|state| !state.is_busy()) {
             self.open.left.remove(&step);
         }
+    }
+
+    /// That time was up before enough had succeeded, if it was and nothing has made up for it.
+    pub(crate) fn shortfall(&self) -> Option<Mishap> {
+        let late = |(step, state): (u32, &StepState)| {
+            let reached = state.reached?;
+            let short = reached.why == Why::DeadlineExpired && !self.is_met(step, state);
+            short.then_some(reached)
+        };
+        let reached = self.counted().find_map(late)?;
+        let error = format!(
+            "{}: {} of {} had to succeed",
+            reached.completion().reason,
+            reached.min,
+            reached.target
+        );
+        Some(Mishap {
+            reason: Reason::Deadline,
+            error: Text::Itself(error),
+        })
     }
 
     /// Whether what a step has come to is what was asked for.

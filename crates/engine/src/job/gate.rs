@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{Admission, Health, Then, Ticket, Timestamp};
+use undaunted_policy::{Admission, Cause, Health, Then, Ticket, Timestamp};
 
 use super::hold::Hold;
 use super::item::Doing;
 use super::state::Job;
 use crate::breaker::{BreakerState, Breakers, Change, Openness, Signal, Told};
 use crate::event::{Event, Failed, Held, Opened, Record, Released, Started, Subject, Text};
+use crate::workflow::Action;
 
 impl Job {
     /// The breakers its commands ask, as it knows them.
@@ -88,6 +89,29 @@ impl Job {
             expires: deadline.into_iter().chain(longest).min(),
             left: Some(left).filter(|left| *left < u64::MAX),
             sum,
+        }
+    }
+
+    /// Settings have changed: what is held may be held for longer, or not as long.
+    pub(super) fn hold_by_changed_settings(&mut self) {
+        let settings = self.plan.breakers();
+        let mut moved = Vec::new();
+        for (step, state) in (0_u32..).zip(&self.steps) {
+            for item in state.held.items() {
+                let (Some(hold), Some(active)) = (state.held.get(item), self.active(step, item))
+                else {
+                    continue;
+                };
+                let longest = settings.get(&*hold.breaker).and_then(|it| it.max_hold);
+                let longest = longest.map(|longest| hold.since.after(longest));
+                let deadline = self.deadline_of(step, active);
+                moved.push((step, item, longest.into_iter().chain(deadline).min()));
+            }
+        }
+        for (step, item, expires) in moved {
+            if let Some(state) = self.step_mut(step) {
+                state.held.expire_at(item, expires);
+            }
         }
     }
 
@@ -203,6 +227,7 @@ impl Job {
     /// What a failure says about its target.
     fn signal_of(&self, failed: &Failed) -> Signal {
         let command = self.plan.command(failed.subject.command);
+        let is_request = command.is_some_and(|it| matches!(it.action, Action::Http(_)));
         let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
         let rule = command.zip(rule).and_then(|(command, rule)| {
             let table = command.retry.policy.rules().table();
@@ -210,6 +235,10 @@ impl Job {
         });
         match rule {
             Some(rule) if rule.then() == Then::Hold => Signal::Trip,
+            // Output of a program that cannot be used says nothing about what the program called.
+            _ if failed.cause == Cause::Unreadable && !is_request => {
+                Signal::Health(Health::Unknown)
+            }
             _ => Signal::Health(Health::of_failure(failed.cause, failed.class)),
         }
     }

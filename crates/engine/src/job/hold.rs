@@ -111,6 +111,13 @@ impl Holds {
         Some(hold)
     }
 
+    /// An item is held until then at most.
+    pub(super) fn expire_at(&mut self, item: u32, expires: Option<Timestamp>) {
+        if let Some(hold) = self.remove(item) {
+            self.insert(item, Hold { expires, ..hold });
+        }
+    }
+
     /// Time stood still so long.
     pub(super) fn stand_still(&mut self, away: Duration) {
         let expiring = std::mem::take(&mut self.expiring);

@@ -94,7 +94,8 @@ impl From<Stage> for Status {
 #[must_use]
 pub fn report(job: &Job) -> Report {
     let status = Status::from(job.stage);
-    let failure = job.failure.as_ref();
+    let shortfall = job.shortfall();
+    let failure = shortfall.as_ref().or(job.failure.as_ref());
     let mishap = failure.or(job.recovered.as_ref());
     let reason = match status {
         Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job

@@ -170,7 +170,7 @@ pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
             Vec::new()
         },
         reason: completion.map(|completion| completion.reason.to_string()),
-        success: completion.map(|completion| completion.success),
+        success: completion.map(|_| job.is_met(of.step, state)),
         on_complete: if of.leaves { "leave" } else { "cancel" },
     }
 }

@@ -254,3 +254,23 @@ fn a_dead_letter_redriven_while_others_are_left_makes_them_no_less_late() {
     let said = said(&scene.succeed(2));
     assert_eq!(said[1], "late_result 0/2", "{said:?}");
 }
+
+#[test]
+fn a_late_success_that_makes_up_for_what_was_missing_takes_the_blame_away() {
+    let rule = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 10\n  on_complete: leave";
+    let mut scene = counting_late(rule, 3);
+    let _ = scene.succeed(0);
+    scene.at(10);
+    let _ = scene.tell(&Input::Woke);
+    let _ = scene.succeed(1);
+    let _ = scene.fail(2, Cause::Exit(1));
+    let scene = scene.clone_at_its_end();
+    let report = scene.report();
+    assert_eq!(scene.came_to().0, "completed");
+    assert_eq!(
+        (report.reason, report.error.is_some()),
+        (None, true),
+        "of the dead letter"
+    );
+    assert!(!report.error.unwrap().contains("deadline_expired"));
+}

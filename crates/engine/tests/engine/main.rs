@@ -21,6 +21,7 @@ mod facts;
 mod forecasts;
 mod golden;
 mod handlers;
+mod hold_limits;
 mod holds;
 mod imports;
 mod late;

@@ -148,7 +148,8 @@ fn what_a_failure_says_about_its_target() {
         (Cause::Timeout, Permanent, Health::Down),
         (Cause::Status(500), Permanent, Health::Down),
         (Cause::Exit(127), Permanent, Health::Unknown),
-        (Cause::Exit(1), Permanent, Health::Unknown),
+        (Cause::Exit(1), Permanent, Health::Down),
+        (Cause::Other(Permanent), Permanent, Health::Unknown),
         (Cause::Interrupted, Transient, Health::Unknown),
     ] {
         assert_eq!(

@@ -274,11 +274,11 @@ impl Drive<'_> {
         }
         self.look_at_probes()?;
         let pulse = self.world.store.pulse()?;
-        if pulse == self.pulse {
-            return Ok(());
+        // While this job has something to say about them itself, a conflict tells of others.
+        if pulse != self.breakers_pulse && self.look_at_breakers()? {
+            self.breakers_pulse = pulse;
         }
-        if !self.look_at_breakers()? {
-            // What this job has to say about them is under way; they are looked at after it.
+        if pulse == self.pulse {
             return Ok(());
         }
         self.pulse = pulse;

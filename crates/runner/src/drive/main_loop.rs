@@ -92,6 +92,8 @@ pub struct Drive<'w> {
     pub(super) unbegun: BTreeSet<u64>,
     pub(super) looked: Instant,
     pub(super) pulse: u64,
+    /// The pulse of the store when breakers were last looked at.
+    pub(super) breakers_pulse: u64,
 }
 
 /// Records that are written together, and what is to be done when they are.
@@ -148,6 +150,7 @@ impl<'w> Drive<'w> {
             unbegun: BTreeSet::new(),
             looked: Instant::now(),
             pulse: 0,
+            breakers_pulse: 0,
         }
     }
 

@@ -80,10 +80,9 @@ impl Reader<'_> {
         let is_http = matches!(command.action, Action::Http(_));
         if let Some(node) = fields.get("breaker") {
             command.breaker = self.breaker(node).map(Box::new);
-            let unnamed = command
-                .breaker
-                .as_ref()
-                .is_some_and(|breaker| breaker.name.is_none());
+            // A name that is wrong was noted when it was read.
+            let unnamed = matches!(&node.value, Value::Map(entries)
+                if !entries.iter().any(|entry| &*entry.key == "name"));
             if unnamed && !is_http {
                 let message = "the breaker of a command that is no HTTP request needs a `name`";
                 self.problem(Code::MissingKey, node.span, message);

@@ -157,7 +157,7 @@ impl Reader<'_> {
             };
             let count = reader.count32(node);
             if count == Some(0) {
-                let message = format!("`{key}: 0` would never let anything through");
+                let message = format!("`{key}: 0` means nothing");
                 reader.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
             }
             count.unwrap_or(default)

@@ -1,0 +1,70 @@
+//! How long an item may be held, and what says something about a target.
+
+use undaunted_engine::input::Input;
+use undaunted_policy::{Cause, Reason};
+
+use crate::breakers::{NAME, finish, map, opened};
+use crate::scene::{Scene, at};
+
+#[test]
+fn with_max_hold_the_time_of_every_item_runs_also_of_those_that_could_not_run_yet() {
+    let mut scene = opened(&map(3, ", max_hold: 20s", ""), 9);
+    let _ = scene.start();
+    let _ = scene.start();
+    scene.at(1);
+    let _ = scene.start();
+    assert_eq!(scene.held(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    scene.at(21);
+    let _ = scene.tell(&Input::Woke);
+    assert_eq!(
+        scene.came_to(),
+        ("partial", Some(Reason::CircuitOpen), [0, 9, 0])
+    );
+}
+
+#[test]
+fn settings_that_change_hold_for_what_is_held_already() {
+    let text = map(3, ", max_hold: 20s", "");
+    let mut scene = opened(&text, 3);
+    scene.at(1);
+    let _ = scene.start();
+    assert_eq!(scene.next_wake(), Some(at(21)));
+    for (longest, expected) in [(", max_hold: 40s", 41), (", max_hold: 5s", 6), ("", 60)] {
+        let _ = scene.tell(&Input::Update {
+            text: text.replace(", max_hold: 20s", longest),
+            changes: Vec::new(),
+        });
+        assert_eq!(scene.next_wake(), Some(at(expected)), "{longest}");
+        let _ = scene.crash_and_resume();
+        assert_eq!(scene.next_wake(), Some(at(expected)), "{longest}");
+    }
+    finish(&mut scene);
+    assert_eq!(scene.came_to().0, "completed");
+}
+
+#[test]
+fn what_retry_on_leaves_out_is_a_failure_of_the_target_all_the_same() {
+    let mut scene = Scene::over(&map(3, "", ", retry_on: [timeout]"), 3);
+    let _ = scene.start();
+    for item in 0..3 {
+        let _ = scene.fail(item, Cause::Exit(1));
+    }
+    assert_eq!(scene.breaker(NAME).word(), "open");
+    assert_eq!(
+        scene.came_to(),
+        ("partial", Some(Reason::Permanent), [0, 3, 0])
+    );
+}
+
+#[test]
+fn output_that_cannot_be_captured_says_nothing_about_the_target() {
+    let text = map(2, "", "").replace(
+        "shell: a",
+        "shell: a\n      capture_output: n\n      capture_format: number",
+    );
+    let mut scene = Scene::over(&text, 2);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.succeed_writing(1, Some("twelve"));
+    assert_eq!(scene.breaker(NAME).failures(), 1);
+}
