@@ -27,7 +27,7 @@ impl Job {
             )
         });
         // What is taken back is older than what came after it.
-        let last = self.last_at;
+        let last = (self.last_at, self.run_until);
         for told in told {
             let told = match told {
                 Told::Started {
@@ -50,7 +50,7 @@ impl Job {
                 records.insert(place.saturating_add(1), Record { at, event });
             }
         }
-        self.last_at = last;
+        (self.last_at, self.run_until) = last;
         records
     }
 

@@ -60,7 +60,12 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         }
         Input::Unpause => {
             if let Some(since) = job.paused {
-                let away = now.since(since);
+                // The time of a suspended job stands still already.
+                let until = match job.stage {
+                    Stage::Suspended => job.run_until,
+                    _ => now,
+                };
+                let away = until.since(since);
                 facts.push(Event::JobUnpaused { away });
             }
         }

@@ -12,8 +12,8 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
     // A clock that was set back must not make the past longer than it was.
     let left = seen
-        .unwrap_or(job.last_at)
-        .clamp(job.last_at, facts.now.max(job.last_at));
+        .unwrap_or(job.run_until)
+        .clamp(job.run_until, facts.now.max(job.run_until));
     let planned = job.stage == Stage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = Restored {

@@ -291,6 +291,17 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether somebody may have asked for it while nobody ran the job.
+    pub(crate) const fn may_be_asked_for(&self) -> bool {
+        matches!(
+            self,
+            Self::JobPaused
+                | Self::JobUnpaused { .. }
+                | Self::PoolToppedUp { .. }
+                | Self::ItemDropped { .. }
+        )
+    }
+
     /// The word it has in JSON.
     #[must_use]
     pub const fn word(&self) -> &'static str {

@@ -23,8 +23,11 @@ const REMEMBERED: usize = 200;
 impl Job {
     /// Takes note of what has happened.
     pub fn apply(&mut self, record: &Record) {
-        let left = self.last_at;
+        let left = self.run_until;
         self.last_at = record.at;
+        if !record.event.may_be_asked_for() {
+            self.run_until = record.at;
+        }
         match &record.event {
             Event::JobResumed(resumed) => self.resumed(resumed, left, record.at),
             Event::StepStarted { step, start } => self.step_started(*step, *start, record.at),
@@ -123,7 +126,7 @@ impl Job {
         self.run = resumed.run;
         if resumed.planned {
             // Time stood still already; unpausing must not count it again.
-            self.paused = self.paused.map(|since| since.after(resumed.away));
+            self.paused = self.paused.map(|since| since.after(resumed.away).min(now));
         }
         if self.stage == Stage::Suspended {
             self.stage = Stage::Running;

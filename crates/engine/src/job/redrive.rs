@@ -100,6 +100,10 @@ impl Job {
     /// The time of all items stood still while the job was paused.
     pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
         let since = self.paused.take().unwrap_or(now);
+        let now = match self.stage {
+            Stage::Suspended => self.run_until,
+            _ => now,
+        };
         for step in &mut self.steps {
             step.stand_still(away, since, now);
         }

@@ -25,6 +25,9 @@ pub struct Job {
     pub submitted_at: Timestamp,
     /// When the last event happened.
     pub last_at: Timestamp,
+    /// When the last one happened that only whoever runs it can have written; what somebody asks for
+    /// may be written while nobody does.
+    pub run_until: Timestamp,
     /// How far it has come.
     pub stage: Stage,
     /// Its steps, in the order of the workflow.
@@ -142,6 +145,7 @@ impl Job {
             submitted: Arc::new((**submitted).clone()),
             submitted_at: record.at,
             last_at: record.at,
+            run_until: record.at,
             stage: Stage::Running,
             run: 1,
             resumed_at: Timestamp::ZERO,

@@ -9,6 +9,7 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod asked;
 mod breaker_records;
 mod breakers;
 mod cancel;
