@@ -92,9 +92,10 @@ fn may_be_held(job: &Job, step: u32, state: &StepState, breaker: Option<&str>) -
     }
 }
 
-/// Who finds out whether the target of a breaker is back: the one with the most attempts left, be it
-/// held or not started at all.
-fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
+/// Who of a job finds out whether the target of a breaker is back, when its time has come: the one with
+/// the most attempts left, be it held or not started at all.
+#[must_use]
+pub fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
     let held = job.busy_steps().filter_map(|(step, state)| {
         let (left, item) = state.held.queue(breaker).next()?;
         Some((left, step, item))

@@ -281,10 +281,12 @@ impl Breaker {
         Transition::Closed
     }
 
-    /// Gives up a probe whose result can no longer come, because whoever made it is gone.
+    /// Gives up a probe whose result is not waited for, because whoever made it is gone. Should it come
+    /// all the same it no longer counts: by then somebody else may probe.
     pub fn abandon_probe(&mut self) {
         if let Phase::HalfOpen { probing, .. } = &mut self.phase {
             *probing = false;
+            self.generation = self.generation.wrapping_add(1);
         }
     }
 

@@ -64,6 +64,17 @@ pub fn read(
     Ok(records(store, breaker, before)?.pop())
 }
 
+/// The names of all breakers.
+///
+/// # Errors
+///
+/// When they cannot be read.
+pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
+    let listed = store.list(FAMILY, "")?;
+    let names = listed.iter().map(|listed| listed.aggregate.id().to_owned());
+    Ok(names.collect())
+}
+
 /// Every breaker by its name, and its last record.
 ///
 /// # Errors
@@ -71,8 +82,7 @@ pub fn read(
 /// When they cannot be read.
 pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerRecord)>, JournalError> {
     let mut found = Vec::new();
-    for listed in store.list(FAMILY, "")? {
-        let name = listed.aggregate.id().to_owned();
+    for name in names(store)? {
         if let Some((_, record)) = read(store, &name)? {
             found.push((name, record));
         }
@@ -80,7 +90,8 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerRecord)>, JournalEr
     Ok(found)
 }
 
-/// Changes a breaker that is there, however many others do at the same time. What it has become.
+/// Changes a breaker that is there, on behalf of a job or by hand, however many others do at the same
+/// time. What it has become.
 ///
 /// # Errors
 ///
@@ -88,6 +99,7 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerRecord)>, JournalEr
 pub fn change(
     store: &dyn Store,
     breaker: &str,
+    job: Option<&str>,
     now: Timestamp,
     how: impl Fn(&mut BreakerState) -> Option<Change>,
 ) -> Result<BreakerState, JournalError> {
@@ -103,7 +115,7 @@ pub fn change(
         let record = BreakerRecord {
             at: now,
             change,
-            job: None,
+            job: job.map(str::to_owned),
             state: last.state,
         };
         match store.append(vec![append(breaker, version, &[&record])?]) {

@@ -78,13 +78,13 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
         }
         What::Reset(one) => {
             let how = |state: &mut BreakerState| Some(state.reset());
-            let state = breakers::change(&jobs.store, &one.name, now, how);
+            let state = breakers::change(&jobs.store, &one.name, None, now, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }
         What::Trip(one) => {
             let how = |state: &mut BreakerState| Some(state.trip(now));
-            let state = breakers::change(&jobs.store, &one.name, now, how);
+            let state = breakers::change(&jobs.store, &one.name, None, now, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }

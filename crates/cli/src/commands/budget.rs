@@ -89,13 +89,14 @@ fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused>
         }
     });
     let (job, _) = read.map_err(|error| of_journal(&error))?;
-    let named = taken.into_iter().filter(|_| job.pool.is_some());
-    let named = named.map(|((step, item), units)| {
+    let mut named: BTreeMap<String, u32> = BTreeMap::new();
+    for ((step, item), units) in taken.into_iter().filter(|_| job.pool.is_some()) {
         let state = job.step(step);
         let name = state.map_or_else(String::new, |state| state.items.identity(item).to_owned());
-        (name, units)
-    });
-    let named = named.collect();
+        // Items of different steps may have one name.
+        let all = named.entry(name).or_default();
+        *all = all.saturating_add(units);
+    }
     Ok((job, named))
 }
 
@@ -175,46 +176,62 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
         ))
         .into());
     }
-    let mut wished = pool;
-    let added = wished.top_up(retries, &job.ceilings());
     let request = Request::TopUp(retries);
     let owner = match journal::claim(&jobs.store, id) {
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&jobs.store, held, &request.input(), now);
-            told.map_err(|error| of_journal(&error))?;
-            None
+            let told = told.map_err(|error| of_journal(&error))?;
+            return topped_up(&told, pool, retries, json);
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
             ask(&jobs.store, id, request).map_err(|error| of_journal(&error))?;
-            Some(owner.pid)
+            owner.pid
         }
         Err(error) => return Err(of_journal(&error).into()),
     };
+    // How many are added is found out by whoever runs it.
     let mut out = io::stdout().lock();
-    let total = wished.limits.total;
+    if json {
+        let told = json!({ "job_id": id, "asked": retries, "requested": true, "owner": owner });
+        writeln!(out, "{told}")?;
+    } else {
+        writeln!(
+            out,
+            "job {id} is being run by process {owner}, which was asked to allow {retries} more \
+             (the operator allows {most} in all); `undaunted budget show {id}` says what it has"
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What a top-up has come to.
+fn topped_up(job: &Job, before: Pool, retries: u32, json: bool) -> Result<Exit> {
+    let id = job.id();
+    let total = job.pool.map_or(0, |pool| pool.limits.total);
+    let added = total.saturating_sub(before.limits.total);
+    let mut out = io::stdout().lock();
     if json {
         let told = json!({
-            "job_id": id, "asked": retries, "added": added, "total_budget": total, "owner": owner,
+            "job_id": id, "asked": retries, "added": added, "total_budget": total,
         });
         writeln!(out, "{told}")?;
         return Ok(Exit::Done);
     }
     let bound = if added < retries {
-        format!(" (the operator allows {most} at most)")
+        format!(
+            " (the operator allows {} at most)",
+            job.ceilings().max_total
+        )
     } else {
         String::new()
-    };
-    let asked = match owner {
-        Some(pid) => format!(": process {pid}, which runs it, was asked"),
-        None => String::new(),
     };
     let more = if added == 1 { "retry" } else { "retries" };
     writeln!(
         out,
-        "job {id} may make {added} more {more}, {total} in all{bound}{asked}"
+        "job {id} may make {added} more {more}, {total} in all{bound}"
     )?;
-    if owner.is_none() && job.stage.has_ended() {
+    if job.stage.has_ended() {
         writeln!(
             out,
             "try its dead letters again:  undaunted dlq redrive {id}"

@@ -131,7 +131,7 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
             let longer = state.until().is_some_and(|until| until >= open.until);
             (!longer).then(|| state.open(open.since, open.until))
         };
-        let changed = breakers::change(&jobs.store, &open.name, now, how);
+        let changed = breakers::change(&jobs.store, &open.name, None, now, how);
         changed.map_err(|error| of_journal(&error))?;
     }
     tell(job.id(), &imported, args.json)?;

@@ -7,12 +7,12 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::job::Job;
 use undaunted_engine::law;
-use undaunted_runner::journal;
+use undaunted_runner::{breakers, journal};
 use undaunted_store::{Store, Version};
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal, of_store};
-use crate::screen::count;
+use crate::screen::{count, plain};
 
 /// What to do with the store.
 #[derive(Debug, Args)]
@@ -80,6 +80,18 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
                 writeln!(out, "{}", serde_json::json!({ "job": id, "problem": what }))?;
             } else {
                 writeln!(out, "job {id}: {what}")?;
+            }
+        }
+    }
+    for listed in breakers::names(&jobs.store).map_err(|error| of_journal(&error))? {
+        if let Err(error) = breakers::records(&jobs.store, &listed, Version::default()) {
+            wrong = wrong.saturating_add(1);
+            if json {
+                let problem = error.to_string();
+                let said = serde_json::json!({ "breaker": listed, "problem": problem });
+                writeln!(out, "{said}")?;
+            } else {
+                writeln!(out, "breaker {}: {error}", plain(&listed))?;
             }
         }
     }

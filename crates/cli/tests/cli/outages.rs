@@ -27,7 +27,7 @@ commands:
     retry_config: {attempts: 3, backoff: fixed, initial_delay: 50ms}
 ";
 
-/// A job two of whose items are held, and whose process was killed; and its id.
+/// A job whose three items are held, and whose process was killed; and its id.
 fn held() -> (Home, String) {
     let home = Home::new();
     home.write("w.yaml", LONG);
@@ -39,7 +39,7 @@ fn held() -> (Home, String) {
             .filter(|line| line.contains("  held  "))
             .count()
     };
-    while held() < 2 {}
+    while held() < 3 {}
     run.kill().expect("killed");
     run.wait().expect("gone");
     let job = id(&home);
@@ -136,7 +136,25 @@ job JOB item east
         explained("south"),
         snapbox::str![[r"
 job JOB item south
-  it was not started yet; nobody runs the job: undaunted resume JOB
+  held by payments for SOON; nobody runs the job: undaunted resume JOB
+    since TIME
+    breaker open since TIME, looks again in SOON at TIME
+    then east goes first, to find out; this one goes on when the breaker has closed
+    attempts 4 left; a hold uses none of them, and no budget
+    expires TIME: held until then it fails in SOON (circuit_open)
+    by hand undaunted breaker reset payments
+
+  charge is held by payments
+    at TIME
+    why the breaker was open; it looks again at TIME
+    attempts 4 left, none is used
+    expires TIME
+
+  when it is let go, if it then fails, each time at once:
+    retry 1 of 3 (attempt 2 of 4) in 50ms
+    retry 2 of 3 (attempt 3 of 4) in 50ms
+    retry 3 of 3 (attempt 4 of 4) in 50ms
+    then attempts ends it: All attempts used (3 retries, 4 attempts)
 
 
 "]]
@@ -154,7 +172,7 @@ job JOB orders
   interrupted: whoever ran it has died; go on with `undaunted resume JOB`
   0 of 3 items succeeded; 1 attempt; took SOON
   pool none: only the limits of each command hold
-  breaker payments: open since TIME, looks again in SOON at TIME; holds 2 items of this job
+  breaker payments: open since TIME, looks again in SOON at TIME; holds 3 items of this job
 
   north: held by payments for SOON; it looks again in SOON; 3 attempts left; fails if it is held for SOON more
     connection refused
@@ -162,6 +180,9 @@ job JOB orders
 
   east: held by payments for SOON; it looks again in SOON; this one goes first; 4 attempts left; fails if it is held for SOON more
     undaunted explain JOB/east
+
+  south: held by payments for SOON; it looks again in SOON; 4 attempts left; fails if it is held for SOON more
+    undaunted explain JOB/south
 
 "]]
     );
@@ -175,10 +196,11 @@ job JOB orders
   status interrupted (run 1)
   submitted TIME
   so far 0 of 3 items succeeded; 1 attempt; took SOON
-  map running, 0 of 3 done, 2 held
+  map running, 0 of 3 done, 3 held
     north: held by payments for SOON; it looks again in SOON; 3 attempts left; fails if it is held for SOON more
     east: held by payments for SOON; it looks again in SOON; this one goes first; 4 attempts left; fails if it is held for SOON more
-  breaker payments: open since TIME, looks again in SOON at TIME; holds 2 items of this job
+    south: held by payments for SOON; it looks again in SOON; 4 attempts left; fails if it is held for SOON more
+  breaker payments: open since TIME, looks again in SOON at TIME; holds 3 items of this job
 
 "]]
     );
@@ -197,13 +219,13 @@ fn a_resume_restores_what_was_held() {
     run.kill().expect("killed");
     run.wait().expect("gone");
     assert!(
-        resumes().contains("restored  0 running, 0 waiting, 2 held, 0 done, 1 to come"),
+        resumes().contains("restored  0 running, 0 waiting, 3 held, 0 done, 0 to come"),
         "{}",
         resumes()
     );
     let json = home.json(&["show", &job, "--resumes", "--json"]);
     let json = json.first().expect("an object");
-    assert_eq!(at(json, "/resumes/0/restored/held"), 2);
+    assert_eq!(at(json, "/resumes/0/restored/held"), 3);
 }
 
 #[test]

@@ -284,3 +284,57 @@ fn a_probe_that_was_under_way_at_a_kill_is_taken_up_again() {
     is_lawful(&events);
     only_probes_start_while_open(&events, &breaker);
 }
+
+#[test]
+fn a_job_that_fails_at_an_open_breaker_does_not_fail_for_ever_because_a_prober_died() {
+    let world = World::of(PROBER);
+    let fails = OTHER.replace(
+        ", failure_threshold",
+        ", when_open: fail, failure_threshold",
+    );
+    world.write("other.yaml", &fails);
+    let prober = world.spawn(&["run", "w.yaml", "--json"]);
+    world.pid("probing");
+    world.call(&["run", "other.yaml", "--json"]).exits(4);
+    prober.kill();
+    let done = World::eventually("the probe is given up", || {
+        let done = world.call(&["run", "other.yaml", "--json"]);
+        (done.code == 0).then_some(done)
+    });
+    assert_eq!(done.json()["items"]["succeeded"], 4);
+    world.write("go", "");
+}
+
+#[test]
+fn the_result_of_a_probe_that_was_given_up_no_longer_counts() {
+    let world = World::of(&PROBER.replace("half_open_max_calls: 1", "half_open_max_calls: 2"));
+    let slow = OTHER
+        .replace("half_open_max_calls: 1", "half_open_max_calls: 2")
+        .replace(" >> log", " >> log; until [ -e end ]; do sleep 0.01; done");
+    world.write("other.yaml", &slow);
+    let prober = world.spawn(&["run", "w.yaml", "--json"]);
+    world.pid("probing");
+    let job = world.job();
+    prober.kill();
+    let other = world.spawn(&["run", "other.yaml", "--json"]);
+    World::eventually("another probe", || {
+        let probe = world.breaker("shared")["probe"].clone();
+        (probe["job"].is_string() && probe["job"] != job.as_str()).then_some(())
+    });
+    world.write("go", "");
+    let engine = world.spawn(&["resume", &job, "--json"]);
+    World::eventually("the old result", || {
+        (!all(&world.events_of(&job), "item_succeeded").is_empty()).then_some(())
+    });
+    let breaker = world.breaker("shared");
+    assert_eq!(
+        (
+            changes(&breaker, "probe_succeeded"),
+            breaker["probe"]["job"] == json!(job)
+        ),
+        (0, false)
+    );
+    world.write("end", "");
+    other.wait().exits(0);
+    engine.wait().exits(0);
+}

@@ -196,3 +196,25 @@ map:
     engine.wait().exits(1);
     assert!(!is_alive(child), "it outlives its command");
 }
+
+#[test]
+fn a_job_that_has_much_to_say_to_a_breaker_hears_a_cancel() {
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 30000}
+  max_parallel: 40
+  agent_template:
+    - shell: ':'
+      breaker: {name: busy}
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    world.event("item_succeeded");
+    world.call(&["cancel", "@last"]).exits(0);
+    let report = engine.wait().exits(1).json();
+    assert_eq!(report["status"], "cancelled");
+    let succeeded = report["items"]["succeeded"].as_u64();
+    assert!(succeeded < Some(15_000), "{succeeded:?}");
+}

@@ -493,3 +493,43 @@ fn the_state_of_a_completion_is_shown_with_the_names_of_its_source() {
     let reached = one(&events, "completion_reached");
     assert_eq!(shown["best_effort"]["deadline"], reached["deadline"]);
 }
+
+#[test]
+fn results_of_commands_that_ended_in_time_while_nobody_was_there_count() {
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: {shell: seq 1 3}
+  best_effort: true
+  best_effort_min_dcs: 3
+  best_effort_deadline_seconds: 1
+  agent_template:
+    - shell: echo ${item} >> begun; until [ -e go ]; do sleep 0.01; done; echo ${item} >> log
+reduce:
+  - shell: echo reduced ${map.successful} >> log
+",
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    World::eventually("all run", || {
+        (world.lines("begun").len() == 3).then_some(())
+    });
+    engine.kill();
+    world.write("go", "");
+    World::eventually("all have ended", || {
+        (world.lines("log").len() == 3).then_some(())
+    });
+    let began = std::time::Instant::now();
+    World::eventually("the deadline has passed", || {
+        (began.elapsed().as_millis() > 1100).then_some(())
+    });
+    let report = world.call(&["resume", "@last", "--json"]).exits(0).json();
+    assert_eq!(report["items"]["succeeded"], 3);
+    let events = world.events();
+    let reached = all(&events, "completion_reached");
+    assert_eq!(reached[0]["reason"], "all_dcs_reported");
+    assert_eq!(
+        world.lines("log").last().map(String::as_str),
+        Some("reduced 3")
+    );
+}

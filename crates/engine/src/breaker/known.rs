@@ -206,6 +206,15 @@ impl Breakers {
         }
     }
 
+    /// A job was paused from then to now, and let nothing go.
+    pub(crate) fn stand_still(&mut self, since: Timestamp, now: Timestamp) {
+        for known in self.known.values_mut() {
+            if let Some(release) = &mut known.release {
+                release.stand_still(since, now);
+            }
+        }
+    }
+
     /// What the breakers were told since this was last asked, and the records that follow from it.
     #[must_use]
     pub fn take(&mut self) -> (Vec<Told>, Vec<(Arc<str>, BreakerRecord)>) {

@@ -85,6 +85,10 @@ impl Release {
         (!self.is_over()).then(|| self.at(self.gone))
     }
 
+    pub(super) fn stand_still(&mut self, since: Timestamp, now: Timestamp) {
+        self.since = self.since.after(now.since(self.since.max(since)));
+    }
+
     pub(super) const fn started(&mut self) {
         self.gone = self.gone.saturating_add(1);
     }

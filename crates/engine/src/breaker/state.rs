@@ -135,6 +135,23 @@ impl BreakerState {
         Change::ProbeLost
     }
 
+    /// The same, open for no longer than it ever is, however the clock was set meanwhile.
+    #[must_use]
+    pub fn clamped(mut self, now: Timestamp) -> Self {
+        let longest = now.after(self.settings.recovery_timeout);
+        if let Phase::Open { since, until } = self.breaker.phase()
+            && until > longest
+            && since > now
+        {
+            let phase = Phase::Open {
+                since: now,
+                until: longest,
+            };
+            self.breaker = Breaker::restored(phase, self.breaker.generation());
+        }
+        self
+    }
+
     /// Failures in a row that are counted while it is closed.
     #[must_use]
     pub const fn failures(&self) -> u32 {

@@ -14,6 +14,17 @@ use crate::workflow::InputSource;
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
     let mut records = Vec::new();
     let mut events = decide(job, input, now);
+    // Whoever goes on with a job tells first what has ended since, and then that time has passed.
+    match input {
+        Input::Resume { .. } => job.is_collecting = true,
+        Input::Woke => job.is_collecting = false,
+        _ => {}
+    }
+    let time = if job.is_collecting {
+        Timestamp::ZERO
+    } else {
+        now
+    };
     loop {
         for event in events.drain(..) {
             let record = Record { at: now, event };
@@ -25,14 +36,14 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
             }
         }
         // Asked even if the input had no consequence: a job that was just submitted has to begin.
-        events = advance(job, now);
+        events = advance(job, time);
         if events.is_empty() {
             return records;
         }
     }
 }
 
-/// What follows from the state a job is in.
+/// What follows from the state a job is in, if it is so late at least.
 #[must_use]
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
@@ -57,7 +68,7 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
         let left = job.open.left.iter().copied();
         let left = left.filter_map(|step| Some((step, job.step(step)?)));
         let dropped: Vec<Event> = left
-            .flat_map(|(step, state)| not_begun(step, state, Reason::Tolerance))
+            .flat_map(|(step, state)| dropped(job, step, state))
             .collect();
         if dropped.is_empty() && job.running.is_empty() {
             return vec![Event::JobFailed(Box::new(ending(job)))];
@@ -142,16 +153,19 @@ fn reached(step: u32, state: &StepState, rule: &CompletionRule, now: Timestamp) 
 /// A step is complete by its rule: what waits is dropped and what runs is ended first, or both go on.
 fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
     let left = state.redriven.is_empty() && job.leaves(step);
-    let dropped: Vec<Event> = unsettled(state)
-        .filter_map(|item| {
-            let reason = job.ending(step, item)?;
-            Some(Event::ItemSkipped { step, item, reason })
-        })
-        .collect();
+    let dropped: Vec<Event> = dropped(job, step, state).collect();
     if dropped.is_empty() && (left || !state.is_busy()) {
         return vec![Event::StepCompleted { step }];
     }
     dropped
+}
+
+/// What waits or is held, and is not gone on with.
+fn dropped<'j>(job: &'j Job, step: u32, state: &'j StepState) -> impl Iterator<Item = Event> + 'j {
+    unsettled(state).filter_map(move |item| {
+        let reason = job.ending(step, item)?;
+        Some(Event::ItemSkipped { step, item, reason })
+    })
 }
 
 /// What waits or is held.

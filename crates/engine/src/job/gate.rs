@@ -27,6 +27,7 @@ impl Job {
     /// Takes note of what a breaker is where it is kept.
     pub fn learn(&mut self, breaker: &str, state: BreakerState, now: Timestamp) {
         let (held, draw) = (self.held_by(breaker), self.seed().0);
+        let state = state.clamped(now);
         self.breakers.learn(breaker, state, held, draw, now);
     }
 

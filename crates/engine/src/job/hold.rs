@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
@@ -118,14 +117,29 @@ impl Holds {
         }
     }
 
-    /// Time stood still so long.
-    pub(super) fn stand_still(&mut self, away: Duration) {
+    /// No item is held for longer than it may be, however the clock was set meanwhile.
+    pub(super) fn clamp(&mut self, now: Timestamp) {
+        let ahead = self.by_item.iter().filter(|(_, hold)| hold.since > now);
+        let ahead: Vec<(u32, Hold)> = ahead.map(|(item, hold)| (*item, hold.clone())).collect();
+        for (item, hold) in ahead {
+            let longest = hold.expires.map(|expires| expires.since(hold.since));
+            let moved = Hold {
+                since: now,
+                expires: longest.map(|longest| now.after(longest)),
+                ..hold
+            };
+            self.insert(item, moved);
+        }
+    }
+
+    /// Time stood still from then to now.
+    pub(super) fn stand_still(&mut self, left: Timestamp, now: Timestamp) {
         let expiring = std::mem::take(&mut self.expiring);
         for (expires, item) in expiring {
-            let later = expires.after(away);
-            self.expiring.insert((later, item));
             if let Some(hold) = self.by_item.get_mut(&item) {
+                let later = expires.after(now.since(hold.since.max(left)));
                 hold.expires = Some(later);
+                self.expiring.insert((later, item));
             }
         }
     }

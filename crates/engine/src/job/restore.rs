@@ -31,8 +31,9 @@ impl StepState {
             self.waiting.insert((is, item));
         }
         if resumed.planned {
-            self.held.stand_still(resumed.away);
+            self.held.stand_still(left, now);
         }
+        self.held.clamp(now);
     }
 }
 
@@ -44,7 +45,7 @@ impl StepState {
                 active.stand_still(away, left, now);
             }
         }
-        self.held.stand_still(away);
+        self.held.stand_still(left, now);
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Job {
     pub next_start: u64,
     /// Which item each running attempt belongs to, by the number of its start.
     pub running: BTreeMap<u64, (u32, u32)>,
+    /// Whether somebody has just gone on with it and is still telling what has ended since. No record
+    /// says so.
+    pub(crate) is_collecting: bool,
     /// What breakers let running attempts through with, by the number of the start.
     pub(crate) passes: BTreeMap<u64, Let>,
     /// The breakers its commands ask, as they are known here. No record changes them.
@@ -151,6 +154,7 @@ impl Job {
             resumed_at: Timestamp::ZERO,
             next_start: 1,
             running: BTreeMap::new(),
+            is_collecting: false,
             passes: BTreeMap::new(),
             breakers: Breakers::default(),
             pool,

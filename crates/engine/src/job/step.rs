@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use undaunted_policy::Timestamp;
 
 use super::hold::Holds;
+use super::item::{Item, Settled};
 use super::items::Items;
 use crate::event::Reached;
 
@@ -72,6 +73,20 @@ impl StepState {
             .saturating_add(self.dead)
             .saturating_add(self.skipped)
             .saturating_add(self.missing)
+    }
+
+    /// How many items have succeeded, and how many are dead letters, those left out that came late.
+    #[must_use]
+    pub fn counted(&self) -> (u32, u32) {
+        let (mut succeeded, mut dead) = (self.succeeded, self.dead);
+        for item in &self.late {
+            match self.items.get(*item) {
+                Some(Item::Settled(Settled::Succeeded)) => succeeded = succeeded.saturating_sub(1),
+                Some(Item::Settled(Settled::Dead(_))) => dead = dead.saturating_sub(1),
+                _ => {}
+            }
+        }
+        (succeeded, dead)
     }
 
     /// Whether an item of it runs, waits or is held.

@@ -118,10 +118,11 @@ impl<'a> Seen<'a> {
             let known = json!({ "results": self.files.results? });
             return reference.follow(&known).cloned();
         }
+        let (succeeded, dead) = state.counted();
         let known = json!({
             "total": state.items.len(),
-            "successful": state.succeeded,
-            "failed": state.dead,
+            "successful": succeeded,
+            "failed": dead,
             "results_file": self.files.results_file,
         });
         reference.follow(&known).cloned()

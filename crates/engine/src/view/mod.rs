@@ -14,6 +14,8 @@ pub use forecast::{Forecast, forecast};
 pub use report::{ItemCounts, Missing, Report, Status, report};
 pub use shared::{
     BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names,
-    holding, prober, tolerated,
+    holding, tolerated,
 };
 pub use signature::signature;
+
+pub use crate::gate::prober;

@@ -8,8 +8,8 @@ use undaunted_policy::{Timestamp, Tolerance};
 
 use super::event::rfc3339;
 use crate::breaker::BreakerState;
-use crate::event::{Reached, Subject};
-use crate::gate::may_probe;
+use crate::event::Reached;
+use crate::gate::prober;
 use crate::job::{Item, Job, Settled, StepState};
 use crate::workflow::OnComplete;
 
@@ -56,33 +56,6 @@ pub fn holding(job: &Job, step: u32, item: u32) -> Option<Holding> {
 pub fn all_held(job: &Job) -> impl Iterator<Item = (u32, u32)> {
     let steps = (0_u32..).zip(&job.steps);
     steps.flat_map(|(step, state)| state.held.items().map(move |item| (step, item)))
-}
-
-/// Who of a job finds out whether the target of a breaker is back, when its time has come.
-#[must_use]
-pub fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
-    let held = job.busy_steps().filter_map(|(step, state)| {
-        let (_, item) = state.held.queue(breaker).next()?;
-        let active = job.active(step, item)?;
-        Some(Subject {
-            step,
-            item,
-            command: active.command,
-            attempt: active.attempts,
-        })
-    });
-    let fresh = job.busy_steps().filter_map(|(step, state)| {
-        let command = job.plan().first(step)?;
-        let next = state.cursor < state.items.len() && state.reached.is_none();
-        (next && job.breaker_of(command) == Some(breaker)).then_some(Subject {
-            step,
-            item: state.cursor,
-            command,
-            attempt: 0,
-        })
-    });
-    let first = held.chain(fresh).find(|of| may_probe(job, *of, breaker));
-    first.map(|of| (of.step, of.item))
 }
 
 /// A step that does not wait for all its items.

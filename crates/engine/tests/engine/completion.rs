@@ -145,13 +145,34 @@ fn neither_suspension_nor_a_pause_moves_the_deadline() {
 }
 
 #[test]
-fn a_deadline_that_passed_while_nobody_was_there_is_noticed_on_resume() {
-    let mut scene = begun("best_effort_deadline_seconds: 60", 3);
+fn a_deadline_that_passed_while_nobody_was_there_is_noticed_when_all_that_ended_was_told() {
+    let mut scene = begun(
+        "best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3",
+        3,
+    );
     scene.at(1000);
-    let records = scene.crash_and_resume();
+    assert_eq!(decided(&scene.crash_and_resume()), None);
+    let _ = scene.succeed(1);
     assert_eq!(
-        decided(&records).unwrap(),
-        "completion_reached 0: deadline_expired (completed: 0), missed"
+        decided(&scene.tell(&Input::Woke)).unwrap(),
+        "completion_reached 0: deadline_expired (completed: 1), missed"
+    );
+}
+
+#[test]
+fn what_ended_while_nobody_was_there_counts_however_late_it_is_told() {
+    let mut scene = begun(
+        "best_effort_deadline_seconds: 60\n  best_effort_min_dcs: 3",
+        3,
+    );
+    scene.at(1000);
+    let _ = scene.crash_and_resume();
+    for item in 0..3 {
+        let _ = scene.succeed(item);
+    }
+    assert_eq!(
+        scene.clone_at_its_end().came_to(),
+        ("completed", None, [3, 0, 0])
     );
 }
 

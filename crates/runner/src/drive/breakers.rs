@@ -115,6 +115,7 @@ impl Drive<'_> {
     /// for, somebody else may probe.
     pub(super) fn look_at_probes(&mut self) -> Result<(), DriveError> {
         let now = self.clock.now();
+        let mut given_up = false;
         let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
         for name in names {
             let Some(state) = self.job.breakers().get(&name) else {
@@ -126,11 +127,16 @@ impl Drive<'_> {
             });
             let Some(probe) = probe else { continue };
             if self.world.store.owner(&aggregate(&probe.job)?)?.is_none() {
-                breakers::change(self.world.store, &name, now, |state| {
+                given_up = true;
+                let id = Some(self.job.id());
+                breakers::change(self.world.store, &name, id, now, |state| {
                     let same = state.probe.as_ref() == Some(&probe) && is_probing(state);
                     same.then(|| state.abandon_probe())
                 })?;
             }
+        }
+        if given_up {
+            self.look_at_breakers()?;
         }
         Ok(())
     }

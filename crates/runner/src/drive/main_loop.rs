@@ -174,6 +174,7 @@ impl<'w> Drive<'w> {
         let done = self.begin().and_then(|()| {
             while !self.is_over() {
                 self.listen()?;
+                self.wake();
                 self.observer.tick(&self.job);
                 self.look()?;
                 self.fill()?;
@@ -192,6 +193,7 @@ impl<'w> Drive<'w> {
     fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
         self.meet_breakers()?;
+        self.look_at_probes()?;
         for (seq, record) in (2..).zip(&self.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
@@ -225,6 +227,14 @@ impl<'w> Drive<'w> {
         self.recover()?;
         self.fill()?;
         self.hand_over()
+    }
+
+    /// Says that time has passed, if that has consequences; also if there is always news.
+    fn wake(&mut self) {
+        let now = self.clock.now();
+        if effect::next_wake(&self.job, now).is_some_and(|at| at <= now) {
+            self.decide(&Input::Woke);
+        }
     }
 
     fn is_over(&self) -> bool {

@@ -153,7 +153,33 @@ pub(crate) fn show(
         }
         writeln!(out, "    undaunted explain {}", quoted(job.id(), name))?;
     }
+    more(out, job)
+}
+
+/// What was not named.
+fn more(out: &mut impl Write, job: &Job) -> io::Result<()> {
+    let counts = [
+        (job.dead.len(), "dead letters", "undaunted dlq ls"),
+        (all_waiting(job).count(), "waiting", "undaunted show"),
+        (all_held(job).count(), "held", "undaunted show"),
+    ];
+    for (many, what, look) in counts {
+        let left = many.saturating_sub(NAMED);
+        if left > 0 {
+            writeln!(out, "\n  … and {left} more {what}: {look} {}", job.id())?;
+        }
+    }
     Ok(())
+}
+
+/// What waits for a retry.
+fn all_waiting(job: &Job) -> impl Iterator<Item = ItemPlace> {
+    let steps = (0_u32..).zip(&job.steps);
+    steps.flat_map(|(step, state)| {
+        let waiting = state.waiting.iter();
+        let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
+        timed.map(move |(_, item)| (step, *item))
+    })
 }
 
 /// Why it stands as it does.
@@ -216,12 +242,7 @@ fn worth_a_look(job: &Job) -> Vec<ItemPlace> {
         let dead = items.filter(|(_, it)| matches!(it, Item::Settled(Settled::Dead(_))));
         dead.map(move |(item, _)| (step, item))
     });
-    let waiting = steps().flat_map(|(step, state)| {
-        let waiting = state.waiting.iter();
-        let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |(_, item)| (step, *item))
-    });
     let held = all_held(job).take(NAMED);
-    let waiting = waiting.take(NAMED).chain(held);
+    let waiting = all_waiting(job).take(NAMED).chain(held);
     dead.take(NAMED).chain(waiting).collect()
 }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::{Event, Failed, Record, Resumed, Retrying, Stopped, Subject};
 use undaunted_engine::job::Job;
+use undaunted_engine::workflow::OnItemFailure;
+use undaunted_policy::Then;
 
 use crate::screen::duration::short;
 use crate::screen::resumes::held;
@@ -109,8 +111,13 @@ impl Sentences {
             Some(_) => "; on_failure runs",
             None => "",
         };
+        let what = if is_skipped(job, stopped) {
+            "skipped"
+        } else {
+            "stopped"
+        };
         format!(
-            "  {}: stopped after {}: {}{then}",
+            "  {}: {what} after {}: {}{then}",
             subject(job, of),
             count(
                 usize::try_from(of.attempt).unwrap_or(usize::MAX),
@@ -190,4 +197,19 @@ pub(super) fn name_of(job: &Job, step: u32, item: u32, command: u32) -> String {
         }
         _ => identity,
     }
+}
+
+/// Whether an item is skipped because of this: by a rule of the command, or by one for all items.
+fn is_skipped(job: &Job, stopped: &Stopped) -> bool {
+    let of = stopped.subject;
+    let command = job.plan().command(of.command);
+    let rule = stopped.rule.and_then(|rule| usize::try_from(rule).ok());
+    let rule = command
+        .zip(rule)
+        .and_then(|(command, rule)| command.retry.policy.rules().table().get(rule));
+    let map = job.plan().map(of.step);
+    let all = map.is_some_and(|map| map.on_item_failure == OnItemFailure::Skip);
+    rule.map_or(all && stopped.handler.is_none(), |rule| {
+        rule.then() == Then::Skip
+    })
 }
