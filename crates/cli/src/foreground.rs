@@ -9,6 +9,7 @@ use undaunted_runner::journal::Held;
 use undaunted_runner::secrets::Secrets;
 
 use crate::jobs::{Jobs, of_drive};
+use crate::webhooks;
 
 /// Runs a job until it has ended or was suspended. The number says how often somebody wanted us to
 /// leave.
@@ -20,7 +21,15 @@ pub(crate) fn run(
 ) -> Result<(Job, u32)> {
     let world = jobs.world()?;
     let id = held.job.id().to_owned();
-    let drive = Drive::new(held, &world, secrets, observer);
+    let is_flow = webhooks::are_needed(&held.job);
+    let mut drive = Drive::new(held, &world, secrets, observer);
+    let _webhooks = if is_flow {
+        let (webhooks, base) = webhooks::listen(&id, drive.handle())?;
+        drive.send_results_to(base);
+        Some(webhooks)
+    } else {
+        None
+    };
     let signals = Listening::begin(drive.handle())?;
     let done = drive.run();
     let interrupts = signals.end();

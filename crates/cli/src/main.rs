@@ -16,6 +16,7 @@ mod screen;
 mod source;
 mod target;
 mod typed;
+mod webhooks;
 
 use std::process::ExitCode;
 

@@ -116,7 +116,9 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         let waits = state.stage == StepStage::Running && state.reached.is_none();
         (map.completion.best_effort && waits).then(|| state.started.after(map.completion.deadline))
     });
+    let accepted = job.accepted.values().copied();
     due.chain(expiry)
+        .chain(accepted)
         .chain(complete)
         .chain(job.deadline())
         .min()

@@ -26,6 +26,11 @@ pub enum Input {
     },
     /// An attempt has ended.
     Ended(Box<AttemptEnd>),
+    /// The other side has taken an attempt on, and its result comes later.
+    Accepted {
+        /// The number of its start.
+        start: u64,
+    },
     /// The items of a map are known.
     ItemsRead {
         /// The step.
@@ -103,4 +108,6 @@ pub struct AttemptEnd {
     pub stderr: Option<Kept>,
     /// Processes it left running.
     pub left: u32,
+    /// The wait the other side asked for before it is called again.
+    pub retry_after: Option<Duration>,
 }

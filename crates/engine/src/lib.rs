@@ -19,6 +19,7 @@ pub mod checkpoint;
 pub mod decide;
 pub mod effect;
 pub mod event;
+pub mod flow;
 mod gate;
 pub mod input;
 pub mod job;

@@ -6,11 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use undaunted_policy::BreakerSettings;
+use undaunted_policy::{BreakerSettings, CompletionRule};
 
 use crate::workflow::template::{Reference, Root, Segment};
-use crate::workflow::{Action, Command, InputSource, Map, Step, Work, Workflow};
+use crate::workflow::{
+    Action, Body, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, Work, Workflow,
+};
 
 /// A workflow whose commands can be found by number.
 #[derive(Clone, Debug)]
@@ -132,8 +135,15 @@ impl Plan {
             command.is_some_and(|command| named.contains(&command.id))
         });
         let by_name: BTreeSet<u32> = by_name.collect();
+        let is_step = |number: &u32| {
+            let command = self.command(*number);
+            command.is_some_and(|command| matches!(command.action, Action::Step(_)))
+        };
         let wanted = (0..count).filter(|number| {
-            by_name.contains(number) || captured.contains(number) || (results && last(number))
+            is_step(number)
+                || by_name.contains(number)
+                || captured.contains(number)
+                || (results && last(number))
         });
         self.outputs = wanted.collect();
         self.named = by_name;
@@ -160,10 +170,46 @@ impl Plan {
         }
     }
 
+    /// The definition of a step of a flow, if it is one.
+    #[must_use]
+    pub fn call(&self, step: u32) -> Option<&FlowStep> {
+        match &self.step(step)?.work {
+            Work::Call(call) => Some(call),
+            Work::One | Work::Map(_) => None,
+        }
+    }
+
+    /// How long the result of an attempt is waited for that was taken on.
+    #[must_use]
+    pub fn patience(&self, step: u32) -> Duration {
+        const DEFAULT: Duration = Duration::from_hours(24);
+        let kind = self.call(step).map(|call| &call.kind);
+        match kind {
+            Some(StepKind::Call { patience, .. }) => patience.unwrap_or(DEFAULT),
+            _ => DEFAULT,
+        }
+    }
+
+    /// The completion rule of a step that may have several items.
+    #[must_use]
+    pub fn completion(&self, step: u32) -> Option<(&CompletionRule, OnComplete)> {
+        match &self.step(step)?.work {
+            Work::Map(map) => Some((&map.completion, map.on_complete)),
+            Work::Call(call) => Some((&call.completion, call.on_complete)),
+            Work::One => None,
+        }
+    }
+
     /// Whether a step has an item for each element of an input.
     #[must_use]
     pub fn is_map(&self, step: u32) -> bool {
         self.map(step).is_some()
+    }
+
+    /// Whether a step has one item, which is known before it begins.
+    pub(crate) fn is_one(&self, step: u32) -> bool {
+        self.step(step)
+            .is_some_and(|step| matches!(step.work, Work::One))
     }
 
     /// A command by its number.
@@ -242,7 +288,8 @@ impl Plan {
     }
 
     /// The first command of a step.
-    pub(crate) fn first(&self, step: u32) -> Option<u32> {
+    #[must_use]
+    pub fn first(&self, step: u32) -> Option<u32> {
         self.step(step)?.commands.first().map(number)
     }
 
@@ -313,8 +360,19 @@ fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
             file.path.references().for_each(&mut *take);
             file.content.references().for_each(&mut *take);
         }
-        // Requests are not run yet.
-        Action::Http(_) => {}
+        // What a step is given is the value of its item.
+        Action::Step(_) => {}
+        Action::Http(http) => {
+            http.url.references().for_each(&mut *take);
+            for (_, value) in &http.headers {
+                value.references().for_each(&mut *take);
+            }
+            match &http.body {
+                Some(Body::Text(text)) => text.references().for_each(&mut *take),
+                Some(Body::Json(json)) => json.references().for_each(&mut *take),
+                None => {}
+            }
+        }
     }
     for (_, value) in &command.env {
         value.references().for_each(&mut *take);

@@ -7,7 +7,7 @@ use undaunted_policy::PoolLimits;
 
 use crate::event::{CompletionDefaults, Submitted};
 use crate::plan::environment_of;
-use crate::workflow::{Action, Command, MaxParallel, Mode, Operator, Span, Work, Workflow};
+use crate::workflow::{MaxParallel, Operator, Span, StepKind, Work, Workflow};
 
 /// Where a job is submitted.
 pub struct Surroundings<'a> {
@@ -62,8 +62,10 @@ pub fn submission(
     refuse_what_is_not_built(workflow)?;
     let mut parallel = Vec::new();
     for (number, step) in (0_u32..).zip(&workflow.steps) {
-        if let Work::Map(map) = &step.work {
-            parallel.push((number, width(&map.max_parallel, around.variable)?));
+        match &step.work {
+            Work::Map(map) => parallel.push((number, width(&map.max_parallel, around.variable)?)),
+            Work::Call(call) => parallel.push((number, call.parallelism)),
+            Work::One => {}
         }
     }
     let ceilings = around.operator.ceilings;
@@ -97,6 +99,7 @@ pub fn submission(
             min: around.operator.completion.min,
             deadline: around.operator.completion.deadline,
         }),
+        work: Some(around.operator.work.into()),
         late_results_count: Some(around.operator.late_results_count),
         ..Submitted::default()
     })
@@ -121,24 +124,19 @@ fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Res
 }
 
 fn refuse_what_is_not_built(workflow: &Workflow) -> Result<(), Unfit> {
-    let not_built = |what: &str, at| {
-        Err(Unfit::NotBuilt {
+    let planned = workflow.flow.iter().flat_map(|flow| &flow.plan);
+    for step in planned.filter_map(|place| workflow.steps.get(*place)) {
+        let Work::Call(call) = &step.work else {
+            continue;
+        };
+        let what = match call.kind {
+            StepKind::Call { .. } => continue,
+            StepKind::SubFlow { .. } => "a step of type `flow`",
+        };
+        return Err(Unfit::NotBuilt {
             what: what.to_owned(),
-            at,
-        })
-    };
-    if workflow.mode == Mode::Flow {
-        return not_built("a flow", None);
-    }
-    for step in &workflow.steps {
-        let mut commands: Vec<&Command> = step.commands.iter().collect();
-        while let Some(command) = commands.pop() {
-            if matches!(command.action, Action::Http(_)) {
-                return not_built("`http`", Some(command.span));
-            }
-            commands.extend(&command.on_success);
-            commands.extend(command.on_failure.iter().flat_map(|it| &it.commands));
-        }
+            at: Some(call.span),
+        });
     }
     Ok(())
 }

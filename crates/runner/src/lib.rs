@@ -29,4 +29,5 @@ pub mod spool;
 
 pub use bytes::Malformed;
 pub use causes::with_causes;
+pub use executor::{StepResult, step_result};
 pub use process::random_name;

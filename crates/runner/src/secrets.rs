@@ -106,6 +106,11 @@ impl Secrets {
     }
 
     /// Names and values.
+    pub(crate) fn values(&self) -> &[(String, String)] {
+        &self.values
+    }
+
+    /// Names and values, one after the other.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, String)> {
         self.values.iter()
     }

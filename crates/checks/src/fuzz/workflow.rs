@@ -36,6 +36,7 @@ pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
             Action::Agent { .. } => "agent",
             Action::Http(_) => "http",
             Action::WriteFile(_) => "write_file",
+            Action::Step(_) => "step",
         });
     actions.chain([mode]).collect()
 }
@@ -209,7 +210,7 @@ fn command_laws(workflow: &Workflow, command: &Command) -> Vec<Law> {
     let holds = command.retry.policy.rules().table().iter();
     let holds = holds.filter(|rule| rule.then() == Then::Hold).count();
     let breaker = command.breaker.as_ref();
-    let http = matches!(command.action, Action::Http(_));
+    let http = matches!(command.action, Action::Http(_) | Action::Step(_));
     let agent = match &command.action {
         Action::Agent { name, .. } => workflow.agents.contains_key(name),
         _ => true,
@@ -247,6 +248,8 @@ fn templates(command: &Command) {
         Action::WriteFile(file) => [&file.path, &file.content]
             .into_iter()
             .for_each(template::text_laws),
+        // What a step is given is no template.
+        Action::Step(_) => {}
         Action::Http(http) => {
             template::text_laws(&http.url);
             http.headers

@@ -135,6 +135,7 @@ const fn stage(stage: StepStage) -> &'static str {
         StepStage::Running => "running",
         StepStage::Completed => "completed",
         StepStage::Failed => "failed",
+        StepStage::Skipped => "skipped",
     }
 }
 

@@ -29,7 +29,7 @@ const FOLDER: &str = "/srv/work";
 /// How long to wait for what a page says will happen.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "retry-one-command",
     "a-list-of-urls",
     "a-nightly-job",
@@ -39,6 +39,8 @@ const PAGES: [&str; 9] = [
     "a-thousand-downloads",
     "outages",
     "shared-limits",
+    "http",
+    "flows",
 ];
 
 #[test]
@@ -54,6 +56,16 @@ fn a_list_of_urls_is_true() {
 #[test]
 fn a_nightly_job_is_true() {
     is_true("a-nightly-job");
+}
+
+#[test]
+fn flows_is_true() {
+    is_true("flows");
+}
+
+#[test]
+fn http_is_true() {
+    is_true("http");
 }
 
 #[test]

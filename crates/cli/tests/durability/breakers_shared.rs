@@ -44,7 +44,7 @@ fn start(world: &World, name: &str, items: u32, breaker: &str) -> (Running, Stri
     (engine, job)
 }
 
-fn jobs(world: &World) -> Vec<String> {
+pub(crate) fn jobs(world: &World) -> Vec<String> {
     let listed = world.call(&["ls", "--json"]).exits(0);
     let lines = listed.out.lines();
     let jobs = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -17,24 +17,18 @@ fn refused(workflow: &str, named: &str) {
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     refused(
-        "[{shell: echo >> log}, {http: {url: 'http://127.0.0.1:1/x'}}]",
-        "`http`",
-    );
-    refused(
-        "[{shell: echo >> log, on_failure: {http: {url: 'http://127.0.0.1:1/x'}}}]",
-        "`http`",
-    );
-    refused(
         "
 mode: flow
 goals: [a]
 steps:
   - id: a
+    type: flow
+    flow: {goals: [b]}
+  - id: b
     type: sync
-    http: {endpoint: 'http://127.0.0.1:8081/a'}
-    attributes: {x: {role: output, type: string}}
+    http: {endpoint: 'http://127.0.0.1:8081/b'}
 ",
-        "flow",
+        "a step of type `flow`",
     );
 }
 

@@ -17,6 +17,8 @@ pub struct Breakers {
     known: BTreeMap<Arc<str>, Known>,
     told: Vec<Told>,
     changes: Vec<(Arc<str>, BreakerRecord)>,
+    /// The item that is about to start, and the breaker of its target, where that depends on the item.
+    aim: Option<((u32, u32), Arc<str>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +94,25 @@ impl Breakers {
             known: known.collect(),
             ..Self::default()
         }
+    }
+
+    /// An item is about to start whose target has this breaker; one that is not known has these
+    /// settings.
+    pub(crate) fn aim(&mut self, place: (u32, u32), name: &str, settings: BreakerSettings) {
+        let name = self.name(name);
+        self.known
+            .entry(Arc::clone(&name))
+            .or_insert_with(|| Known {
+                state: BreakerState::with(settings),
+                release: None,
+            });
+        self.aim = Some((place, name));
+    }
+
+    /// The breaker of the target of an item that is about to start.
+    pub(crate) fn aimed_at(&self, place: (u32, u32)) -> Option<&str> {
+        let aim = self.aim.as_ref().filter(|(of, _)| *of == place);
+        aim.map(|(_, name)| &**name)
     }
 
     /// Their names.

@@ -2,6 +2,7 @@
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
+use super::flow;
 use super::input::decide;
 use crate::event::{Ended, Event, Reached, Record};
 use crate::input::Input;
@@ -54,6 +55,9 @@ pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
 }
 
 fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
+    if job.workflow().flow.is_some() {
+        return flow::go_on(job, now);
+    }
     for (step, state) in job.open_steps() {
         let events = match state.stage {
             StepStage::Waiting => vec![begin(job, step)],
@@ -82,7 +86,7 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
 }
 
 /// Every step is complete.
-fn completed(job: &Job) -> Event {
+pub(super) fn completed(job: &Job) -> Event {
     let mut ended = Box::new(ending(job));
     if job.counted().all(|(step, state)| job.is_met(step, state)) {
         ended.reason = None;
@@ -134,7 +138,12 @@ fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event>
 }
 
 /// What a completion rule decides, if it decides anything yet.
-fn reached(step: u32, state: &StepState, rule: &CompletionRule, now: Timestamp) -> Option<Reached> {
+pub(super) fn reached(
+    step: u32,
+    state: &StepState,
+    rule: &CompletionRule,
+    now: Timestamp,
+) -> Option<Reached> {
     let tally = state.reports();
     let deadline = state.started.after(rule.deadline);
     let completion = rule.decide(tally, deadline, now)?;
@@ -169,13 +178,17 @@ fn dropped<'j>(job: &'j Job, step: u32, state: &'j StepState) -> impl Iterator<I
 }
 
 /// What waits or is held.
-fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
+pub(super) fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
     let waiting = state.waiting.iter().map(|&(_, item)| item);
     waiting.chain(state.held.items())
 }
 
 /// What waits or is held is not gone on with.
-fn not_begun(step: u32, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
+pub(super) fn not_begun(
+    step: u32,
+    state: &StepState,
+    reason: Reason,
+) -> impl Iterator<Item = Event> {
     unsettled(state).map(move |item| Event::ItemSkipped { step, item, reason })
 }
 
@@ -212,7 +225,7 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
     events
 }
 
-fn ending(job: &Job) -> Ended {
+pub(super) fn ending(job: &Job) -> Ended {
     let shortfall = job.shortfall();
     let mishap = shortfall.as_ref().or(job.failure.as_ref());
     Ended {

@@ -45,6 +45,48 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     }
 }
 
+/// An attempt was taken on; its result is waited for so long.
+pub(super) fn accepted(facts: &mut Facts<'_>, start: u64) {
+    let job = facts.job;
+    let place = job.running.get(&start).copied();
+    // Its result may have been there first.
+    let Some((step, item)) = place.filter(|_| !job.accepted.contains_key(&start)) else {
+        return;
+    };
+    let Some(active) = job.active(step, item) else {
+        return;
+    };
+    let own = facts.now.after(job.plan().patience(step));
+    let deadline = job.deadline_of(step, active);
+    facts.push(Event::AttemptAccepted {
+        subject: Subject {
+            step,
+            item,
+            command: active.command,
+            attempt: active.attempts,
+        },
+        until: deadline.map_or(own, |deadline| deadline.min(own)),
+    });
+}
+
+/// A result that was waited for long enough does not come any more. One at a time: what follows from
+/// it may be what decides about the next.
+pub(super) fn expire(facts: &mut Facts<'_>) {
+    let (mut accepted, now) = (facts.job.accepted.iter(), facts.now);
+    let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else {
+        return;
+    };
+    ended(
+        facts,
+        &AttemptEnd {
+            start: *start,
+            failure: Some(Cause::Timeout),
+            error: "it was taken on, and no result has come".to_owned(),
+            ..AttemptEnd::default()
+        },
+    );
+}
+
 /// Why the output cannot be captured, if it is to be and cannot.
 fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
     let capture = command.capture.as_ref()?;
@@ -85,7 +127,7 @@ fn failed(
 ) {
     let failure = Failure {
         cause,
-        retry_after: None,
+        retry_after: end.retry_after,
         stderr: &end.stderr_end,
         output: &end.stdout_end,
     };
@@ -116,7 +158,9 @@ fn failed(
             })));
         }
         (None, Consequence::Hold) => {
-            let breaker = facts.job.breaker_of(of.command).unwrap_or_default();
+            // `check` has seen that a command with such a rule asks a breaker.
+            let asked = facts.job.passes.get(&end.start);
+            let breaker = asked.map_or("", |(breaker, _)| &**breaker);
             hold(facts, of, breaker, Some(Sum::of(&verdict.arithmetic)));
         }
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),

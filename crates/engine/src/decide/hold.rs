@@ -23,7 +23,8 @@ pub(super) enum Gate {
 /// Asks the breaker of the command an item is about to start.
 pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
     let job = facts.job;
-    let Some(breaker) = job.breaker_of(of.command) else {
+    let aimed_at = job.breakers().aimed_at((of.step, of.item));
+    let Some(breaker) = job.breaker_of(of.command).or(aimed_at) else {
         return Gate::Open(None);
     };
     let held = active.doing == Doing::Held;

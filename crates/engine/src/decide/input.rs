@@ -25,6 +25,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
             refused,
         } => start::start(&mut facts, *step, *item, refused.as_deref()),
         Input::Ended(end) => ended::ended(&mut facts, end),
+        Input::Accepted { start } => ended::accepted(&mut facts, *start),
         Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
         Input::InputFailed {
             step,
@@ -37,8 +38,11 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
                 facts.push(Event::JobStopping {
                     reason: Reason::Deadline,
                 });
-            } else if job.stage == Stage::Running && job.paused.is_none() {
-                hold::expire(&mut facts);
+            } else if job.stage == Stage::Running {
+                ended::expire(&mut facts);
+                if job.paused.is_none() {
+                    hold::expire(&mut facts);
+                }
             }
         }
         Input::Cancel => {

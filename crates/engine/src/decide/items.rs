@@ -10,9 +10,16 @@ use crate::job::StepStage;
 const RECORD: usize = 1 << 20;
 
 pub(super) fn read(facts: &mut Facts<'_>, step: u32, items: &[NewItem]) {
-    if !is_reading(facts, step) {
-        return;
+    if is_reading(facts, step) {
+        for event in records_of(step, items) {
+            facts.push(event);
+        }
     }
+}
+
+/// The facts that items are known: as many as fit into a record each.
+pub(super) fn records_of(step: u32, items: &[NewItem]) -> Vec<Event> {
+    let mut events = Vec::new();
     let mut rest = items;
     loop {
         let mut bytes = 0_usize;
@@ -26,13 +33,13 @@ pub(super) fn read(facts: &mut Facts<'_>, step: u32, items: &[NewItem]) {
             })
             .count();
         let (now, later) = rest.split_at_checked(fits).unwrap_or((rest, &[]));
-        facts.push(Event::ItemsRead {
+        events.push(Event::ItemsRead {
             step,
             items: now.to_vec(),
             last: later.is_empty(),
         });
         if later.is_empty() {
-            return;
+            return events;
         }
         rest = later;
     }

@@ -7,6 +7,7 @@ mod advance;
 mod ended;
 mod facts;
 mod fail;
+mod flow;
 mod hold;
 mod input;
 mod items;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::Reason;
+use undaunted_policy::{Reason, Timestamp};
 
 use super::attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded};
 use super::breaker::{Held, Opened, Released};
@@ -288,6 +288,47 @@ pub enum Event {
     /// An item has come to its end after its step was complete.
     #[n(39)]
     LateResult(#[n(0)] Late),
+    /// The condition of a step does not hold, and it is not done.
+    #[n(40)]
+    StepSkipped {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+    },
+    /// A step can no longer begin, because this can no longer come.
+    #[n(41)]
+    StepUnreachable {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+        /// The attribute.
+        #[n(1)]
+        missing: String,
+    },
+    /// A step has given an attribute.
+    #[n(42)]
+    AttributeSet {
+        /// Which one.
+        #[n(0)]
+        step: u32,
+        /// The attribute.
+        #[n(1)]
+        name: String,
+        /// Its value, as JSON.
+        #[n(2)]
+        value: String,
+    },
+    /// The other side has taken an attempt on, and its result comes later.
+    #[n(43)]
+    AttemptAccepted {
+        /// Which one.
+        #[n(0)]
+        subject: Subject,
+        /// Until then it is waited for.
+        #[n(1)]
+        #[cbor(with = "codec::time")]
+        until: Timestamp,
+    },
 }
 
 impl Event {
@@ -346,6 +387,10 @@ impl Event {
             Self::BreakerConfigured { .. } => "breaker_configured",
             Self::CompletionReached(_) => "completion_reached",
             Self::LateResult(_) => "late_result",
+            Self::StepSkipped { .. } => "step_skipped",
+            Self::StepUnreachable { .. } => "step_unreachable",
+            Self::AttributeSet { .. } => "attribute_set",
+            Self::AttemptAccepted { .. } => "attempt_accepted",
         }
     }
 }

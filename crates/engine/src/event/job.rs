@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::shape::{BackoffType, WorkDefaults};
+use undaunted_policy::{Attempts, Reason, Timestamp};
 
 use super::codec;
 use super::text::Text;
@@ -55,6 +56,60 @@ pub struct Submitted {
     /// Whether results that come after their step was complete count all the same; not without it.
     #[n(13)]
     pub late_results_count: Option<bool>,
+    /// How the steps of a flow are retried that do not say. Without it the documented defaults hold.
+    #[n(14)]
+    pub work: Option<WorkDefaultsStored>,
+}
+
+/// How the steps of a flow are retried that do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct WorkDefaultsStored {
+    /// How many retries; any number without it.
+    #[n(0)]
+    pub max_retries: Option<u32>,
+    /// The first delay.
+    #[n(1)]
+    #[cbor(with = "codec::span")]
+    pub backoff: Duration,
+    /// The longest.
+    #[n(2)]
+    #[cbor(with = "codec::span")]
+    pub max_backoff: Duration,
+    /// How delays grow: 0 not at all, 1 by the same each time, 2 by a factor.
+    #[n(3)]
+    pub growth: u8,
+}
+
+impl From<WorkDefaults> for WorkDefaultsStored {
+    fn from(work: WorkDefaults) -> Self {
+        Self {
+            max_retries: work.max_retries.retries(),
+            backoff: work.backoff,
+            max_backoff: work.max_backoff,
+            growth: match work.backoff_type {
+                BackoffType::Fixed => 0,
+                BackoffType::Linear => 1,
+                BackoffType::Exponential => 2,
+            },
+        }
+    }
+}
+
+impl From<WorkDefaultsStored> for WorkDefaults {
+    fn from(stored: WorkDefaultsStored) -> Self {
+        Self {
+            max_retries: stored
+                .max_retries
+                .map_or(Attempts::Unlimited, Attempts::AtMost),
+            backoff: stored.backoff,
+            max_backoff: stored.max_backoff,
+            backoff_type: match stored.growth {
+                0 => BackoffType::Fixed,
+                1 => BackoffType::Linear,
+                _ => BackoffType::Exponential,
+            },
+        }
+    }
 }
 
 /// What a step waits for that does not say.

@@ -16,7 +16,8 @@ pub use completion::{Late, Reached, Why};
 pub use fact::Event;
 pub use imported::ImportedCommand;
 pub use job::{
-    CompletionDefaults, Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed, Submitted,
+    CompletionDefaults, Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed,
+    Submitted, WorkDefaultsStored,
 };
 pub use record::{FORMAT, Record, RecordError};
 pub use text::Text;

@@ -76,6 +76,9 @@ impl Job {
             | Event::BreakerClosed { .. }
             | Event::BreakerConfigured { .. } => {}
             Event::CompletionReached(reached) => self.reach(reached),
+            Event::StepSkipped { step } => self.close(*step, StepStage::Skipped),
+            Event::StepUnreachable { step, missing } => self.cannot_reach(*step, missing),
+            Event::AttributeSet { step, name, value } => self.set_attribute(*step, name, value),
             _ => self.apply_to_item(record),
         }
     }
@@ -86,6 +89,7 @@ impl Job {
             Event::AttemptStarted(started) => self.attempt_started(started, record.at),
             Event::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
             Event::AttemptFailed(failed) => self.attempt_failed(failed),
+            Event::AttemptAccepted { subject, until } => self.attempt_accepted(*subject, *until),
             Event::RetryScheduled(retrying) => self.retry_scheduled(retrying),
             Event::CommandStopped(stopped) => self.command_stopped(stopped),
             Event::CommandRepeated { subject } => self.command_repeated(*subject),
@@ -186,7 +190,7 @@ impl Job {
     fn step_started(&mut self, step: u32, start: Option<u64>, now: Timestamp) {
         let command = self.plan.first(step);
         let only = match command.and_then(|command| self.plan.command(command)) {
-            Some(command) if !self.plan.is_map(step) => Some(NewItem {
+            Some(command) if self.plan.is_one(step) => Some(NewItem {
                 identity: command.id.clone(),
                 input: "null".to_owned(),
             }),
@@ -234,6 +238,13 @@ impl Job {
         }
         if let Some(step) = self.step_mut(of.step) {
             step.running = step.running.saturating_add(1);
+        }
+    }
+
+    fn attempt_accepted(&mut self, of: Subject, until: Timestamp) {
+        let active = self.active(of.step, of.item);
+        if let Some(Doing::Running(start)) = active.map(|active| active.doing) {
+            self.accepted.insert(start, until);
         }
     }
 
@@ -335,6 +346,12 @@ impl Job {
             let value = capture::read(output, capture.format).unwrap_or_else(|_| output.into());
             Some((capture.name.clone(), value))
         });
+        if self.plan.call(of.step).is_some() {
+            if let Some(state) = self.step_mut(of.step) {
+                state.outputs.insert(of.item, output.to_owned());
+            }
+            return;
+        }
         let scope = if self.plan.is_map(of.step) {
             let active = self.active_mut(of);
             active.map(|active| &mut **active.scope.get_or_insert_with(Box::default))
@@ -402,6 +419,7 @@ impl Job {
         };
         active.doing = Doing::Undecided;
         self.running.remove(&start);
+        self.accepted.remove(&start);
         self.passes.remove(&start);
         if let Some(step) = self.step_mut(of.step) {
             step.running = step.running.saturating_sub(1);

@@ -29,8 +29,8 @@ impl Job {
 
     /// Whether what still runs when a step is complete goes on.
     pub(crate) fn leaves(&self, step: u32) -> bool {
-        let map = self.plan.map(step);
-        map.is_some_and(|map| map.on_complete == OnComplete::Leave)
+        let rule = self.plan.completion(step);
+        rule.is_some_and(|(_, then)| then == OnComplete::Leave)
     }
 
     /// Why an item is not gone on with, if it is not.
@@ -41,7 +41,21 @@ impl Job {
             let reached = state.reached.filter(|_| ends);
             reached.map(|reached| reached.reason())
         };
-        self.is_stopping().or_else(cut)
+        self.is_stopping()
+            .or_else(cut)
+            .or_else(|| self.has_failed_in(step).then_some(Reason::Tolerance))
+    }
+
+    /// Whether a step of a flow is not gone on with: an item of it has failed, or a goal has. What runs
+    /// finishes.
+    fn has_failed_in(&self, step: u32) -> bool {
+        let Some(call) = self.plan.call(step) else {
+            return false;
+        };
+        let failed = self
+            .step(step)
+            .is_some_and(|state| state.dead > state.forgiven);
+        (failed && !call.completion.best_effort) || self.has_missed_a_goal()
     }
 
     /// Whether an item that runs is ended.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{Admission, Cause, Health, Then, Ticket, Timestamp};
+use undaunted_policy::{Admission, BreakerSettings, Cause, Health, Then, Ticket, Timestamp};
 
 use super::hold::Hold;
 use super::item::Doing;
@@ -31,7 +31,13 @@ impl Job {
         self.breakers.learn(breaker, state, held, draw, now);
     }
 
-    /// The breaker that a command asks.
+    /// An item is about to start, and this is what its request goes to; each target has a breaker, with
+    /// the settings its command gives it.
+    pub fn aim(&mut self, step: u32, item: u32, target: &str, settings: BreakerSettings) {
+        self.breakers.aim((step, item), target, settings);
+    }
+
+    /// The breaker that a command names.
     #[must_use]
     pub fn breaker_of(&self, command: u32) -> Option<&str> {
         self.plan
@@ -228,7 +234,8 @@ impl Job {
     /// What a failure says about its target.
     fn signal_of(&self, failed: &Failed) -> Signal {
         let command = self.plan.command(failed.subject.command);
-        let is_request = command.is_some_and(|it| matches!(it.action, Action::Http(_)));
+        let is_request =
+            command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
         let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
         let rule = command.zip(rule).and_then(|(command, rule)| {
             let table = command.retry.policy.rules().table();

@@ -4,6 +4,7 @@
 
 mod apply;
 mod complete;
+mod flow;
 mod gate;
 mod hold;
 mod import;

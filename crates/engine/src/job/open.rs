@@ -42,6 +42,7 @@ impl Job {
                         open.left.insert(number);
                     }
                 }
+                StepStage::Skipped => open.completed = open.completed.saturating_add(1),
                 StepStage::Failed => open.failed = open.failed.saturating_add(1),
             }
         }
@@ -57,11 +58,17 @@ impl Job {
             // A step that was not at work cannot end; whatever this is, look at everything.
             return self.find_open();
         }
-        if stage == StepStage::Failed {
-            self.open.failed = self.open.failed.saturating_add(1);
-            return;
-        }
-        self.open.completed = self.open.completed.saturating_add(1);
+        let count = if stage == StepStage::Failed {
+            &mut self.open.failed
+        } else {
+            &mut self.open.completed
+        };
+        *count = count.saturating_add(1);
+        self.open_what_waited_for(step);
+    }
+
+    /// Steps that waited for a step may begin.
+    pub(super) fn open_what_waited_for(&mut self, step: u32) {
         let waits = |next: &u32| {
             // Those after a map that is redriven have been through already.
             let stage = self.step(*next).map(|state| state.stage);

@@ -34,7 +34,14 @@ impl Job {
                     ..StepState::default()
                 };
             } else if step.stage == StepStage::Failed {
-                step.stage = StepStage::Running;
+                // A step of a flow that never had items begins again.
+                step.stage = if step.unreachable || (phase == Phase::Flow && step.items.is_empty())
+                {
+                    StepStage::Waiting
+                } else {
+                    StepStage::Running
+                };
+                step.unreachable = false;
             }
         }
         self.find_open();
@@ -53,9 +60,13 @@ impl Job {
         active.cause = None;
         active.error = None;
         active.doing = Doing::Waiting(Timestamp::ZERO);
+        let is_call = self.plan().call(step).is_some();
         let Some(state) = self.step_mut(step) else {
             return;
         };
+        if is_call {
+            state.bring_back();
+        }
         state.stage = StepStage::Running;
         if state.reached.is_some() {
             state.redriven.insert(item);
@@ -108,5 +119,31 @@ impl Job {
             step.stand_still(away, since, now);
         }
         self.breakers.stand_still(since, now);
+    }
+}
+
+impl StepState {
+    /// Items of a step of a flow that were dropped because another one failed begin again, in a round
+    /// of their own.
+    fn bring_back(&mut self) {
+        let dropped =
+            |item: &Item| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
+        let items = self.items.iter().filter(|(_, item)| dropped(item));
+        let items: Vec<u32> = items.map(|(item, _)| item).collect();
+        let Some(first) = items.first().copied() else {
+            return;
+        };
+        for item in &items {
+            if let Some(state) = self.items.get_mut(*item) {
+                *state = Item::Pending;
+            }
+        }
+        let many = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        self.skipped = self.skipped.saturating_sub(many);
+        self.again = self.again.saturating_add(1);
+        self.cursor = self.cursor.min(first);
+        let begun = self.items.iter();
+        let begun = begun.filter(|(item, state)| *item >= first && **state != Item::Pending);
+        self.ahead = begun.map(|(item, _)| item).collect();
     }
 }

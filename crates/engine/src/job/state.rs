@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_policy::shape::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
 use super::gate::Let;
@@ -13,6 +14,7 @@ use super::step::{StepStage, StepState};
 use super::texts::Texts;
 use crate::breaker::Breakers;
 use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, Text};
+use crate::flow::{Given, Readiness, readiness};
 use crate::plan::Plan;
 use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check};
 
@@ -45,6 +47,8 @@ pub struct Job {
     /// Whether somebody has just gone on with it and is still telling what has ended since. No record
     /// says so.
     pub(crate) is_collecting: bool,
+    /// Running attempts whose result comes later, and until when it is waited for.
+    pub accepted: BTreeMap<u64, Timestamp>,
     /// What breakers let running attempts through with, by the number of the start.
     pub(crate) passes: BTreeMap<u64, Let>,
     /// The breakers its commands ask, as they are known here. No record changes them.
@@ -55,6 +59,8 @@ pub struct Job {
     pub counts: Counts,
     /// What commands outside a map have left for later ones.
     pub scope: Scope,
+    /// What the steps of a flow are connected by, by name.
+    pub attributes: BTreeMap<String, Given>,
     /// Texts that events refer to.
     pub texts: Texts,
     /// Since when nothing new is started because somebody asked for a pause.
@@ -155,11 +161,13 @@ impl Job {
             next_start: 1,
             running: BTreeMap::new(),
             is_collecting: false,
+            accepted: BTreeMap::new(),
             passes: BTreeMap::new(),
             breakers: Breakers::default(),
             pool,
             counts: Counts::default(),
             scope: Scope::default(),
+            attributes: BTreeMap::new(),
             texts: Texts::default(),
             paused: None,
             dead: BTreeMap::new(),
@@ -168,6 +176,7 @@ impl Job {
             failure: None,
             recovered: None,
         };
+        job.begin_flow();
         job.breakers = Breakers::of(job.plan.breakers());
         job.find_open();
         Ok(job)
@@ -283,9 +292,13 @@ impl Job {
 
     /// The steps whose items are counted: those of the map, or all there are.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (u32, &StepState)> {
-        let only_map = self.workflow().mode == Mode::MapReduce;
+        let mode = self.workflow().mode;
         let steps = (0_u32..).zip(&self.steps);
-        steps.filter(move |(step, _)| !only_map || self.plan.is_map(*step))
+        steps.filter(move |(step, _)| match mode {
+            Mode::MapReduce => self.plan.is_map(*step),
+            Mode::Flow => self.is_planned(*step),
+            Mode::Sequence => true,
+        })
     }
 
     /// What it has come to so far.
@@ -294,10 +307,12 @@ impl Job {
         let mut counts = self.counts;
         for (number, step) in self.counted() {
             // An item of a list exists before its step begins; those of a map are read first.
-            let total = if self.plan.is_map(number) {
-                step.items.len()
-            } else {
-                1
+            let total = match step.stage {
+                StepStage::Skipped => 0,
+                _ if self.plan.is_map(number) => step.items.len(),
+                // A step of a flow that has not begun is counted once.
+                StepStage::Completed | StepStage::Running => step.items.len(),
+                _ => step.items.len().max(1),
             };
             counts.total = counts.total.saturating_add(total.into());
             counts.succeeded = counts.succeeded.saturating_add(step.succeeded.into());
@@ -325,6 +340,9 @@ impl Job {
 
     /// Whether the steps a step needs are complete.
     pub(crate) fn may_begin(&self, step: u32) -> bool {
+        if self.workflow().flow.is_some() {
+            return readiness(self, step) != Readiness::Waits;
+        }
         self.plan.step(step).is_some_and(|found| {
             found.needs.iter().all(|need| {
                 self.steps
@@ -366,6 +384,7 @@ pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workf
                 deadline: stored.deadline,
                 ..CompletionRule::default()
             }),
+        work: submitted.work.map_or(WorkDefaults::DEFAULT, Into::into),
         ..Operator::default()
     };
     let source = Source::new(submitted.file.clone(), text.to_owned());

@@ -1,6 +1,6 @@
 //! The state of one step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use undaunted_policy::Timestamp;
 
@@ -43,6 +43,10 @@ pub struct StepState {
     pub redriven: BTreeSet<u32>,
     /// Items that came to their end after it was complete, and count all the same.
     pub late: BTreeSet<u32>,
+    /// What the items of a step of a flow gave, as JSON.
+    pub outputs: BTreeMap<u32, String>,
+    /// Whether it has failed because something it requires can no longer come.
+    pub unreachable: bool,
     /// How often it was begun again.
     pub again: u32,
     /// Dead letters that no longer count as failures, because others were tried again after them.
@@ -63,6 +67,8 @@ pub enum StepStage {
     Completed,
     /// It has failed.
     Failed,
+    /// Its condition does not hold.
+    Skipped,
 }
 
 impl StepState {

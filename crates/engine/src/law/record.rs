@@ -86,7 +86,8 @@ fn started_lawfully(
     claim("commands run in their order", turn);
     let fresh = started.start >= job.next_start;
     claim("no two starts have the same number", fresh);
-    let asks = job.breaker_of(of.command).is_some();
+    let command = job.plan().command(of.command);
+    let asks = command.is_some_and(|command| command.breaker.is_some());
     claim(
         "what has a breaker starts when that lets it",
         asks == started.pass.is_some(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
+use super::call::{Call, call, step_call};
 use super::identity::{correlation_id, receipt_token};
 use super::seen::{Files, Seen, within};
 use crate::event::Subject;
@@ -42,6 +43,8 @@ pub enum TaskWork {
         /// It and its arguments.
         argv: Vec<String>,
     },
+    /// Send a request.
+    Call(Box<Call>),
     /// Write a file.
     Write {
         /// Where.
@@ -80,23 +83,22 @@ pub fn task(
     for (name, value) in &command.env {
         env.push((name.clone(), value.render(&seen)?));
     }
-    let Some(work) = work_of(&seen, command, &mut env)? else {
-        return Ok(None);
-    };
     let of = Subject {
         step,
         item,
         command: number,
         attempt: active.map_or(1, next_attempt),
     };
-    env.extend(known_to_commands(job, of, active));
+    let round = round_of(job, of, active);
+    let work = work_of(&seen, command, of, round, &mut env)?;
+    env.extend(known_to_commands(job, of, round));
     let directory = command.working_dir.as_ref();
     let directory = directory.map(|path| path.render(&seen)).transpose()?;
     Ok(Some(Task {
         work,
         env,
         working_dir: within(&job.submitted().working_dir, directory.as_deref()),
-        timeout: time_left(job, step, active, command.timeout, now),
+        timeout: time_left(job, step, active, own_timeout(command), now),
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
         reads_item_file: seen.asked_for_item_file(),
@@ -108,9 +110,11 @@ pub fn task(
 fn work_of(
     seen: &Seen<'_>,
     command: &Command,
+    of: Subject,
+    round: u32,
     env: &mut Vec<(String, String)>,
-) -> Result<Option<TaskWork>, ValueError> {
-    Ok(Some(match &command.action {
+) -> Result<TaskWork, ValueError> {
+    Ok(match &command.action {
         Action::Shell(text) => {
             let script = text.render(seen)?;
             env.extend(script.env);
@@ -130,9 +134,12 @@ fn work_of(
             create_dirs: file.create_dirs,
             mode: file.mode,
         },
-        // A job with requests is not accepted yet.
-        Action::Http(_) => return Ok(None),
-    }))
+        Action::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
+        Action::Http(http) => {
+            let seen = seen.with_secrets();
+            TaskWork::Call(Box::new(call(&seen, http, of, round)?))
+        }
+    })
 }
 
 impl TaskWork {
@@ -152,14 +159,13 @@ fn next_attempt(active: &Active) -> u32 {
     }
 }
 
-fn known_to_commands(
-    job: &Job,
-    of: Subject,
-    active: Option<&Active>,
-) -> impl Iterator<Item = (String, String)> {
+fn round_of(job: &Job, of: Subject, active: Option<&Active>) -> u32 {
     let again = job.step(of.step).map_or(0, |state| state.again);
     let first = again.saturating_add(1);
-    let round = active.map_or(first, |active| active.round);
+    active.map_or(first, |active| active.round)
+}
+
+fn known_to_commands(job: &Job, of: Subject, round: u32) -> impl Iterator<Item = (String, String)> {
     let identity = job.step(of.step).map(|state| state.items.identity(of.item));
     // No environment can hold a zero character.
     let identity = identity.unwrap_or_default().replace('\0', "\u{fffd}");
@@ -175,6 +181,15 @@ fn known_to_commands(
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
+}
+
+/// How long an attempt may take by itself. A request that nobody limits is not waited for for ever.
+fn own_timeout(command: &Command) -> Option<Duration> {
+    const REQUEST: Duration = Duration::from_secs(30);
+    match command.action {
+        Action::Http(_) | Action::Step(_) => Some(command.timeout.unwrap_or(REQUEST)),
+        _ => command.timeout,
+    }
 }
 
 /// An attempt has no more time than its item and its job.

@@ -4,11 +4,13 @@
 //! never part of a job's state.
 
 mod attempt;
+mod call;
 mod identity;
 mod input;
 mod seen;
 
 pub use attempt::{Task, TaskWork, task};
+pub use call::{Call, as_uuid};
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use seen::Files;

@@ -18,6 +18,10 @@ pub struct Files<'a> {
     pub results: Option<&'a Value>,
     /// The file that holds them.
     pub results_file: &'a str,
+    /// Where results that come later are to be sent.
+    pub webhooks: &'a str,
+    /// Secrets, by name: requests may refer to them like to variables of the environment.
+    pub secrets: &'a [(String, String)],
 }
 
 /// A path, seen from a directory.
@@ -39,6 +43,8 @@ pub(super) struct Seen<'a> {
     item_file: OnceCell<()>,
     /// Declared variables that are being put together.
     declaring: RefCell<Vec<String>>,
+    /// Whether secrets are seen.
+    secrets: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -51,7 +57,20 @@ impl<'a> Seen<'a> {
             value: OnceCell::new(),
             item_file: OnceCell::new(),
             declaring: RefCell::new(Vec::new()),
+            secrets: false,
         }
+    }
+
+    /// The same, with secrets: for what is sent and never written down.
+    pub(super) const fn with_secrets(&self) -> Self {
+        let mut seen = Self::new(self.job, self.step, self.item, self.files);
+        seen.secrets = true;
+        seen
+    }
+
+    /// Where results that come later are to be sent.
+    pub(super) const fn webhooks(&self) -> &'a str {
+        self.files.webhooks
     }
 
     pub(super) fn asked_for_item_file(&self) -> bool {
@@ -74,7 +93,7 @@ impl<'a> Seen<'a> {
         rendered
     }
 
-    fn item(&self) -> &Value {
+    pub(super) fn item(&self) -> &Value {
         self.value.get_or_init(|| {
             let input = self.job.step(self.step);
             let input = input.map_or("null", |state| state.items.input(self.item));
@@ -132,6 +151,10 @@ impl<'a> Seen<'a> {
         let [Segment::Field(name)] = reference.path() else {
             return None;
         };
+        let mut secrets = self.files.secrets.iter().filter(|_| self.secrets);
+        if let Some((_, value)) = secrets.find(|(known, _)| known == name) {
+            return Some(Value::from(value.as_str()));
+        }
         let stored = self.job.submitted().env.iter();
         let stored = stored.filter(|(known, _)| known == name);
         let stored = stored.map(|(_, value)| Value::from(value.as_str())).next();

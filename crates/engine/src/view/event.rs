@@ -77,6 +77,7 @@ impl EventView {
                 );
             }
             Event::StepStarted { step, .. }
+            | Event::StepSkipped { step }
             | Event::StepCompleted { step }
             | Event::StepFailed { step } => self.step(job, *step),
             Event::ItemsRead { step, items, last } => {
@@ -142,6 +143,16 @@ impl EventView {
                 self.put("breaker", job.texts.read(breaker));
                 self.changes(changes);
             }
+            Event::StepUnreachable { step, missing } => {
+                self.step(job, *step);
+                self.put("missing", missing.as_str());
+            }
+            Event::AttributeSet { step, name, value } => {
+                self.step(job, *step);
+                self.put("name", name.as_str());
+                let value: Value = serde_json::from_str(value).unwrap_or_default();
+                self.put("value", value);
+            }
             Event::CompletionReached(reached) => self.reached(job, reached),
             _ => {}
         }
@@ -202,6 +213,10 @@ impl EventView {
                 self.put("reason", reason.word());
             }
             Event::Held(held) => self.held(job, held),
+            Event::AttemptAccepted { subject, until } => {
+                self.subject(job, *subject);
+                self.put("until", time(*until));
+            }
             Event::Released(released) => {
                 self.subject(job, released.subject);
                 self.put("breaker", job.texts.read(&released.breaker));

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
 use crate::event::{Counts, Reached};
-use crate::job::{Item, Job, Settled, Stage};
+use crate::job::{Item, Job, Settled, Stage, StepStage};
 use crate::view::attempt::millis;
 
 /// What a job has come to.
@@ -126,7 +126,8 @@ fn missing(job: &Job) -> Vec<Missing> {
     let reason = job.stopped.unwrap_or(Reason::Tolerance);
     let mut missing = Vec::new();
     for (number, step) in job.counted() {
-        if step.items.is_empty() && !job.plan().is_map(number) {
+        let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);
+        if step.items.is_empty() && never && !job.plan().is_map(number) {
             let command = job.plan().first(number);
             let command = command.and_then(|command| job.plan().command(command));
             missing.extend(command.map(|command| Missing {

@@ -313,6 +313,7 @@ tables! {
         endpoint: Shape::Text, "The address that is called.";
         health_check: Shape::Text, "The address that tells whether it is up.";
         timeout: Shape::Count, "How long a call may take, in milliseconds (default 30000).";
+        completion_timeout: Shape::Count, "How long the result of an async step is waited for, in milliseconds (default 24 hours).";
     }
     /// The flow a step is done by.
     FlowGoals "the flow of a flow step" {

@@ -19,6 +19,7 @@ pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     facts.extend(ends());
     facts.extend(imports());
     facts.extend(shared_limits());
+    facts.extend(of_flows());
     facts
 }
 
@@ -365,6 +366,34 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
                 reason: Some(Reason::Attempts),
                 counted: true,
             }),
+        ),
+    ]
+}
+
+fn of_flows() -> Vec<(&'static str, Event)> {
+    vec![
+        ("step_skipped", Event::StepSkipped { step: 1 }),
+        (
+            "step_unreachable",
+            Event::StepUnreachable {
+                step: 1,
+                missing: "order".to_owned(),
+            },
+        ),
+        (
+            "attribute_set",
+            Event::AttributeSet {
+                step: 1,
+                name: "order".to_owned(),
+                value: "{\"id\":7}".to_owned(),
+            },
+        ),
+        (
+            "attempt_accepted",
+            Event::AttemptAccepted {
+                subject: OF,
+                until: at(86_400),
+            },
         ),
     ]
 }

@@ -9,9 +9,11 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod accepted;
 mod asked;
 mod breaker_records;
 mod breakers;
+mod calls;
 mod cancel;
 mod captures;
 mod completion;
@@ -19,6 +21,8 @@ mod completion_model;
 mod deadlines;
 mod delay_budget;
 mod facts;
+mod flow_failures;
+mod flows;
 mod forecasts;
 mod golden;
 mod handlers;

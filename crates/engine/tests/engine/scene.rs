@@ -13,7 +13,7 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Active, Doing, Item, Job, Stage};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::task::{Files, task};
+use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::view::{Report, report};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{Admission, Cause, Reason, Timestamp};
@@ -177,6 +177,9 @@ impl Scene {
         let mut records = Vec::new();
         for (step, item) in self.ready() {
             let made = task(&self.job, step, item, Files::default(), self.now);
+            if let Ok(Some(made)) = &made {
+                self.aim(step, item, &made.work);
+            }
             let refused = made.err().map(|why| why.to_string());
             records.extend(self.tell(&Input::Start {
                 step,
@@ -185,6 +188,22 @@ impl Scene {
             }));
         }
         records
+    }
+
+    /// A request asks the breaker of where it goes.
+    fn aim(&mut self, step: u32, item: u32, work: &TaskWork) {
+        let TaskWork::Call(call) = work else { return };
+        let origin = call
+            .url
+            .splitn(4, '/')
+            .take(3)
+            .collect::<Vec<_>>()
+            .join("/");
+        let active = self.job.active(step, item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(step)).unwrap();
+        let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
+        let settings = breaker.unwrap().settings;
+        self.job.aim(step, item, &origin, settings);
     }
 
     /// The number of the start that runs for an item of the step that is at work.

@@ -2,13 +2,13 @@
 
 use undaunted_engine::effect::Effect;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Files, InputTask, Task, TaskWork, input_task};
+use undaunted_engine::task::{Call, Files, InputTask, Task, TaskWork, input_task};
 use undaunted_policy::{Cause, Class};
 
 use super::error::DriveError;
 use super::main_loop::Drive;
 use super::news::News;
-use crate::executor::{Reading, items_of, spec, write_file};
+use crate::executor::{Answered, Order, Reading, items_of, spec, write_file};
 use crate::failpoint;
 use crate::keeper::KeeperError;
 
@@ -22,8 +22,18 @@ impl Drive<'_> {
                 if let Some(keeper) = &self.keeper {
                     keeper.cancel_all()?;
                 }
+                self.end_calls();
                 Ok(())
             }
+        }
+    }
+
+    /// Ends requests that are under way, and waits no longer for results that would come later.
+    pub(super) fn end_calls(&mut self) {
+        let mut ends = self.calls.cancel_all();
+        ends.extend(self.job.accepted.keys().map(|start| no_longer(*start)));
+        for end in ends {
+            self.attempt_ended(&end);
         }
     }
 
@@ -72,14 +82,18 @@ impl Drive<'_> {
     }
 
     /// Ends what runs of a step that is complete without it, unless it is left to go on.
-    fn end_step(&self, step: u32) -> Result<(), DriveError> {
-        let Some(keeper) = &self.keeper else {
-            return Ok(());
-        };
+    fn end_step(&mut self, step: u32) -> Result<(), DriveError> {
         let running = self.job.running.iter();
         let running = running.filter(|(_, (of, item))| *of == step && self.job.ends(step, *item));
-        for (start, _) in running {
-            keeper.cancel(*start)?;
+        let running: Vec<u64> = running.map(|(start, _)| *start).collect();
+        for start in running {
+            if let Some(end) = self.calls.cancel(start) {
+                self.attempt_ended(&end);
+            } else if self.job.accepted.contains_key(&start) {
+                self.attempt_ended(&no_longer(start));
+            } else if let Some(keeper) = &self.keeper {
+                keeper.cancel(start)?;
+            }
         }
         Ok(())
     }
@@ -107,9 +121,16 @@ impl Drive<'_> {
 
     fn begin_task(&mut self, start: u64, task: &Task, reading: Reading) -> Result<(), DriveError> {
         failpoint::reach("begin-before", start);
-        if let TaskWork::Write { .. } = &task.work {
-            self.begin_write(start, task.clone());
-            return Ok(());
+        match &task.work {
+            TaskWork::Write { .. } => {
+                self.begin_write(start, task.clone());
+                return Ok(());
+            }
+            TaskWork::Call(call) => {
+                self.begin_call(start, (**call).clone(), task);
+                return Ok(());
+            }
+            TaskWork::Run { .. } => {}
         }
         let grace = self.world.grace;
         let spec = spec(task, start, &self.around, &self.secrets, grace, reading);
@@ -128,6 +149,27 @@ impl Drive<'_> {
             Ok(()) | Err(KeeperError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn begin_call(&mut self, start: u64, call: Call, task: &Task) {
+        if self.interrupts > 1 {
+            return self.fail(start, Cause::Interrupted, "it was ended before it began");
+        }
+        let tell = self.tell.clone();
+        let order = Order {
+            start,
+            call,
+            timeout: task.timeout,
+            output_limit: task.output_limit,
+            wants_output: task.wants_output,
+            secrets: self.secrets.clone(),
+        };
+        self.calls.send(order, move |answered| {
+            drop(tell.send(match answered {
+                Answered::Done(end) => News::Ended(end),
+                Answered::Later(start) => News::Accepted(start),
+            }));
+        });
     }
 
     fn begin_write(&self, start: u64, task: Task) {
@@ -201,5 +243,15 @@ impl Drive<'_> {
             _ => wrong(self, "the input cannot be read by this release".to_owned()),
         }
         Ok(())
+    }
+}
+
+/// An attempt that was taken on, and whose result nobody waits for any more.
+fn no_longer(start: u64) -> AttemptEnd {
+    AttemptEnd {
+        start,
+        failure: Some(Cause::Interrupted),
+        error: "it was ended while its result was waited for".to_owned(),
+        ..AttemptEnd::default()
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use undaunted_engine::effect::{self, Effect};
 use undaunted_engine::event::Subject;
+use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::StepStage;
 use undaunted_engine::task::receipt_token;
 use undaunted_engine::workflow::Action;
@@ -26,6 +27,16 @@ impl Drive<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
+                // Nobody knows what became of a request whose answer nobody waited for.
+                Effect::Begin { start, .. } if self.job.accepted.contains_key(&start) => {}
+                Effect::Begin { start, .. } if self.calls_out(start) => {
+                    self.attempt_ended(&AttemptEnd {
+                        start,
+                        failure: Some(Cause::Interrupted),
+                        error: "whoever sent the request died before the answer came".to_owned(),
+                        ..AttemptEnd::default()
+                    });
+                }
                 // Their fates were looked at, or their records are being written.
                 Effect::Begin { start, .. } if !self.writes(start) => {}
                 Effect::ReadInput { start: Some(_), .. } => {}
@@ -37,16 +48,25 @@ impl Drive<'_> {
 
     /// Whether an attempt writes a file, which needs no keeper.
     fn writes(&self, start: u64) -> bool {
-        let found = self.job.running.get(&start);
-        let active = found.and_then(|&(step, item)| self.job.active(step, item));
-        let command = active.and_then(|active| self.job.plan().command(active.command));
-        command.is_some_and(|command| matches!(command.action, Action::WriteFile(_)))
+        matches!(self.action(start), Some(Action::WriteFile(_)))
+    }
+
+    /// Whether an attempt sends a request, which needs no keeper either.
+    fn calls_out(&self, start: u64) -> bool {
+        matches!(self.action(start), Some(Action::Http(_) | Action::Step(_)))
+    }
+
+    fn action(&self, start: u64) -> Option<&Action> {
+        let &(step, item) = self.job.running.get(&start)?;
+        let active = self.job.active(step, item)?;
+        let command = self.job.plan().command(active.command)?;
+        Some(&command.action)
     }
 
     /// The starts that a keeper was told of, or was about to be.
     pub(super) fn started(&self) -> BTreeSet<u64> {
         let attempts = self.job.running.keys().copied();
-        let attempts = attempts.filter(|start| !self.writes(*start));
+        let attempts = attempts.filter(|start| !self.writes(*start) && !self.calls_out(*start));
         let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
             StepStage::Reading(start) => start,
             _ => None,

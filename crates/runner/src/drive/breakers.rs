@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::{BreakerState, Told};
+use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::Phase;
 use undaunted_store::{Append, AppendError, Version};
 
@@ -11,6 +12,7 @@ use super::error::DriveError;
 use super::main_loop::{Batch, Drive};
 use super::news::News;
 use crate::breakers;
+use crate::executor::origin;
 use crate::journal::aggregate;
 
 impl Drive<'_> {
@@ -29,6 +31,37 @@ impl Drive<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says what the next attempt of an item goes to, if that has a breaker of its own; or why that
+    /// cannot be said.
+    pub(super) fn aim(
+        &mut self,
+        step: u32,
+        item: u32,
+        task: &Task,
+    ) -> Result<Result<(), String>, DriveError> {
+        let TaskWork::Call(call) = &task.work else {
+            return Ok(Ok(()));
+        };
+        let target = match origin(&call.url) {
+            Ok(target) => target,
+            Err(why) => return Ok(Err(why)),
+        };
+        let active = self.job.active(step, item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(step));
+        let command = command.and_then(|command| self.job.plan().command(command));
+        let Some(breaker) = command.and_then(|command| command.breaker.as_deref()) else {
+            return Ok(Ok(()));
+        };
+        if breaker.name.is_none() {
+            let settings = breaker.settings;
+            self.job.aim(step, item, &target, settings);
+            if !self.breakers.contains_key(target.as_str()) {
+                self.meet_breakers()?;
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// The settings of the job were changed: its breakers take them over.

@@ -21,6 +21,7 @@ use super::news::{Handle, News};
 use super::observe::Observer;
 use super::pace::Pace;
 use crate::clock::{Clock, wall};
+use crate::executor::Calls;
 use crate::failpoint;
 use crate::folder::JobFolder;
 use crate::journal::Held;
@@ -78,6 +79,10 @@ pub struct Drive<'w> {
     /// How many records each breaker has when everything handed over is written.
     pub(super) breakers: BTreeMap<Arc<str>, Version>,
     pub(super) keeper: Option<Keeper>,
+    /// Requests that are under way.
+    pub(super) calls: Calls,
+    /// Where results that come later are to be sent.
+    pub(super) webhooks: String,
     /// What attempts are to do that wait for their record, by the number of the start.
     pub(super) prepared: BTreeMap<u64, Task>,
     /// Maps whose items are being read.
@@ -142,6 +147,8 @@ impl<'w> Drive<'w> {
             set_aside: VecDeque::new(),
             breakers: BTreeMap::new(),
             keeper: None,
+            calls: Calls::default(),
+            webhooks: String::new(),
             prepared: BTreeMap::new(),
             reading: BTreeSet::new(),
             results: None,
@@ -152,6 +159,11 @@ impl<'w> Drive<'w> {
             pulse: 0,
             breakers_pulse: 0,
         }
+    }
+
+    /// Says where results that come later are to be sent.
+    pub fn send_results_to(&mut self, webhooks: String) {
+        self.webhooks = webhooks;
     }
 
     /// A way to ask it to leave.
@@ -284,7 +296,12 @@ impl<'w> Drive<'w> {
             }
             self.read_results()?;
         }
-        let prepared = self.task(step, item);
+        let mut prepared = self.task(step, item);
+        if let Ok(task) = &prepared
+            && let Err(why) = self.aim(step, item, task)?
+        {
+            prepared = Err(why);
+        }
         let refused = prepared.as_ref().err().cloned();
         let before = self.pending.records.len();
         self.decide(&Input::Start {
@@ -308,6 +325,8 @@ impl<'w> Drive<'w> {
             item: &item_file.to_string_lossy(),
             results: self.results.as_ref(),
             results_file: &results_file.to_string_lossy(),
+            secrets: self.secrets.values(),
+            webhooks: &self.webhooks,
         };
         match task(&self.job, step, item, files, self.clock.now()) {
             Ok(Some(task)) => Ok(task),

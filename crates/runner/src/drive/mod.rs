@@ -21,5 +21,5 @@ mod tell;
 
 pub use error::DriveError;
 pub use main_loop::{Drive, World};
-pub use news::Handle;
+pub use news::{Handle, Report};
 pub use observe::{Observer, Quiet};

@@ -178,7 +178,12 @@ fn items_read(job: &Job, step: u32) -> String {
     let items = job.step(step).map_or(0, |state| state.items.len());
     let items = usize::try_from(items).unwrap_or(usize::MAX);
     let items = count(items, "item", "items");
-    format!("  map: {items}, {} at a time", job.parallel(step))
+    let name = job.plan().step(step).map_or("map", |step| &step.name);
+    format!(
+        "  {}: {items}, {} at a time",
+        plain(name),
+        job.parallel(step)
+    )
 }
 
 pub(super) fn subject(job: &Job, of: Subject) -> String {

@@ -59,6 +59,8 @@ pub enum Action {
     Http(Box<Http>),
     /// Writes a file.
     WriteFile(Box<WriteFile>),
+    /// Calls a step of a flow.
+    Step(Box<StepCall>),
 }
 
 impl Action {
@@ -70,6 +72,7 @@ impl Action {
             Self::Agent { name, .. } => name,
             Self::Http(_) => "http",
             Self::WriteFile(_) => "write_file",
+            Self::Step(_) => "step",
         }
     }
 }
@@ -89,6 +92,15 @@ pub struct Http {
     pub expect: Vec<RangeInclusive<u16>>,
     /// How the answer is read.
     pub protocol: Protocol,
+}
+
+/// A call of a step of a flow. What it is given is the value of the item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepCall {
+    /// The address.
+    pub endpoint: String,
+    /// Whether the result comes later, by webhook.
+    pub later: bool,
 }
 
 /// The body of a request.

@@ -62,6 +62,8 @@ pub enum StepKind {
         timeout: Duration,
         /// Whether the result comes later, by webhook.
         later: bool,
+        /// How long that is waited for, if it says.
+        patience: Option<Duration>,
     },
     /// By another flow with these goals.
     SubFlow {

@@ -9,7 +9,7 @@ mod workflow;
 
 pub use command::{
     Action, Body, Breaker, Capture, CaptureFormat, Command, Handler, Http, OnInterrupt, Protocol,
-    WriteFile,
+    StepCall, WriteFile,
 };
 pub use flow::{Attribute, Flow, FlowStep, Role, StepKind};
 pub use map::{Input, InputSource, Map, MaxParallel, OnComplete};

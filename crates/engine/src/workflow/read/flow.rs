@@ -1,14 +1,17 @@
 //! The steps of a flow.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_policy::shape::{BackoffType, WorkConfig};
 
+use crate::flow::check_predicate;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{
-    Attribute, FlowStep, Origin, Phase, Place, Resolved, Role, Step, StepKind, Work, Workflow,
+    Action, Attribute, Command, FlowStep, OnInterrupt, Origin, Phase, Place, Resolved, Role, Step,
+    StepCall, StepKind, Work, Workflow,
 };
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -19,6 +22,39 @@ use super::reader::{Fields, Reader};
 
 /// How long a call may take when nothing is said.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The only command of a step's items; a flow of its own has none.
+fn command(id: &str, index: u64, step: &FlowStep) -> Option<Command> {
+    let StepKind::Call {
+        endpoint,
+        timeout,
+        later,
+        ..
+    } = &step.kind
+    else {
+        return None;
+    };
+    Some(Command {
+        id: id.to_owned(),
+        index,
+        action: Action::Step(Box::new(StepCall {
+            endpoint: endpoint.clone(),
+            later: *later,
+        })),
+        timeout: Some(*timeout),
+        env: Vec::new(),
+        working_dir: None,
+        capture: None,
+        output_limit: None,
+        retry: Arc::new(step.retry.clone()),
+        on_failure: None,
+        on_success: Vec::new(),
+        // Every origin that is called has a breaker.
+        breaker: Some(Box::new(step.breaker.clone().unwrap_or_default())),
+        on_interrupt: OnInterrupt::default(),
+        span: step.span,
+    })
+}
 
 impl Reader<'_> {
     pub(super) fn flow(&mut self, fields: &Fields<'_>, workflow: &mut Workflow) {
@@ -91,12 +127,13 @@ impl Reader<'_> {
                 continue;
             }
             spans.push(node.span);
+            let index = u64::try_from(steps.len()).unwrap_or(u64::MAX);
             steps.push(Step {
+                commands: command(&id, index, &step).into_iter().collect(),
                 name: id,
                 phase: Phase::Flow,
                 needs: Vec::new(),
                 work: Work::Call(Box::new(step)),
-                commands: Vec::new(),
             });
         }
         (spans.len() == nodes.len()).then_some(spans)
@@ -216,6 +253,12 @@ impl Reader<'_> {
         }
         let fields = self.fields(node, Table::FlowHttp)?;
         let timeout = fields.get("timeout").and_then(|node| self.count(node));
+        let patience = fields.get("completion_timeout");
+        let patience = patience.and_then(|node| self.at_least_one(node));
+        if let Some(node) = fields.get("completion_timeout").filter(|_| kind != 'a') {
+            let message = "`completion_timeout` has no effect for a step that answers at once";
+            self.problem(Code::NoEffect, node.span, message);
+        }
         let health_check = fields.get("health_check").and_then(|node| {
             self.check_url(node, false);
             self.text(node).map(str::to_owned)
@@ -232,6 +275,7 @@ impl Reader<'_> {
                 .filter(|millis| *millis > 0)
                 .map_or(CALL_TIMEOUT, Duration::from_millis),
             later: kind == 'a',
+            patience: patience.map(Duration::from_millis),
         })
     }
 
@@ -243,12 +287,17 @@ impl Reader<'_> {
         {
             let message = format!("predicates in `{language}` are not supported");
             self.problem_with_help(Code::Unsupported, node.span, message, "write it in `cel`");
+            return None;
         }
         let Some(script) = fields.get("script") else {
             self.missing(&fields, "script", Table::Predicate);
             return None;
         };
-        self.text(script).map(str::to_owned)
+        let text = self.text(script)?.to_owned();
+        if let Err(why) = check_predicate(&text) {
+            self.problem(Code::WrongValue, script.span, why);
+        }
+        Some(text)
     }
 
     /// Every key on its own, so that each can be wrong on its own.

@@ -86,6 +86,39 @@ impl TextTemplate {
         self.filled(|reference| value::argument(reference, values))
     }
 
+    /// The text with all values in it, however large they are: the body of a request.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is missing.
+    pub fn render_body(&self, values: &dyn Values) -> Result<String, ValueError> {
+        self.filled(|reference| Ok(value::text(value::value(reference, values)?)))
+    }
+
+    /// The address it is with all values in it. A value behind the name of the scheme is one piece of
+    /// the address, whatever signs it holds, unless it is `${raw:…}`.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is missing, too large or holds a NUL character.
+    pub fn render_url(&self, values: &dyn Values) -> Result<String, ValueError> {
+        let mut url = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(plain) => url.push_str(plain),
+                Piece::Reference(reference) => {
+                    let text = value::argument(reference, values)?;
+                    if url.contains("://") && !reference.is_raw() {
+                        push_encoded(&mut url, &text);
+                    } else {
+                        url.push_str(&text);
+                    }
+                }
+            }
+        }
+        Ok(url)
+    }
+
     /// The references in the order of the text; one that stands twice comes twice.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.pieces.iter().filter_map(|piece| match piece {
@@ -114,6 +147,20 @@ impl TextTemplate {
             }
         }
         Ok(text)
+    }
+}
+
+/// Everything but what RFC 3986 calls unreserved is written as its bytes.
+fn push_encoded(url: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            url.push(byte.into());
+            continue;
+        }
+        let digits = [byte >> 4, byte & 15].map(|half| HEX.get(usize::from(half)).copied());
+        url.push('%');
+        url.extend(digits.into_iter().flatten().map(char::from));
     }
 }
 

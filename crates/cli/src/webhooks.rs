@@ -1,0 +1,66 @@
+//! Where the results of async steps arrive while a flow is run in the foreground.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use undaunted_engine::job::Job;
+use undaunted_engine::workflow::StepKind;
+use undaunted_runner::drive::{Handle, Report};
+use undaunted_server::{Deliver, Delivered, Delivery, Webhooks};
+
+use crate::exit::Refused;
+
+/// Where results are sent if nothing else is said.
+const USUAL: &str = "127.0.0.1:7070";
+
+/// How long a result waits for the loop to look at it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether a step of a job answers later.
+pub(crate) fn are_needed(job: &Job) -> bool {
+    let steps = 0..u32::try_from(job.workflow().steps.len()).unwrap_or(u32::MAX);
+    let mut calls = steps.filter_map(|step| job.plan().call(step));
+    calls.any(|call| matches!(call.kind, StepKind::Call { later: true, .. }))
+}
+
+/// Listens for results, and answers with the address that steps are given.
+pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), Refused> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let wanted = variable("UNDAUNTED_LISTEN").unwrap_or_else(|| USUAL.to_owned());
+    let address: SocketAddr = wanted.parse().map_err(|_| {
+        Refused::Usage(format!(
+            "the environment variable UNDAUNTED_LISTEN is `{wanted}`, which is not an address such \
+             as {USUAL}"
+        ))
+    })?;
+    let webhooks = Webhooks::listen(address, deliver(flow.to_owned(), handle));
+    let webhooks = webhooks.map_err(|error| Refused::Store {
+        message: format!("results of async steps cannot be received at {address}: {error}"),
+        help: Some("UNDAUNTED_LISTEN names another address".to_owned()),
+    })?;
+    let base = variable("WEBHOOK_BASE_URL");
+    let base = base.unwrap_or_else(|| format!("http://{}", webhooks.address()));
+    Ok((webhooks, base))
+}
+
+fn deliver(flow: String, handle: Handle) -> Deliver {
+    Arc::new(move |delivery: Delivery| {
+        if delivery.flow != flow {
+            return Delivered::Unknown;
+        }
+        let (known, answer) = channel();
+        handle.report(Report {
+            step: delivery.step,
+            token: delivery.token,
+            result: delivery.result,
+            known,
+        });
+        match answer.recv_timeout(PATIENCE) {
+            Ok(true) => Delivered::Taken,
+            Ok(false) => Delivered::Unknown,
+            Err(_) => Delivered::Unheard,
+        }
+    })
+}

@@ -1,0 +1,397 @@
+//! Flows by file, against a real step server.
+
+use serde_json::{Value, json};
+
+use crate::history::{all, is_lawful, one, outcomes};
+use crate::http::is_exact;
+use crate::http_server::{Reply, StepServer};
+use crate::world::World;
+
+/// A flow whose steps are at a server. A step is its id, what it takes and gives, and what else it
+/// says; its address is its id.
+pub(crate) fn flow(server: &StepServer, head: &str, steps: &[(&str, &str, &str)]) -> World {
+    let steps = steps.iter().map(|(id, attributes, more)| {
+        let endpoint = server.url(&format!("/{id}"));
+        format!(
+            "  - {{id: {id}, type: sync, http: {{endpoint: '{endpoint}'}}, attributes: {{{attributes}}}{more}}}\n"
+        )
+    });
+    let steps: String = steps.collect();
+    World::of(&format!("mode: flow\n{head}\nsteps:\n{steps}"))
+}
+
+/// One step with this `work_config`, which answers so.
+pub(crate) fn one_step(replies: &[Reply], work: &str) -> (StepServer, World) {
+    let server = StepServer::start().on("/a", replies);
+    let more = if work.is_empty() {
+        String::new()
+    } else {
+        format!(", work_config: {{{work}}}, breaker: {{failure_threshold: 1000}}")
+    };
+    let world = flow(&server, "goals: [a]", &[("a", "x: {role: output}", &more)]);
+    (server, world)
+}
+
+const FAST: &str = ", work_config: {max_retries: 2, backoff: 1}";
+
+pub(crate) fn items(report: &Value) -> [u64; 4] {
+    ["total", "succeeded", "dead", "skipped"].map(|key| report["items"][key].as_u64().unwrap())
+}
+
+#[test]
+fn a_flow_is_run_from_its_file_to_its_goal() {
+    let server = StepServer::start()
+        .by("/price", |request| {
+            let arguments = &request.json()["arguments"];
+            let price = arguments["item"]["n"].as_u64().unwrap() * 10;
+            Reply::outputs(&json!({"price": price, "currency": arguments["currency"]}))
+        })
+        .by("/sum", |request| {
+            let prices = request.json()["arguments"]["price"].clone();
+            let prices = prices.as_array().unwrap().iter();
+            let sum: u64 = prices.map(|each| each["price"].as_u64().unwrap()).sum();
+            Reply::outputs(&json!({"total": sum}))
+        })
+        .on("/tell", &[Reply::status(503), Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [tell]\ninit: {items: [{n: 1}, {n: 2}, {n: 3}]}",
+        &[
+            (
+                "tell",
+                "total: {role: required}, to: {role: const, default: '\"me\"'}",
+                FAST,
+            ),
+            (
+                "sum",
+                "price: {role: required}, total: {role: output}",
+                FAST,
+            ),
+            ("unused", "total: {role: required}", FAST),
+            (
+                "price",
+                "items: {role: required, for_each: true, mapping: {name: item}},
+                 currency: {role: optional, default: '\"EUR\"'}, price: {role: output}",
+                ", work_config: {parallelism: 3}",
+            ),
+        ],
+    );
+    world.call(&["check", "w.yaml"]).exits(0);
+    let report = world.run().exits(0).json();
+    // One for each item of all steps.
+    assert_eq!(items(&report), [5, 5, 0, 0]);
+    assert_eq!(
+        (&report["attempts"], &report["retries"]),
+        (&json!(6), &json!(1))
+    );
+    let events = world.events();
+    is_lawful(&events);
+    is_exact(&server, &events);
+    assert!(server.requests("/unused").is_empty());
+    let told = server.requests("/tell");
+    assert_eq!(
+        told[0].json()["arguments"],
+        json!({"total": 60, "to": "me"})
+    );
+    assert_eq!(told[0].token(), told[1].token());
+    let set = all(&events, "attribute_set");
+    assert_eq!(set[1]["value"], 60, "{set:#?}");
+}
+
+#[test]
+fn a_step_is_called_as_its_handlers_expect() {
+    let (server, world) = one_step(
+        &[Reply::status(500), Reply::outputs(&json!({}))],
+        "max_retries: 1, backoff: 1",
+    );
+    let report = world.run().exits(0).json();
+    let sent = server.all();
+    for request in &sent {
+        assert_eq!(request.method, "POST");
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        let body = request.json();
+        assert_eq!(body["arguments"], json!({}));
+        assert_eq!(body["metadata"]["flow_id"], report["job"]);
+        assert_eq!(body["metadata"]["step_id"], "a");
+        assert_eq!(body["metadata"]["receipt_token"], request.token());
+        assert!(body["metadata"].get("webhook_url").is_none());
+    }
+    assert_eq!(sent[0].json(), sent[1].json(), "the token is the same");
+    assert_eq!(sent[0].token().split('-').count(), 5, "a UUID");
+}
+
+#[test]
+fn a_flow_killed_in_calls_sends_them_again_with_the_same_tokens_and_nothing_that_was_done() {
+    let server = StepServer::start()
+        .on("/first", &[Reply::outputs(&json!({"x": [1, 2, 3]}))])
+        .on("/each", &[Reply::outputs(&json!({"y": 0})).gated()])
+        .on("/last", &[Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [last]",
+        &[
+            ("first", "x: {role: output}", FAST),
+            (
+                "each",
+                "x: {role: required, for_each: true}, y: {role: output}",
+                ", work_config: {max_retries: 2, backoff: 1, parallelism: 3}",
+            ),
+            ("last", "y: {role: required}", FAST),
+        ],
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/each", 3);
+    engine.kill();
+    server.open("/each");
+    let report = world.resume().exits(0).json();
+    assert_eq!(items(&report), [5, 5, 0, 0]);
+    assert_eq!(server.requests("/first").len(), 1);
+    let sent = server.requests("/each");
+    assert_eq!(sent.len(), 6);
+    for before in &sent[..3] {
+        let again = sent[3..].iter().find(|it| it.token() == before.token());
+        assert_eq!(again.unwrap().json(), before.json());
+    }
+    let last = &server.requests("/last")[0].json()["arguments"]["y"];
+    assert_eq!(
+        last,
+        &json!([{"x": 1, "y": 0}, {"x": 2, "y": 0}, {"x": 3, "y": 0}])
+    );
+    let events = world.events();
+    is_lawful(&events);
+    let interrupted = outcomes(&events)
+        .iter()
+        .filter(|it| *it == "interrupted")
+        .count();
+    assert_eq!(interrupted, 3);
+}
+
+#[test]
+fn a_flow_killed_again_and_again_comes_to_its_end_with_every_token_its_own() {
+    let server = StepServer::start()
+        .by("/each", |request| {
+            let n = request.json()["arguments"]["n"].as_u64().unwrap();
+            Reply::outputs(&json!({"y": n}))
+        })
+        .on("/last", &[Reply::outputs(&json!({}))]);
+    let numbers: Vec<u32> = (0..30).collect();
+    let world = flow(
+        &server,
+        &format!("goals: [last]\ninit: {{n: {numbers:?}}}"),
+        &[
+            (
+                "each",
+                "n: {role: required, for_each: true}, y: {role: output}",
+                ", work_config: {max_retries: 9, backoff: 1, parallelism: 3}",
+            ),
+            ("last", "y: {role: required}", FAST),
+        ],
+    );
+    let mut engine = world.spawn(&["run", "w.yaml", "--json"]);
+    for kills in 1..=4 {
+        server.wait_for("/each", kills * 5);
+        engine.kill();
+        engine = world.spawn(&["resume", "@last", "--json"]);
+    }
+    let report = engine.wait().exits(0).json();
+    assert_eq!(items(&report), [31, 31, 0, 0]);
+    let mut tokens = std::collections::BTreeMap::new();
+    for request in server.requests("/each") {
+        let n = request.json()["arguments"]["n"].as_u64().unwrap();
+        let token = tokens
+            .entry(n)
+            .or_insert_with(|| request.token().to_owned());
+        assert_eq!(token, request.token(), "{n}");
+    }
+    let different: std::collections::BTreeSet<_> = tokens.values().collect();
+    assert_eq!(different.len(), 30);
+    let last = &server.requests("/last")[0].json()["arguments"]["y"];
+    let expected: Vec<Value> = numbers.iter().map(|n| json!({"n": n, "y": n})).collect();
+    assert_eq!(last, &json!(expected));
+    is_lawful(&world.events());
+}
+
+#[test]
+fn a_failed_goal_fails_the_flow_and_a_redrive_goes_on_with_another_token() {
+    let server = StepServer::start()
+        .on("/a", &[Reply::refusal("out of stock")])
+        .on("/b", &[Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [b]",
+        &[
+            ("a", "x: {role: output}", FAST),
+            ("b", "x: {role: required}", FAST),
+        ],
+    );
+    let report = world.run().exits(1).json();
+    assert_eq!(report["status"], "failed");
+    assert!(
+        report["error"].as_str().unwrap().contains("out of stock"),
+        "{report}"
+    );
+    // What never started is in the total, and missing.
+    assert_eq!(items(&report), [2, 0, 1, 0]);
+    assert_eq!(report["missing"][0]["item"], "b", "{report}");
+    assert_eq!(one(&world.events(), "step_unreachable")["step"], "b");
+    assert_eq!(world.dead_letters()[0]["item"], "a");
+    server.answers("/a", &[Reply::outputs(&json!({"x": 5}))]);
+    let redriven = world
+        .call(&["dlq", "redrive", "@last", "--yes", "--json"])
+        .exits(0);
+    assert_eq!(items(&redriven.json()), [2, 2, 0, 0]);
+    let sent = server.requests("/a");
+    assert_ne!(sent[0].token(), sent[1].token());
+    assert_eq!(
+        server.requests("/b")[0].json()["arguments"],
+        json!({"x": 5})
+    );
+}
+
+#[test]
+fn a_step_with_a_condition_that_does_not_hold_is_not_called() {
+    let server = StepServer::start()
+        .on("/a", &[Reply::outputs(&json!({"n": 5}))])
+        .on("/b", &[Reply::outputs(&json!({"y": 1}))])
+        .on("/c", &[Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [c]",
+        &[
+            ("a", "n: {role: output}", FAST),
+            (
+                "b",
+                "n: {role: required}, y: {role: output}",
+                ", predicate: {script: 'n > 10'}",
+            ),
+            ("c", "y: {role: optional, default: '0'}", FAST),
+        ],
+    );
+    let report = world.run().exits(0).json();
+    assert_eq!(items(&report), [2, 2, 0, 0]);
+    assert!(server.requests("/b").is_empty());
+    assert_eq!(
+        server.requests("/c")[0].json()["arguments"],
+        json!({"y": 0})
+    );
+    assert_eq!(one(&world.events(), "step_skipped")["step"], "b");
+}
+
+#[test]
+fn a_flow_without_items_for_a_step_goes_on_with_an_empty_list() {
+    let server = StepServer::start().on("/b", &[Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [b]\ninit: {n: []}",
+        &[
+            (
+                "a",
+                "n: {role: required, for_each: true}, y: {role: output}",
+                FAST,
+            ),
+            ("b", "y: {role: required}", FAST),
+        ],
+    );
+    let report = world.run().exits(0).json();
+    assert_eq!(items(&report), [1, 1, 0, 0]);
+    assert_eq!(
+        server.requests("/b")[0].json()["arguments"],
+        json!({"y": []})
+    );
+}
+
+#[test]
+fn parallelism_bounds_the_calls_of_a_step() {
+    let server = StepServer::start().on("/a", &[Reply::outputs(&json!({})).gated()]);
+    let world = flow(
+        &server,
+        "goals: [a]\ninit: {n: [1, 2, 3, 4, 5, 6, 7]}",
+        &[(
+            "a",
+            "n: {role: required, for_each: true}",
+            ", work_config: {parallelism: 3}",
+        )],
+    );
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/a", 3);
+    server.open("/a");
+    engine.wait().exits(0);
+    assert_eq!((server.all().len(), server.busiest()), (7, 3));
+}
+
+#[test]
+fn a_call_has_the_time_its_step_says() {
+    let server = StepServer::start().on("/a", &[Reply::StallInBody, Reply::outputs(&json!({}))]);
+    let world = World::of(&format!(
+        "
+mode: flow
+goals: [a]
+steps:
+  - id: a
+    type: sync
+    http: {{endpoint: '{}', timeout: 300}}
+    work_config: {{max_retries: 1, backoff: 1}}
+",
+        server.url("/a")
+    ));
+    world.run().exits(0);
+    assert_eq!(outcomes(&world.events()), ["timeout", "success"]);
+}
+
+#[test]
+fn a_flow_that_is_cancelled_ends_its_calls_and_one_that_is_interrupted_goes_on() {
+    let server = StepServer::start()
+        .on("/a", &[Reply::outputs(&json!({"x": 1})).gated()])
+        .on("/b", &[Reply::outputs(&json!({}))]);
+    let steps = [
+        ("a", "x: {role: output}", FAST),
+        ("b", "x: {role: required}", FAST),
+    ];
+    let cancelled = flow(&server, "goals: [b]", &steps);
+    let engine = cancelled.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/a", 1);
+    cancelled.call(&["cancel", "@last"]).exits(0);
+    assert_eq!(engine.wait().exits(1).json()["status"], "cancelled");
+    is_lawful(&cancelled.events());
+    let interrupted = flow(&server, "goals: [b]", &steps);
+    let engine = interrupted.spawn(&["run", "w.yaml"]);
+    server.wait_for("/a", 2);
+    engine.signal("INT");
+    World::eventually("the news that it waits", || {
+        engine.said().contains("waiting for").then_some(())
+    });
+    server.open("/a");
+    engine.wait().exits(75);
+    assert!(server.requests("/b").is_empty());
+    interrupted.resume().exits(0);
+    assert_eq!(server.requests("/a").len(), 2);
+    assert_eq!(server.requests("/b").len(), 1);
+}
+
+#[test]
+fn a_step_that_is_complete_by_its_rule_gives_what_is_there() {
+    let server = StepServer::start()
+        .by("/a", |request| {
+            let n = request.json()["arguments"]["n"].clone();
+            let reply = Reply::outputs(&json!({"y": n}));
+            if n == 3 { reply.gated() } else { reply }
+        })
+        .on("/b", &[Reply::outputs(&json!({}))]);
+    let world = flow(
+        &server,
+        "goals: [b]\ninit: {n: [3, 2, 1]}",
+        &[
+            (
+                "a",
+                "n: {role: required, for_each: true}, y: {role: output}",
+                ", work_config: {parallelism: 3}, best_effort: true, best_effort_min_dcs: 2",
+            ),
+            ("b", "y: {role: required}", FAST),
+        ],
+    );
+    world.run().exits(0);
+    let given = server.requests("/b")[0].json()["arguments"]["y"].clone();
+    assert_eq!(given, json!([{"n": 2, "y": 2}, {"n": 1, "y": 1}]));
+    is_lawful(&world.events());
+    server.open("/a");
+}

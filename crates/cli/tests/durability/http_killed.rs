@@ -1,0 +1,343 @@
+//! Requests under way when somebody is killed, cancels or presses Ctrl-C; and requests everywhere in a
+//! workflow.
+
+use serde_json::json;
+
+use crate::breakers_shared::jobs;
+use crate::history::{all, is_lawful, one, outcomes};
+use crate::http::{is_exact, one_call};
+use crate::http_server::{Reply, StepServer};
+use crate::world::World;
+
+fn gated() -> StepServer {
+    StepServer::start().on("/", &[Reply::status(200).gated()])
+}
+
+#[test]
+fn a_request_under_way_at_a_crash_is_interrupted_and_sent_again_with_the_same_token() {
+    let server = gated();
+    let world = one_call(&format!("method: POST, url: '{}'", server.url("/")), "");
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/", 1);
+    engine.kill();
+    server.open("/");
+    let report = world.resume().exits(0).json();
+    assert_eq!(
+        (&report["attempts"], &report["retries"]),
+        (&json!(2), &json!(1))
+    );
+    let events = world.events();
+    is_lawful(&events);
+    is_exact(&server, &events);
+    assert_eq!(outcomes(&events), ["interrupted", "success"]);
+    let sent = server.all();
+    assert_eq!(sent[0].token(), sent[1].token());
+}
+
+#[test]
+fn kills_in_requests_never_pass_the_bound() {
+    let server = gated();
+    let world = one_call(&format!("method: POST, url: '{}'", server.url("/")), "");
+    let mut engine = world.spawn(&["run", "w.yaml", "--json"]);
+    for number in 1..=3 {
+        server.wait_for("/", number);
+        engine.kill();
+        engine = world.spawn(&["resume", "@last", "--json"]);
+    }
+    let report = engine.wait().exits(1).json();
+    assert_eq!(
+        (&report["reason"], &report["attempts"]),
+        (&json!("attempts"), &json!(3))
+    );
+    is_exact(&server, &world.events());
+    server.open("/");
+}
+
+#[test]
+fn a_request_that_must_not_be_sent_again_unasked_is_not() {
+    let server = gated();
+    let http = format!("method: POST, url: '{}'", server.url("/"));
+    let world = one_call(&http, "  on_interrupt: stop\n");
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/", 1);
+    engine.kill();
+    server.open("/");
+    let report = world.resume().exits(1).json();
+    assert_eq!(report["reason"], "interrupted");
+    assert_eq!(server.all().len(), 1);
+}
+
+#[test]
+fn a_wait_for_the_next_request_survives_a_crash() {
+    let server = StepServer::start().on("/", &[Reply::status(503), Reply::status(200)]);
+    let world = World::of(&format!(
+        "- {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 1, initial_delay: 1s}}}}\n",
+        server.url("/")
+    ));
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    let due = world.event("retry_scheduled")["due_at"].clone();
+    engine.kill();
+    world.resume().exits(0);
+    let events = world.events();
+    is_lawful(&events);
+    assert_eq!(one(&events, "retry_scheduled")["due_at"], due);
+    let sent = server.all();
+    assert_eq!((sent.len(), sent[0].token()), (2, sent[1].token()));
+}
+
+#[test]
+fn cancelling_ends_a_request_that_waits_for_its_answer() {
+    let server = gated();
+    let world = one_call(&format!("url: '{}'", server.url("/")), "");
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/", 1);
+    world.call(&["cancel", "@last"]).exits(0);
+    let report = engine.wait().exits(1).json();
+    assert_eq!(report["status"], "cancelled");
+    is_lawful(&world.events());
+    assert_eq!(server.all().len(), 1);
+    server.open("/");
+}
+
+#[test]
+fn one_ctrl_c_lets_a_request_finish() {
+    let server = gated();
+    let world = World::of(&format!(
+        "- {{id: call, http: {{url: '{}'}}}}\n- shell: echo next >> log\n",
+        server.url("/")
+    ));
+    let engine = world.spawn(&["run", "w.yaml"]);
+    server.wait_for("/", 1);
+    engine.signal("INT");
+    World::eventually("the news that it waits", || {
+        engine.said().contains("waiting for").then_some(())
+    });
+    server.open("/");
+    engine.wait().exits(75);
+    assert_eq!(outcomes(&world.events()), ["success"]);
+    world.resume().exits(0);
+    assert_eq!(server.all().len(), 1);
+    assert_eq!(world.lines("log"), ["next"]);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_a_request_and_it_is_sent_again_on_resume() {
+    let server = gated();
+    let world = one_call(&format!("url: '{}'", server.url("/")), "");
+    let engine = world.spawn(&["run", "w.yaml"]);
+    server.wait_for("/", 1);
+    engine.signal("INT");
+    World::eventually("the news that it waits", || {
+        engine.said().contains("waiting for").then_some(())
+    });
+    engine.signal("INT");
+    engine.wait().exits(130);
+    assert_eq!(outcomes(&world.events()), ["interrupted"]);
+    server.open("/");
+    world.resume().exits(0);
+    let events = world.events();
+    is_lawful(&events);
+    assert_eq!(outcomes(&events), ["interrupted", "success"]);
+    assert_eq!(server.all()[0].token(), server.all()[1].token());
+}
+
+#[test]
+fn the_breaker_of_an_origin_is_shared_by_jobs_and_needs_no_name() {
+    let server = StepServer::start()
+        .on("/a", &[Reply::status(503)])
+        .on("/b", &[Reply::status(200)]);
+    let world = World::new();
+    let workflow = |path: &str| {
+        format!(
+            "
+- id: call
+  http: {{url: '{}'}}
+  breaker: {{failure_threshold: 3, recovery_timeout: 10m}}
+  retry_config: {{attempts: 20, backoff: fixed, initial_delay: 1ms}}
+",
+            server.url(path)
+        )
+    };
+    world.write("a.yaml", &workflow("/a"));
+    world.write("b.yaml", &workflow("/b"));
+    let first = world.spawn(&["run", "a.yaml", "--json"]);
+    let origin = server.origin();
+    world.wait_for_breaker(&origin, |breaker| breaker["state"] == "open");
+    let known = jobs(&world);
+    let second = world.spawn(&["run", "b.yaml", "--json"]);
+    World::eventually("a held item", || {
+        let other = jobs(&world).into_iter().find(|job| !known.contains(job))?;
+        let events = world.events_of(&other);
+        (!all(&events, "held").is_empty()).then_some(())
+    });
+    assert_eq!(server.requests("/a").len(), 3);
+    assert!(server.requests("/b").is_empty());
+    server.answers("/a", &[Reply::status(200)]);
+    world.call(&["breaker", "reset", &origin]).exits(0);
+    first.wait().exits(0);
+    second.wait().exits(0);
+    assert_eq!(
+        (server.requests("/a").len(), server.requests("/b").len()),
+        (4, 1)
+    );
+}
+
+#[test]
+fn an_answer_below_500_shows_that_an_origin_is_there_and_another_origin_is_another() {
+    let server = StepServer::start();
+    let other = StepServer::start().on("/down", &[Reply::status(503)]);
+    for (path, status) in [
+        ("/a", 503),
+        ("/b", 404),
+        ("/c", 503),
+        ("/d", 400),
+        ("/e", 503),
+    ] {
+        server.answers(path, &[Reply::status(status)]);
+    }
+    let world = World::of(
+        "
+mode: mapreduce
+map:
+  input: urls.json
+  max_parallel: 1
+  agent_template:
+    - id: call
+      http: {url: '${item}'}
+      breaker: {failure_threshold: 2, when_open: fail}
+",
+    );
+    let mut urls: Vec<String> = ["/a", "/b", "/c", "/d", "/e"]
+        .map(|path| server.url(path))
+        .into();
+    urls.insert(1, other.url("/down"));
+    world.write("urls.json", &json!(urls).to_string());
+    world.run().exits(4);
+    assert_eq!(server.all().len(), 5, "never open");
+    assert!(all(&world.events(), "breaker_opened").is_empty());
+}
+
+#[test]
+fn requests_are_made_in_setup_map_reduce_and_handlers() {
+    let server = StepServer::start()
+        .on("/setup", &[Reply::text(200, "base\n")])
+        .on("/map/1", &[Reply::text(200, "one")])
+        .on("/map/2", &[Reply::status(410)])
+        .on("/mend", &[Reply::status(500), Reply::status(200)])
+        .on("/reduce", &[Reply::status(200)]);
+    let world = World::of(&format!(
+        "
+mode: mapreduce
+setup:
+  - {{id: first, http: {{url: '{0}/setup'}}, capture_output: base}}
+map:
+  input: {{shell: 'seq 1 2'}}
+  agent_template:
+    - id: call
+      http: {{url: '{0}/map/${{item}}', headers: {{X-Base: '${{base}}'}}}}
+      on_failure:
+        http: {{method: POST, url: '{0}/mend'}}
+        retry_config: {{attempts: 1, initial_delay: 1ms}}
+reduce:
+  - {{id: last, http: {{method: POST, url: '{0}/reduce', body: {{all: '${{map.results}}'}}}}}}
+",
+        server.origin()
+    ));
+    let report = world.run().exits(0).json();
+    assert_eq!(report["items"]["succeeded"], 2);
+    for item in ["/map/1", "/map/2"] {
+        assert_eq!(server.requests(item)[0].header("x-base"), Some("base"));
+    }
+    let mended = server.requests("/mend");
+    assert_eq!((mended.len(), mended[0].token()), (2, mended[1].token()));
+    let failed = &server.requests("/map/2")[0];
+    assert_ne!(mended[0].token(), failed.token());
+    let reduced = &server.requests("/reduce")[0].json()["all"];
+    let outputs: Vec<_> = reduced
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|each| &each["output"])
+        .collect();
+    assert_eq!(outputs[0], "one", "{reduced}");
+    is_lawful(&world.events());
+}
+
+#[test]
+fn items_are_sent_side_by_side_as_many_as_may() {
+    let server = StepServer::start().on("/x", &[Reply::status(200).gated()]);
+    let world = World::of(&format!(
+        "
+mode: mapreduce
+map:
+  input: {{shell: 'seq 1 12'}}
+  max_parallel: 4
+  agent_template: [{{id: call, http: {{url: '{}'}}}}]
+",
+        server.url("/x")
+    ));
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/x", 4);
+    server.open("/x");
+    engine.wait().exits(0);
+    assert_eq!((server.all().len(), server.busiest()), (12, 4));
+}
+
+#[test]
+fn a_completion_rule_that_is_met_ends_the_requests_that_still_run() {
+    let server = StepServer::start()
+        .on("/1", &[Reply::status(200)])
+        .on("/2", &[Reply::status(200).gated()])
+        .on("/3", &[Reply::status(200).gated()]);
+    let world = World::of(&format!(
+        "
+mode: mapreduce
+map:
+  input: {{shell: 'seq 3 -1 1'}}
+  max_parallel: 2
+  best_effort: true
+  best_effort_min_dcs: 1
+  agent_template: [{{id: call, http: {{url: '{}/${{item}}'}}}}]
+",
+        server.origin()
+    ));
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/2", 1);
+    server.open("/2");
+    let report = engine.wait().exits(0).json();
+    assert_eq!(report["items"]["succeeded"], 1);
+    let events = world.events();
+    is_lawful(&events);
+    assert_eq!(
+        one(&events, "completion_reached")["reason"],
+        "min_dcs_reached (1/1)"
+    );
+    assert_eq!(server.requests("/3").len(), 1);
+    server.open("/3");
+}
+
+#[test]
+fn a_request_has_no_more_time_than_its_item_and_its_job() {
+    let server = gated();
+    let job = World::of(&format!(
+        "deadline: 700ms\ncommands:\n  - {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 3}}}}\n",
+        server.url("/")
+    ));
+    let report = job.run().exits(1).json();
+    assert_eq!(report["reason"], "deadline", "{report}");
+    is_lawful(&job.events());
+    let item = World::of(&format!(
+        "
+mode: mapreduce
+map:
+  input: {{shell: echo 1}}
+  agent_timeout_secs: 1
+  agent_template: [{{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 3}}}}]
+",
+        server.url("/")
+    ));
+    let report = item.run().exits(4).json();
+    assert_eq!(report["reason"], "deadline", "{report}");
+    assert_eq!(server.all().len(), 2);
+    server.open("/");
+}

@@ -1,0 +1,127 @@
+//! What follows from the state of a flow: steps begin when what they take is there, give what they
+//! have come to, and lead to the goals or can no longer.
+
+use undaunted_policy::{Reason, Timestamp};
+
+use super::advance::{completed, ending, not_begun, reached, unsettled};
+use super::items::records_of;
+use crate::event::{Event, Text};
+use crate::flow::{Readiness, holds, items, outputs, readiness};
+use crate::job::{Job, StepStage, StepState};
+
+pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
+    if job.has_missed_a_goal() {
+        return give_up(job);
+    }
+    for (step, state) in job.open_steps() {
+        let events = match state.stage {
+            StepStage::Waiting => begin(job, step),
+            StepStage::Reading(_) => read(job, step),
+            StepStage::Running => settle(job, step, state, now),
+            _ => Vec::new(),
+        };
+        if !events.is_empty() {
+            return events;
+        }
+    }
+    let done = |step: u32| {
+        let stage = job.step(step).map(|state| state.stage);
+        matches!(stage, Some(StepStage::Completed | StepStage::Skipped))
+    };
+    let busy = job.busy_steps().next().is_some();
+    if job.goals().all(done) && !busy {
+        return vec![completed(job)];
+    }
+    Vec::new()
+}
+
+/// A goal cannot be reached any more: nothing new is started, and what runs finishes.
+fn give_up(job: &Job) -> Vec<Event> {
+    let dropped: Vec<Event> = job
+        .busy_steps()
+        .flat_map(|(step, state)| not_begun(step, state, Reason::Tolerance))
+        .collect();
+    if !dropped.is_empty() || job.has_running() {
+        return dropped;
+    }
+    let open = job.open_steps();
+    let open = open.filter(|(_, state)| state.stage == StepStage::Running);
+    let mut events: Vec<Event> = open.map(|(step, _)| Event::StepFailed { step }).collect();
+    events.push(Event::JobFailed(Box::new(ending(job))));
+    events
+}
+
+fn begin(job: &Job, step: u32) -> Vec<Event> {
+    match readiness(job, step) {
+        Readiness::Waits => Vec::new(),
+        Readiness::Unreachable(missing) => vec![Event::StepUnreachable { step, missing }],
+        Readiness::Ready => {
+            let call = job.plan().call(step);
+            let predicate = call.and_then(|call| call.predicate.as_deref());
+            match predicate.map(|script| holds(script, &crate::flow::seen(job, step))) {
+                Some(Ok(false)) => vec![Event::StepSkipped { step }],
+                Some(Err(error)) => vec![
+                    Event::StepStarted { step, start: None },
+                    failed(step, error),
+                ],
+                None | Some(Ok(true)) => vec![Event::StepStarted { step, start: None }],
+            }
+        }
+    }
+}
+
+fn read(job: &Job, step: u32) -> Vec<Event> {
+    match items(job, step) {
+        Ok(items) => records_of(step, &items),
+        Err(error) => vec![failed(step, error)],
+    }
+}
+
+fn failed(step: u32, error: String) -> Event {
+    Event::InputFailed {
+        step,
+        reason: Reason::Permanent,
+        error: Text::Itself(error),
+        stderr: None,
+    }
+}
+
+fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event> {
+    let rule = job.plan().completion(step).map(|(rule, _)| rule);
+    if let Some(rule) = rule.filter(|rule| rule.best_effort && state.reached.is_none()) {
+        let reached = reached(step, state, rule, now);
+        let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
+        return reached.into_iter().collect();
+    }
+    let dropped = unsettled(state).filter_map(|item| {
+        let reason = job.ending(step, item)?;
+        Some(Event::ItemSkipped { step, item, reason })
+    });
+    let dropped: Vec<Event> = dropped.collect();
+    let left = state.redriven.is_empty() && job.leaves(step);
+    let (done, met) = match state.reached {
+        Some(reached) => (left || !state.is_busy(), reached.success),
+        None if state.dead > state.forgiven => (state.running == 0, false),
+        // After a redrive some may still be dead, or dropped.
+        None => {
+            let all = state.items.len();
+            (state.settled() >= all, state.succeeded >= all)
+        }
+    };
+    match (dropped.is_empty() && done, met) {
+        (true, true) => complete(job, step),
+        (true, false) => vec![Event::StepFailed { step }],
+        (false, _) => dropped,
+    }
+}
+
+/// All of a step is done: what it gives, and that it is complete.
+fn complete(job: &Job, step: u32) -> Vec<Event> {
+    let given = outputs(job, step).into_iter();
+    let given = given.map(|(name, value)| Event::AttributeSet {
+        step,
+        name,
+        value: value.to_string(),
+    });
+    given.chain([Event::StepCompleted { step }]).collect()
+}

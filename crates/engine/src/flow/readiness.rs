@@ -1,0 +1,59 @@
+//! Whether a step may begin.
+
+use crate::job::{Job, StepStage};
+use crate::workflow::Role;
+
+/// Whether a step may begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// It may.
+    Ready,
+    /// Something it takes may still come.
+    Waits,
+    /// This can no longer come, and it cannot do without.
+    Unreachable(String),
+}
+
+/// Whether a step of a flow may begin. One that leads to no goal never does.
+pub(crate) fn readiness(job: &Job, step: u32) -> Readiness {
+    let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else {
+        return Readiness::Waits;
+    };
+    let mut waits = false;
+    for (name, taken) in &call.attributes {
+        let taking = matches!(taken.role, Role::Required | Role::Optional);
+        if !taking || job.attributes.contains_key(name) {
+            continue;
+        }
+        if may_come(job, step, name) {
+            waits = true;
+        } else if taken.role == Role::Required && taken.default.is_none() {
+            return Readiness::Unreachable(name.clone());
+        }
+    }
+    if waits {
+        Readiness::Waits
+    } else {
+        Readiness::Ready
+    }
+}
+
+/// Whether a step that gives an attribute has not come to its end.
+fn may_come(job: &Job, step: u32, name: &str) -> bool {
+    let givers = job.plan().step(step).map(|step| step.needs.iter());
+    let givers = givers.into_iter().flatten();
+    let mut givers = givers.filter_map(|giver| u32::try_from(*giver).ok());
+    givers.any(|giver| {
+        let has_it = job.plan().call(giver).is_some_and(|call| {
+            let given = call.attributes.get(name);
+            given.is_some_and(|given| given.role == Role::Output)
+        });
+        let open = job.step(giver).is_some_and(|state| {
+            matches!(
+                state.stage,
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Running
+            )
+        });
+        has_it && open && job.is_planned(giver)
+    })
+}

@@ -1,0 +1,74 @@
+//! The part of a job that only flows have: what its steps are connected by.
+
+use undaunted_policy::Reason;
+
+use super::state::{Job, Mishap};
+use super::step::StepStage;
+use crate::event::Text;
+use crate::flow::Given;
+
+impl Job {
+    /// What a flow begins with.
+    pub(super) fn begin_flow(&mut self) {
+        let Some(flow) = self.plan.workflow().flow.as_ref() else {
+            return;
+        };
+        let init = flow.init.iter().map(|(name, value)| {
+            let value = value.clone();
+            (name.clone(), Given { value, step: None })
+        });
+        self.attributes = init.collect();
+    }
+
+    /// Whether a step leads to a goal.
+    pub(crate) fn is_planned(&self, step: u32) -> bool {
+        let flow = self.workflow().flow.as_ref();
+        let place = usize::try_from(step).ok();
+        flow.zip(place)
+            .is_some_and(|(flow, place)| flow.plan.contains(&place))
+    }
+
+    /// The steps a flow has to reach.
+    pub(crate) fn goals(&self) -> impl Iterator<Item = u32> {
+        let flow = self.workflow().flow.as_ref();
+        let goals = flow.map(|flow| flow.goals.as_slice()).unwrap_or_default();
+        let steps = || (0_u32..).zip(&self.workflow().steps);
+        goals.iter().filter_map(move |goal| {
+            let mut found = steps().filter(|(_, step)| step.name == *goal);
+            found.next().map(|(number, _)| number)
+        })
+    }
+
+    /// Whether a goal of a flow can no longer be reached.
+    pub(crate) fn has_missed_a_goal(&self) -> bool {
+        let failed =
+            |step: u32| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);
+        self.open.failed > 0 && self.goals().any(failed)
+    }
+
+    pub(super) fn set_attribute(&mut self, step: u32, name: &str, value: &str) {
+        let value = serde_json::from_str(value).unwrap_or_default();
+        let given = Given {
+            value,
+            step: Some(step),
+        };
+        self.attributes.insert(name.to_owned(), given);
+        self.open_what_waited_for(step);
+    }
+
+    pub(super) fn cannot_reach(&mut self, step: u32, missing: &str) {
+        let name = self.plan.step(step).map(|found| found.name.clone());
+        let error = format!(
+            "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
+            name.unwrap_or_default()
+        );
+        self.failure.get_or_insert(Mishap {
+            reason: Reason::Permanent,
+            error: Text::Itself(error),
+        });
+        if let Some(state) = self.step_mut(step) {
+            state.unreachable = true;
+        }
+        self.close(step, StepStage::Failed);
+    }
+}

@@ -1,0 +1,138 @@
+//! The request of an attempt.
+
+use std::ops::RangeInclusive;
+
+use serde_json::json;
+
+use super::identity::{correlation_id, receipt_token};
+use super::seen::Seen;
+use crate::event::Subject;
+use crate::workflow::template::ValueError;
+use crate::workflow::{Body, Http, Protocol, StepCall};
+
+/// A request, with all values filled in, those of secrets too: it is never written down.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The method.
+    pub method: String,
+    /// The address.
+    pub url: String,
+    /// Headers, in order.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Option<String>,
+    /// Statuses that count as success.
+    pub expect: Vec<RangeInclusive<u16>>,
+    /// How the answer is read.
+    pub protocol: Protocol,
+    /// Whether a success only says that the result comes later.
+    pub later: bool,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Everything else may hold a secret.
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The request of an attempt.
+pub(super) fn call(
+    seen: &Seen<'_>,
+    http: &Http,
+    of: Subject,
+    round: u32,
+) -> Result<Call, ValueError> {
+    let has = |name: &str| {
+        let mut headers = http.headers.iter();
+        headers.any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
+    let mut headers = Vec::new();
+    let body = match &http.body {
+        None => None,
+        Some(Body::Text(text)) => Some(text.render_body(seen)?),
+        Some(Body::Json(json)) => {
+            if !has("content-type") {
+                let kind = ("Content-Type".to_owned(), "application/json".to_owned());
+                headers.push(kind);
+            }
+            Some(json.render(seen)?.to_string())
+        }
+    };
+    for (name, value) in &http.headers {
+        headers.push((name.clone(), value.render(seen)?));
+    }
+    let job = seen.job;
+    let own = [
+        ("Idempotency-Key", receipt_token(job, of, round)),
+        (
+            "Undaunted-Correlation-Id",
+            correlation_id(job, of.step, of.item),
+        ),
+    ];
+    let own = own.into_iter().filter(|(name, _)| !has(name));
+    headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    Ok(Call {
+        method: http.method.clone(),
+        url: http.url.render_url(seen)?,
+        headers,
+        body,
+        expect: http.expect.clone(),
+        protocol: http.protocol,
+        later: false,
+    })
+}
+
+/// The call of a step of a flow: what it is given, and what it needs to answer later.
+pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u32) -> Call {
+    let job = seen.job;
+    let token = as_uuid(&receipt_token(job, of, round));
+    let name = job.plan().step(of.step).map(|step| step.name.as_str());
+    let mut metadata = json!({
+        "flow_id": job.id(),
+        "step_id": name,
+        "receipt_token": token,
+    });
+    if step.later {
+        let name = name.unwrap_or_default();
+        let base = seen.webhooks().trim_end_matches('/');
+        let url = format!("{base}/webhook/{}/{name}/{token}", job.id());
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("webhook_url".to_owned(), url.into());
+        }
+    }
+    let body = json!({ "arguments": seen.item(), "metadata": metadata });
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    Call {
+        method: "POST".to_owned(),
+        url: step.endpoint.clone(),
+        headers: vec![
+            header("Content-Type", "application/json"),
+            header("Idempotency-Key", &token),
+            header(
+                "Undaunted-Correlation-Id",
+                &correlation_id(job, of.step, of.item),
+            ),
+        ],
+        body: Some(body.to_string()),
+        expect: vec![200..=299],
+        protocol: Protocol::Argyll,
+        later: step.later,
+    }
+}
+
+/// A token in the form that steps of flows expect.
+#[must_use]
+pub fn as_uuid(token: &str) -> String {
+    let piece = |range| token.get(range).unwrap_or_default();
+    format!(
+        "{}-{}-{}-{}-{}",
+        piece(0..8),
+        piece(8..12),
+        piece(12..16),
+        piece(16..20),
+        piece(20..32)
+    )
+}

@@ -1,0 +1,182 @@
+//! What a request holds.
+
+use serde_json::{Value, json};
+use undaunted_engine::input::Input;
+use undaunted_engine::task::{Call, Files, TaskWork, as_uuid, correlation_id, task};
+use undaunted_engine::workflow::Protocol;
+use undaunted_policy::Cause;
+
+use crate::scene::{Scene, secs};
+
+fn made(scene: &Scene, step: u32, item: u32) -> Call {
+    let task = task(&scene.job, step, item, Files::default(), scene.now);
+    match task.unwrap().unwrap().work {
+        TaskWork::Call(call) => *call,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn header<'c>(call: &'c Call, name: &str) -> Option<&'c str> {
+    let mut found = call.headers.iter().filter(|(known, _)| known == name);
+    let first = found.next().map(|(_, value)| value.as_str());
+    assert_eq!(found.next(), None, "{name} once");
+    first
+}
+
+const STEP: &str = "
+mode: flow
+goals: [ship]
+init: {order: {id: 7}}
+steps:
+  - id: ship
+    type: sync
+    http: {endpoint: 'http://s/ship?v=1', timeout: 1500}
+    work_config: {max_retries: 2, backoff: 1000}
+    attributes: {order: {role: required}}
+";
+
+#[test]
+fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
+    let scene = Scene::of("- {id: a, http: {url: 'http://h/x'}}\n");
+    let call = made(&scene, 0, 0);
+    assert_eq!(
+        (call.method.as_str(), call.url.as_str(), &call.body),
+        ("GET", "http://h/x", &None)
+    );
+    assert_eq!(call.expect, [200..=299]);
+    assert_eq!((call.protocol, call.later), (Protocol::Plain, false));
+    let id = correlation_id(&scene.job, 0, 0);
+    assert_eq!(header(&call, "Undaunted-Correlation-Id"), Some(id.as_str()));
+    assert_eq!(header(&call, "Idempotency-Key").unwrap().len(), 32);
+    assert_eq!(header(&call, "Content-Type"), None);
+}
+
+#[test]
+fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
+    let mut scene =
+        Scene::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
+    let key = |scene: &Scene| {
+        header(&made(scene, 0, 0), "Idempotency-Key")
+            .unwrap()
+            .to_owned()
+    };
+    let first = key(&scene);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.crash_and_resume();
+    assert_eq!(key(&scene), first);
+    scene.at(5);
+    let _ = scene.start();
+    assert_eq!(key(&scene), first);
+    let _ = scene.fail(0, Cause::Interrupted);
+    let items = vec![(0, 0)];
+    let _ = scene.tell(&Input::Redrive {
+        items,
+        reduce: false,
+    });
+    assert_ne!(key(&scene), first);
+}
+
+#[test]
+fn a_body_is_a_text_as_it_is_or_json_with_values_in_it() {
+    let text = "
+mode: mapreduce
+map:
+  input: a
+  agent_template:
+    - id: a
+      http: {method: POST, url: 'http://h/${item.id}', body: {n: '${item.n}', text: 'n=${item.n}'}}
+    - id: b
+      http: {method: PUT, url: 'http://h', headers: {content-type: x/y}, body: ['${item}']}
+    - id: c
+      http: {method: PUT, url: 'http://h', body: 'n=${item.n}'}
+";
+    let mut scene = Scene::over(text, 2);
+    let call = made(&scene, 0, 1);
+    assert_eq!(call.url, "http://h/a1");
+    assert_eq!(header(&call, "Content-Type"), Some("application/json"));
+    let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
+    assert_eq!(body, json!({"n": 1, "text": "n=1"}));
+    let _ = scene.start();
+    let _ = scene.succeed(1);
+    let call = made(&scene, 0, 1);
+    assert_eq!(header(&call, "content-type"), Some("x/y"));
+    assert_eq!(header(&call, "Content-Type"), None, "its own goes");
+    let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
+    assert_eq!(body, json!([{"id": "a1", "n": 1}]));
+    let _ = scene.start();
+    let _ = scene.succeed(1);
+    let call = made(&scene, 0, 1);
+    assert_eq!(call.body.as_deref(), Some("n=1"));
+    assert_eq!(header(&call, "Content-Type"), None);
+}
+
+#[test]
+fn a_value_that_is_missing_is_known_before_anything_is_sent() {
+    for http in [
+        "url: 'http://h/${item.gone}'",
+        "url: 'http://h', headers: {X: '${item.gone}'}",
+        "url: 'http://h', body: '${item.gone}'",
+        "url: 'http://h', body: {a: ['${item.gone}']}",
+    ] {
+        let text = format!(
+            "mode: mapreduce\nmap: {{input: a, agent_template: [{{id: a, http: {{{http}}}}}]}}\n"
+        );
+        let mut scene = Scene::over(&text, 1);
+        let _ = scene.start();
+        assert_eq!(scene.came_to().2, [0, 1, 0], "{http}");
+        assert_eq!(scene.counted().0, 0, "{http}");
+    }
+}
+
+#[test]
+fn a_request_is_never_shown_with_what_it_holds() {
+    let scene = Scene::of(
+        "- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n",
+    );
+    let shown = format!("{:?}", made(&scene, 0, 0));
+    assert!(
+        shown.contains("GET") && !shown.contains("s3cret"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_step_is_called_with_its_arguments_and_what_it_is() {
+    let mut scene = Scene::of(STEP);
+    let call = made(&scene, 0, 0);
+    assert_eq!(
+        (call.method.as_str(), call.url.as_str()),
+        ("POST", "http://s/ship?v=1")
+    );
+    assert_eq!((call.protocol, call.later), (Protocol::Argyll, false));
+    assert_eq!(header(&call, "Content-Type"), Some("application/json"));
+    let body: Value = serde_json::from_str(call.body.as_ref().unwrap()).unwrap();
+    let token = body["metadata"]["receipt_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        body,
+        json!({
+            "arguments": {"order": {"id": 7}},
+            "metadata": {"flow_id": "7f3k", "step_id": "ship", "receipt_token": token},
+        })
+    );
+    assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
+    let timeout = task(&scene.job, 0, 0, Files::default(), scene.now);
+    assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
+    // It is the same for all attempts.
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Status(503));
+    let _ = scene.crash_and_resume();
+    scene.at(2);
+    let _ = scene.start();
+    assert_eq!(made(&scene, 0, 0), call);
+}
+
+#[test]
+fn a_token_is_written_in_the_form_of_a_uuid() {
+    let token = as_uuid("0123456789abcdef0123456789abcdef");
+    assert_eq!(token, "01234567-89ab-cdef-0123-456789abcdef");
+}

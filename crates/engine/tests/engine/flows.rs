@@ -1,0 +1,389 @@
+//! Flows: planned backwards from their goals, connected by attributes.
+
+use serde_json::{Value, json};
+use undaunted_engine::event::Record;
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::{Cause, Reason};
+
+use crate::scene::Scene;
+use crate::spoken::said;
+
+/// The text of a flow. A step is its id, what it takes and gives, and what else it says.
+fn text(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> String {
+    let steps = steps.iter().map(|(id, attributes, more)| {
+        format!(
+            "  - {{id: {id}, type: sync, http: {{endpoint: 'http://s/{id}'}}, attributes: {{{attributes}}}{more}}}\n"
+        )
+    });
+    let steps: String = steps.collect();
+    format!("mode: flow\ngoals: [{goals}]\ninit: {{{init}}}\nsteps:\n{steps}")
+}
+
+pub(crate) fn flow(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> Scene {
+    Scene::of(&text(goals, init, steps))
+}
+
+pub(crate) const ONCE: &str = ", work_config: {max_retries: 0}";
+
+/// The start that runs for an item of a step.
+pub(crate) fn start_of(scene: &Scene, step: u32, item: u32) -> u64 {
+    let mut running = scene.job.running.iter();
+    let found = running.find(|(_, place)| **place == (step, item));
+    *found
+        .unwrap_or_else(|| panic!("{step}/{item} does not run"))
+        .0
+}
+
+/// An item succeeds with these outputs.
+pub(crate) fn done(scene: &mut Scene, step: u32, item: u32, outputs: &Value) -> Vec<Record> {
+    let start = start_of(scene, step, item);
+    scene.end(AttemptEnd {
+        start,
+        output: Some(outputs.to_string()),
+        ..AttemptEnd::default()
+    })
+}
+
+pub(crate) fn fail(scene: &mut Scene, step: u32, item: u32, cause: Cause) -> Vec<Record> {
+    let start = start_of(scene, step, item);
+    scene.end(AttemptEnd {
+        start,
+        failure: Some(cause),
+        error: "it said no".to_owned(),
+        ..AttemptEnd::default()
+    })
+}
+
+/// The arguments of the next attempt of an item.
+pub(crate) fn arguments(scene: &Scene, step: u32, item: u32) -> Value {
+    let task = task(&scene.job, step, item, Files::default(), scene.now);
+    let TaskWork::Call(call) = task.unwrap().unwrap().work else {
+        panic!("it is no call");
+    };
+    let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
+    body["arguments"].clone()
+}
+
+/// The value of an attribute; null if there is none.
+pub(crate) fn attribute(scene: &Scene, name: &str) -> Value {
+    let given = scene.job.attributes.get(name);
+    given.map_or(Value::Null, |given| given.value.clone())
+}
+
+/// What keeps a text from being a flow.
+fn refused(text: &str) -> String {
+    let checked = check(&Source::new("f.yaml", text), &Operator::default());
+    assert!(checked.workflow.is_none(), "{text}");
+    let found = checked.diagnostics.iter();
+    found
+        .map(|found| found.message.clone())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_never_do() {
+    let mut scene = flow(
+        "last",
+        "x: 1",
+        &[
+            ("last", "b: {role: required}, c: {role: required}", ONCE),
+            ("other", "x: {role: required}, d: {role: output}", ONCE),
+            ("middle", "a: {role: required}, b: {role: output}", ONCE),
+            (
+                "first",
+                "x: {role: required}, a: {role: output}, c: {role: output}",
+                ONCE,
+            ),
+        ],
+    );
+    assert_eq!(said(&scene.start()), ["attempt_started 3/0 3.1 as 1"]);
+    let records = said(&done(&mut scene, 3, 0, &json!({"a": 1, "c": 3})));
+    assert_eq!(
+        records[1..],
+        [
+            "item_succeeded 3/0",
+            "attribute_set",
+            "attribute_set",
+            "step_completed 3",
+            "step_started 2",
+            "items_read 2: 1",
+        ]
+    );
+    let _ = scene.start();
+    let _ = done(&mut scene, 2, 0, &json!({"b": [2]}));
+    let _ = scene.start();
+    assert_eq!(arguments(&scene, 0, 0), json!({"b": [2], "c": 3}));
+    let records = said(&done(&mut scene, 0, 0, &json!({})));
+    assert_eq!(records.last().unwrap(), "job_completed");
+    assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
+}
+
+#[test]
+fn steps_that_need_nothing_of_each_other_run_side_by_side() {
+    let mut scene = flow(
+        "a, b",
+        "",
+        &[
+            ("a", "x: {role: output}", ONCE),
+            ("b", "y: {role: output}", ONCE),
+        ],
+    );
+    assert_eq!(scene.start().len(), 2);
+    let _ = done(&mut scene, 1, 0, &json!({}));
+    assert_eq!(scene.came_to().0, "running");
+    let _ = done(&mut scene, 0, 0, &json!({}));
+    assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused_before_anything_runs() {
+    let needs = ("a", "x: {role: required}", "");
+    let cycle = [
+        ("a", "x: {role: required}, y: {role: output}", ""),
+        ("b", "y: {role: required}, x: {role: output}", ""),
+    ];
+    for (text, message) in [
+        (text("a", "", &[needs]), "needs `x`, which no step gives"),
+        (
+            text("nobody", "x: 1", &[needs]),
+            "there is no step `nobody`",
+        ),
+        (text("", "x: 1", &[needs]), "a flow needs a goal"),
+        (text("a", "", &cycle), "wait for each other"),
+        (text("a", "x: 1", &[needs, needs]), "two steps"),
+        (
+            text("a", "", &[("a", "x: {role: const}", "")]),
+            "has no value",
+        ),
+        (
+            text("a", "", &[("a", "x: {role: output, for_each: true}", "")]),
+            "for an output",
+        ),
+        (
+            text("a", "", &[("a", "x: {role: optional, default: 'hi'}", "")]),
+            "not JSON",
+        ),
+        (
+            text("a", "", &[("a", "", ", predicate: {script: 'x >'}")]),
+            "not CEL",
+        ),
+        (
+            text(
+                "a",
+                "",
+                &[("a", "", ", predicate: {language: lua, script: x}")],
+            ),
+            "lua",
+        ),
+        (
+            text("a", "", &[("a", "", ", memoizable: true")]),
+            "memoizable",
+        ),
+        (
+            text("a", "", &[("a", "", "")]).replace("sync", "script"),
+            "script",
+        ),
+    ] {
+        let found = refused(&text);
+        assert!(found.contains(message), "{found}\n{text}");
+    }
+    // What the flow begins with breaks a cycle; a default stands in for what nobody gives.
+    assert!(!Scene::of(&text("a", "x: 1", &cycle)).ready().is_empty());
+    let default = [("a", "x: {role: required, default: '5'}", "")];
+    assert_eq!(arguments(&flow("a", "", &default), 0, 0), json!({"x": 5}));
+}
+
+#[test]
+fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names() {
+    let scene = flow(
+        "a",
+        "known: {deep: [1, null]}, given: over, always: not this, spare: 9",
+        &[(
+            "a",
+            "known: {role: required, mapping: {name: inner}},
+             given: {role: optional, default: '\"default\"'},
+             absent: {role: optional, default: '[1, 2]'},
+             nothing: {role: optional},
+             always: {role: const, default: '\"this\"'},
+             out: {role: output}",
+            ONCE,
+        )],
+    );
+    let expected = json!({
+        "inner": {"deep": [1, null]},
+        "given": "over",
+        "absent": [1, 2],
+        "always": "this",
+    });
+    assert_eq!(arguments(&scene, 0, 0), expected);
+}
+
+#[test]
+fn an_optional_input_is_waited_for_while_it_may_come() {
+    let steps = [
+        ("a", "x: {role: output}", ONCE),
+        ("b", "x: {role: optional, default: '0'}", ONCE),
+    ];
+    for (outputs, seen) in [(json!({"x": 7}), 7), (json!({}), 0)] {
+        let mut scene = flow("b", "", &steps);
+        assert_eq!(scene.start().len(), 1);
+        let _ = done(&mut scene, 0, 0, &outputs);
+        assert_eq!(arguments(&scene, 1, 0), json!({"x": seen}));
+    }
+    // One that fails gives nothing either.
+    let mut scene = flow("b", "", &steps);
+    let _ = scene.start();
+    let _ = fail(&mut scene, 0, 0, Cause::Status(404));
+    assert_eq!(arguments(&scene, 1, 0), json!({"x": 0}));
+    let _ = scene.start();
+    let _ = done(&mut scene, 1, 0, &json!({}));
+    assert_eq!(scene.came_to(), ("completed", None, [1, 1, 0]));
+}
+
+#[test]
+fn every_combination_of_what_is_for_each_is_an_item_in_order() {
+    let mut scene = flow(
+        "a",
+        "x: [1, 2], y: [p, q, r], z: [0]",
+        &[(
+            "a",
+            "x: {role: required, for_each: true}, y: {role: required, for_each: true, mapping: {name: w}},
+             z: {role: required}, out: {role: output, mapping: {name: inner}}, none: {role: output}",
+            ", work_config: {parallelism: 6}",
+        )],
+    );
+    assert_eq!(scene.start().len(), 6);
+    let seen: Vec<Value> = (0..6).map(|item| arguments(&scene, 0, item)).collect();
+    assert_eq!(seen[0], json!({"x": 1, "w": "p", "z": [0]}));
+    assert_eq!(seen[1], json!({"x": 1, "w": "q", "z": [0]}));
+    assert_eq!(seen[5], json!({"x": 2, "w": "r", "z": [0]}));
+    // The results are in the order of the items, whichever is done first.
+    for item in (0..6).rev() {
+        let outputs = if item == 3 {
+            json!({})
+        } else {
+            json!({"inner": item})
+        };
+        let _ = done(&mut scene, 0, item, &outputs);
+    }
+    let expected = json!([
+        {"x": 1, "w": "p", "inner": 0},
+        {"x": 1, "w": "q", "inner": 1},
+        {"x": 1, "w": "r", "inner": 2},
+        {"x": 2, "w": "q", "inner": 4},
+        {"x": 2, "w": "r", "inner": 5},
+    ]);
+    assert_eq!(attribute(&scene, "out"), expected);
+    assert_eq!(scene.job.attributes.get("none"), None, "nobody gave it");
+    assert_eq!(scene.report().counts.total, 6);
+}
+
+#[test]
+fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
+    let steps = [
+        (
+            "a",
+            "x: {role: required, for_each: true}, y: {role: output}",
+            ONCE,
+        ),
+        ("b", "y: {role: required}", ONCE),
+    ];
+    let mut scene = flow("b", "x: [5]", &steps);
+    let _ = scene.start();
+    let _ = done(
+        &mut scene,
+        0,
+        0,
+        &json!({"y": {"deep": 1}, "undeclared": 2}),
+    );
+    assert_eq!(arguments(&scene, 1, 0), json!({"y": {"deep": 1}}));
+    assert_eq!(scene.job.attributes.get("undeclared"), None);
+    let mut scene = flow("b", "x: []", &steps);
+    assert_eq!(arguments(&scene, 1, 0), json!({"y": []}));
+    let _ = scene.start();
+    let _ = done(&mut scene, 1, 0, &json!({}));
+    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+}
+
+#[test]
+fn what_is_for_each_has_to_be_an_array_and_not_too_much_together() {
+    let each = "x: {role: required, for_each: true}, y: {role: required, for_each: true}";
+    let many: Vec<u32> = (0..400).collect();
+    let many = json!(many).to_string();
+    for (init, message) in [
+        (
+            "x: 5, y: [1]".to_owned(),
+            "`x` is for each of its elements, and is no array",
+        ),
+        (
+            format!("x: {many}, y: {many}"),
+            "`x` and `y` together make more than 100000 items",
+        ),
+    ] {
+        let scene = flow("a", &init, &[("a", each, ONCE)]);
+        let report = scene.report();
+        assert_eq!(
+            (report.status.word(), report.reason),
+            ("failed", Some(Reason::Permanent))
+        );
+        let error = report.error.unwrap();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn a_condition_decides_whether_a_step_is_done_and_an_error_in_it_fails_the_step() {
+    for (script, word) in [
+        ("x > 1", "completed"),
+        ("x > 1 && size(names) == 2 && o.deep == 'é'", "completed"),
+        ("x > 100", "skipped"),
+        ("x", "error"),
+        ("unknown > 1", "error"),
+        ("1 / (x - 5) > 0", "error"),
+    ] {
+        let more = format!(", predicate: {{language: cel, script: \"{script}\"}}");
+        let mut scene = flow(
+            "a",
+            "x: 5, names: [a, b], o: {deep: é}",
+            &[(
+                "a",
+                "x: {role: required}, names: {role: required, for_each: true}, o: {role: required}",
+                &more,
+            )],
+        );
+        match word {
+            "completed" => assert_eq!(scene.start().len(), 1, "{script}"),
+            "skipped" => {
+                // Nothing was to be done, and nothing is missing.
+                assert_eq!(scene.came_to(), ("completed", None, [0, 0, 0]), "{script}");
+            }
+            _ => {
+                let report = scene.report();
+                assert_eq!(report.status.word(), "failed", "{script}");
+                assert!(report.error.unwrap().contains("condition"), "{script}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_skipped_step_would_have_given_can_no_longer_come() {
+    let steps = |role: &'static str| {
+        [
+            ("a", "x: {role: output}", ", predicate: {script: 'false'}"),
+            ("b", role, ONCE),
+        ]
+    };
+    let scene = flow("b", "", &steps("x: {role: required}"));
+    assert_eq!(scene.came_to().0, "failed");
+    let scene = flow("b", "", &steps("x: {role: optional, default: '1'}"));
+    assert_eq!(arguments(&scene, 1, 0), json!({"x": 1}));
+    // The condition sees what the step would be given, its constants and defaults too.
+    let more = ", predicate: {script: 'x == 3 && y == 4'}";
+    let taken =
+        "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
+    assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [(0, 0)]);
+}

@@ -1,0 +1,175 @@
+//! The answer to a request, read as its protocol asks.
+
+use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use undaunted_policy::Cause;
+
+/// An answer, all of it.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What is wrong with an answer, and what is said about it; nothing if the answer says it.
+type Wrong = (Cause, Option<String>);
+
+impl Answer {
+    /// The status decides, and the body is the output. One that nobody wants need not be text.
+    pub(super) fn plain(
+        &self,
+        expect: &[RangeInclusive<u16>],
+        wanted: bool,
+    ) -> Result<String, Wrong> {
+        self.expected(expect)?;
+        if wanted {
+            self.text()
+        } else {
+            Ok(String::new())
+        }
+    }
+
+    /// The body says whether it is a success, and has the outputs.
+    pub(super) fn argyll(&self, expect: &[RangeInclusive<u16>]) -> Result<String, Wrong> {
+        self.expected(expect)?;
+        match step_result(&self.text()?) {
+            StepResult::Given(outputs) => Ok(outputs),
+            StepResult::Failed(error) => Err((Cause::Refused, Some(error))),
+            StepResult::Unreadable(why) => Err((Cause::Unreadable, Some(why))),
+        }
+    }
+
+    fn expected(&self, expect: &[RangeInclusive<u16>]) -> Result<(), Wrong> {
+        if expect.iter().any(|range| range.contains(&self.status)) {
+            Ok(())
+        } else {
+            Err((Cause::Status(self.status), None))
+        }
+    }
+
+    fn text(&self) -> Result<String, Wrong> {
+        let text = String::from_utf8(self.body.clone());
+        text.map_err(|_| {
+            let told = "the answer is not text in UTF-8".to_owned();
+            (Cause::Unreadable, Some(told))
+        })
+    }
+}
+
+/// What a step of a flow says it has come to, at once or later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepResult {
+    /// What it gives, as JSON.
+    Given(String),
+    /// Why it failed.
+    Failed(String),
+    /// Why that cannot be read.
+    Unreadable(String),
+}
+
+/// Reads what a step of a flow says: `success`, and `outputs` or `error`.
+#[must_use]
+pub fn step_result(text: &str) -> StepResult {
+    let unreadable = |why: &str| {
+        StepResult::Unreadable(format!(
+            "the answer is not what the protocol asks for: {why}"
+        ))
+    };
+    let body: Value = match serde_json::from_str(text) {
+        Ok(body) => body,
+        Err(error) => return unreadable(&error.to_string()),
+    };
+    match (body.get("success"), body.get("outputs")) {
+        (Some(Value::Bool(true)), None | Some(Value::Null)) => StepResult::Given("{}".to_owned()),
+        (Some(Value::Bool(true)), Some(outputs @ Value::Object(_))) => {
+            StepResult::Given(outputs.to_string())
+        }
+        (Some(Value::Bool(true)), Some(_)) => unreadable("`outputs` is no object"),
+        (Some(Value::Bool(false)), _) => {
+            let error = body.get("error").and_then(Value::as_str);
+            let error = error.unwrap_or("it said no more than `success: false`");
+            StepResult::Failed(error.to_owned())
+        }
+        _ => unreadable("`success` is neither true nor false"),
+    }
+}
+
+/// How long `Retry-After` asks to wait: seconds, or a date in HTTP's form.
+pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
+        // More seconds than there are numbers for is for ever.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let until = httpdate::parse_http_date(text).ok()?;
+    Some(until.duration_since(now).unwrap_or_default())
+}
+
+/// The beginning of a text, at most so many bytes.
+pub(super) fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev();
+    let end = end.into_iter().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    fn answer(status: u16, body: &str) -> Answer {
+        Answer {
+            status,
+            retry_after: None,
+            body: body.into(),
+        }
+    }
+
+    #[test]
+    fn a_wait_is_asked_for_in_seconds_or_by_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(wait("120", now), Some(Duration::from_mins(2)));
+        assert_eq!(wait("0", now), Some(Duration::ZERO));
+        let date = "Sun, 06 Nov 1994 08:49:47 GMT";
+        assert_eq!(wait(date, now), Some(Duration::from_secs(10)));
+        let past = "Sun, 06 Nov 1994 08:00:00 GMT";
+        assert_eq!(wait(past, now), Some(Duration::ZERO));
+        let huge = "99999999999999999999999";
+        assert_eq!(wait(huge, now), Some(Duration::from_secs(u64::MAX)));
+        for wrong in ["", "-1", "1.5", "soon", "2s"] {
+            assert_eq!(wait(wrong, now), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_status_decides_a_plain_answer() {
+        let expect = [200..=299];
+        assert_eq!(answer(200, "hi").plain(&expect, true).unwrap(), "hi");
+        for status in [199, 302, 404, 503] {
+            let (cause, said) = answer(status, "hi").plain(&expect, true).unwrap_err();
+            assert_eq!((cause, said), (Cause::Status(status), None));
+        }
+    }
+
+    #[test]
+    fn the_body_decides_an_answer_of_a_step() {
+        let read = |body: &str| answer(200, body).argyll(&[200..=200]);
+        assert_eq!(read("{\"success\":true}").unwrap(), "{}");
+        let outputs = "{\"success\":true,\"outputs\":{\"a\":1}}";
+        assert_eq!(read(outputs).unwrap(), "{\"a\":1}");
+        let (cause, said) = read("{\"success\":false,\"error\":\"no\"}").unwrap_err();
+        assert_eq!((cause, said.as_deref()), (Cause::Refused, Some("no")));
+        for wrong in [
+            "",
+            "hi",
+            "{}",
+            "{\"success\":1}",
+            "{\"success\":true,\"outputs\":[]}",
+        ] {
+            assert_eq!(read(wrong).unwrap_err().0, Cause::Unreadable, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Requests: one client for all of them, and from an answer to how an attempt ended.
+//!
+//! What the client library would do by itself is off: it follows no redirect and tries nothing
+//! again, so that every call is an attempt on record. The time of an attempt covers the connection,
+//! the headers and the body.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, Response, Url, redirect, retry};
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::Call;
+use undaunted_engine::workflow::Protocol;
+use undaunted_policy::{Cause, Class};
+
+use super::answer::{self, Answer};
+use crate::secrets::Secrets;
+
+/// The most of an answer that is read, unless the command says otherwise.
+const MOST: u64 = 16 << 20;
+/// How much of the answer people see, and rules look at.
+const SHOWN: usize = 4 << 10;
+
+/// Headers that say where a request ends: a wrong one would make the rest of the body the next request.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Requests that are under way, by the number of the start.
+#[derive(Default)]
+pub(crate) struct Calls {
+    under_way: BTreeMap<u64, AbortHandle>,
+}
+
+/// What is to be sent, and what is to be made of the answer.
+pub(crate) struct Order {
+    pub(crate) start: u64,
+    pub(crate) call: Call,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) output_limit: Option<u64>,
+    pub(crate) wants_output: bool,
+    pub(crate) secrets: Secrets,
+}
+
+/// How a request was answered.
+pub(crate) enum Answered {
+    /// The attempt has ended.
+    Done(Box<AttemptEnd>),
+    /// It was taken on, and its result comes later.
+    Later(u64),
+}
+
+/// What speaks to the network.
+struct Network {
+    runtime: Runtime,
+    client: Client,
+}
+
+static NETWORK: OnceLock<Result<Network, String>> = OnceLock::new();
+
+fn network() -> Result<&'static Network, String> {
+    let network = NETWORK.get_or_init(|| {
+        // Somebody else in this process may have chosen already.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("http")
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let client = Client::builder()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .user_agent(concat!("undaunted/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| told(&error))?;
+        Ok(Network { runtime, client })
+    });
+    network.as_ref().map_err(Clone::clone)
+}
+
+/// What a request goes to: the scheme, the host and the port of its address.
+pub(crate) fn origin(url: &str) -> Result<String, String> {
+    let url = address(url)?;
+    Ok(url.origin().ascii_serialization())
+}
+
+fn address(url: &str) -> Result<Url, String> {
+    // The address may hold a secret, so it is not shown.
+    let parsed = Url::parse(url).map_err(|error| format!("its address is none: {error}"))?;
+    if climbs(url) {
+        return Err("a piece of its path is `.` or `..`, which leads elsewhere".to_owned());
+    }
+    match parsed.scheme() {
+        "http" | "https" => Ok(parsed),
+        other => Err(format!(
+            "its address begins with `{other}:`, not with `http:` or `https:`"
+        )),
+    }
+}
+
+/// Whether a piece of the path stands for another place. No way of writing a value as one piece of a
+/// path hides that from whoever reads the address.
+fn climbs(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let behind = path.split_once("://").map_or("", |(_, behind)| behind);
+    behind.split(['/', '\\']).skip(1).any(|piece| {
+        let piece = piece.to_ascii_lowercase().replace("%2e", ".");
+        piece == "." || piece == ".."
+    })
+}
+
+impl Calls {
+    /// Sends a request; how it ended is told when it has.
+    pub(crate) fn send(&mut self, order: Order, tell: impl FnOnce(Answered) + Send + 'static) {
+        let start = order.start;
+        let network = match network() {
+            Ok(network) => network,
+            Err(why) => {
+                let error = format!("requests cannot be sent: {why}");
+                let end = failed(start, Cause::Network, error);
+                return tell(Answered::Done(Box::new(end)));
+            }
+        };
+        let task = network.runtime.spawn(async move {
+            let later = order.call.later;
+            let end = attempt(&network.client, order).await;
+            tell(match end.failure {
+                None if later => Answered::Later(start),
+                _ => Answered::Done(Box::new(end)),
+            });
+        });
+        self.under_way.insert(start, task.abort_handle());
+    }
+
+    /// A request has ended.
+    pub(crate) fn forget(&mut self, start: u64) {
+        self.under_way.remove(&start);
+    }
+
+    /// Ends a request; how it ended is told here, and no longer by whoever waited for it.
+    pub(crate) fn cancel(&mut self, start: u64) -> Option<AttemptEnd> {
+        let task = self.under_way.remove(&start)?;
+        task.abort();
+        let error = "it was ended while the answer was waited for".to_owned();
+        Some(failed(start, Cause::Interrupted, error))
+    }
+
+    /// Ends all of them.
+    pub(crate) fn cancel_all(&mut self) -> Vec<AttemptEnd> {
+        let starts: Vec<u64> = self.under_way.keys().copied().collect();
+        let ends = starts.into_iter().filter_map(|start| self.cancel(start));
+        ends.collect()
+    }
+}
+
+fn failed(start: u64, cause: Cause, error: String) -> AttemptEnd {
+    AttemptEnd {
+        start,
+        failure: Some(cause),
+        error,
+        ..AttemptEnd::default()
+    }
+}
+
+async fn attempt(client: &Client, order: Order) -> AttemptEnd {
+    let began = Instant::now();
+    let start = order.start;
+    let done = exchange(client, &order);
+    let answered = match order.timeout {
+        Some(timeout) => tokio::time::timeout(timeout, done)
+            .await
+            .unwrap_or_else(|_| Err((Cause::Timeout, format!("no answer within {timeout:?}")))),
+        None => done.await,
+    };
+    let mut end = match answered {
+        Ok(answer) => judged(&order, &answer),
+        Err((cause, error)) => failed(start, cause, error),
+    };
+    end.took = began.elapsed();
+    end.error = order.secrets.redact(end.error, false);
+    end.stdout_end = order.secrets.redact(end.stdout_end, true);
+    let output = end.output.take();
+    end.output = output.map(|output| order.secrets.redact(output, false));
+    end
+}
+
+type Wrong = (Cause, String);
+
+async fn exchange(client: &Client, order: &Order) -> Result<Answer, Wrong> {
+    let call = &order.call;
+    let permanent = |why: String| (Cause::Other(Class::Permanent), why);
+    let url = address(&call.url).map_err(permanent)?;
+    let method = Method::from_bytes(call.method.as_bytes());
+    let method = method.map_err(|_| permanent("its method is none".to_owned()))?;
+    let mut request = client.request(method, url);
+    request = request.headers(headers(call).map_err(permanent)?);
+    if let Some(body) = &call.body {
+        request = request.body(body.clone());
+    }
+    let response = request.send().await.map_err(|error| wrong(&error))?;
+    let status = response.status().as_u16();
+    let retry_after = retry_after(&response);
+    let most = order.output_limit.unwrap_or(MOST);
+    let expected = call.expect.iter().any(|range| range.contains(&status));
+    let body = read(response, most, expected).await?;
+    Ok(Answer {
+        status,
+        retry_after,
+        body,
+    })
+}
+
+fn headers(call: &Call) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &call.headers {
+        if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return Err(format!(
+                "the header `{name}` cannot be given: it follows from the body"
+            ));
+        }
+        // The value may hold a secret, so it is not shown.
+        let wrong = || {
+            format!("the header `{name}` cannot be sent: its value holds a sign that no header may")
+        };
+        let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        let known = HeaderName::from_bytes(name.as_bytes());
+        let known = known.map_err(|_| format!("`{name}` cannot be the name of a header"))?;
+        headers.append(known, value);
+    }
+    Ok(headers)
+}
+
+/// The wait the other side asks for: seconds, or a date.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
+    answer::wait(text, SystemTime::now())
+}
+
+/// The body. Of an answer that is a failure by its status only as much is read as may be read.
+async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u8>, Wrong> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| wrong(&error))? {
+        body.extend_from_slice(&piece);
+        if u64::try_from(body.len()).unwrap_or(u64::MAX) > most {
+            if !expected {
+                break;
+            }
+            let why = format!("the answer has more than {most} bytes");
+            return Err((Cause::Other(Class::Permanent), why));
+        }
+    }
+    Ok(body)
+}
+
+fn wrong(error: &reqwest::Error) -> Wrong {
+    let cause = if error.is_timeout() {
+        Cause::Timeout
+    } else if error.is_builder() {
+        Cause::Other(Class::Permanent)
+    } else {
+        Cause::Network
+    };
+    (cause, told(error))
+}
+
+/// An error with its causes, and without the address: that may hold a secret.
+fn told(error: &reqwest::Error) -> String {
+    let mut text = String::new();
+    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&said);
+        }
+        next = cause.source();
+    }
+    if text.is_empty() {
+        "the request failed".to_owned()
+    } else {
+        text
+    }
+}
+
+fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
+    let text = String::from_utf8_lossy(&answer.body);
+    let shown = answer::beginning(&text, SHOWN);
+    let mut end = AttemptEnd {
+        start: order.start,
+        stdout_end: shown.to_owned(),
+        retry_after: answer.retry_after,
+        ..AttemptEnd::default()
+    };
+    let read = match order.call.protocol {
+        Protocol::Plain => answer.plain(&order.call.expect, order.wants_output),
+        Protocol::Argyll => answer.argyll(&order.call.expect),
+    };
+    match read {
+        Ok(output) => end.output = order.wants_output.then_some(output),
+        Err((cause, error)) => {
+            end.failure = Some(cause);
+            end.error = error.unwrap_or_else(|| shown.trim().to_owned());
+        }
+    }
+    end
+}

@@ -1,0 +1,8 @@
+//! What others reach over HTTP.
+//!
+//! A step of a flow may answer at once that it has taken the work on, and send the result later, to
+//! an address it was given with the call. [`Webhooks`] is where such results arrive.
+
+mod webhooks;
+
+pub use webhooks::{Deliver, Delivered, Delivery, Webhooks};
