@@ -102,6 +102,7 @@ impl Job {
 fn led_to(record: &Record, told: &Told) -> bool {
     match (&record.event, told) {
         (Event::AttemptStarted(started), Told::Started { start, .. }) => started.start == *start,
+        (Event::AttemptAccepted { subject, .. }, Told::Ended { of, .. }) => subject == of,
         (Event::AttemptSucceeded(done), Told::Ended { of, .. }) => done.subject == *of,
         (Event::AttemptFailed(failed), Told::Ended { of, .. }) => failed.subject == *of,
         _ => false,

@@ -53,7 +53,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
             }
         }
         Input::Suspend => {
-            if job.stage == Stage::Running && !job.has_running() {
+            if job.stage == Stage::Running && !job.has_running_here() {
                 facts.push(Event::JobSuspended);
             }
         }

@@ -245,6 +245,7 @@ impl Job {
         let active = self.active(of.step, of.item);
         if let Some(Doing::Running(start)) = active.map(|active| active.doing) {
             self.accepted.insert(start, until);
+            self.passes.remove(&start);
         }
     }
 

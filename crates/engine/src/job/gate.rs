@@ -225,6 +225,8 @@ impl Job {
                     at,
                 })
             }
+            // Whoever takes an attempt on is there; what comes of it later says nothing more.
+            Event::AttemptAccepted { subject, .. } => ended(*subject, Signal::Health(Health::Up)),
             Event::AttemptSucceeded(done) => ended(done.subject, Signal::Health(Health::Up)),
             Event::AttemptFailed(failed) => ended(failed.subject, self.signal_of(failed)),
             _ => None,

@@ -224,8 +224,18 @@ impl Job {
     /// Whether a command of it runs: an attempt, or what gives the items of a map.
     #[must_use]
     pub fn has_running(&self) -> bool {
+        !self.running.is_empty() || self.is_reading_by_command()
+    }
+
+    /// Whether a command of it runs here. What others have taken on goes on whoever is there.
+    #[must_use]
+    pub fn has_running_here(&self) -> bool {
+        self.running.len() > self.accepted.len() || self.is_reading_by_command()
+    }
+
+    fn is_reading_by_command(&self) -> bool {
         let reading = |step: &StepState| matches!(step.stage, StepStage::Reading(Some(_)));
-        !self.running.is_empty() || self.open_steps().any(|(_, step)| reading(step))
+        self.open_steps().any(|(_, step)| reading(step))
     }
 
     /// The instant at which it has to be done.

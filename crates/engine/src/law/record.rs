@@ -48,10 +48,13 @@ pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
         Event::JobCompleted(_)
         | Event::JobPartial(_)
         | Event::JobFailed(_)
-        | Event::JobCancelled(_)
-        | Event::JobSuspended => {
+        | Event::JobCancelled(_) => {
             let quiet = !job.has_running();
-            claim("a job ends or is left when nothing runs", quiet);
+            claim("a job ends when nothing runs", quiet);
+        }
+        Event::JobSuspended => {
+            let quiet = !job.has_running_here();
+            claim("a job is left when nothing runs here", quiet);
         }
         _ => {}
     }

@@ -319,3 +319,19 @@ fn it_goes_on_from_wherever_its_journal_was_cut() {
         assert_eq!(attribute(&scene, "x"), expected, "cut at {count}");
     }
 }
+
+#[test]
+fn whoever_takes_an_attempt_on_is_there_and_what_comes_of_it_says_no_more() {
+    let mut scene = begun();
+    let _ = accept(&mut scene, 0);
+    let breaker = |scene: &Scene| {
+        let name = scene.job.breakers().names().next().unwrap().clone();
+        scene.breaker(&name).clone()
+    };
+    assert_eq!(breaker(&scene).failures(), 0);
+    let until = *scene.job.accepted.values().next().unwrap();
+    scene.now = until;
+    let _ = scene.tell(&Input::Woke);
+    assert_eq!(breaker(&scene).failures(), 0, "it answered");
+    assert!(breaker(&scene).probe.is_none());
+}

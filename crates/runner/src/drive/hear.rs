@@ -327,8 +327,9 @@ impl Drive<'_> {
 
     fn interrupted(&mut self) -> Result<(), DriveError> {
         self.interrupts = self.interrupts.saturating_add(1);
-        self.observer
-            .leaving(self.interrupts, self.job.running.len());
+        let here = self.job.running.len();
+        let here = here.saturating_sub(self.job.accepted.len());
+        self.observer.leaving(self.interrupts, here);
         if self.interrupts > 1
             && let Some(keeper) = &self.keeper
         {
