@@ -27,7 +27,10 @@ pub(crate) fn are_needed(job: &Job) -> bool {
 
 /// Listens for results, and answers with the address that steps are given.
 pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), Refused> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        Some(value.to_string_lossy().into_owned())
+    };
     let wanted = variable("UNDAUNTED_LISTEN").unwrap_or_else(|| USUAL.to_owned());
     let address: SocketAddr = wanted.parse().map_err(|_| {
         Refused::Usage(format!(
@@ -41,6 +44,16 @@ pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), R
         help: Some("UNDAUNTED_LISTEN names another address".to_owned()),
     })?;
     let base = variable("WEBHOOK_BASE_URL");
+    if let Some(base) = &base
+        && !["http://", "https://"]
+            .iter()
+            .any(|it| base.starts_with(it))
+    {
+        return Err(Refused::Usage(format!(
+            "the environment variable WEBHOOK_BASE_URL is `{base}`, which does not begin with \
+             `http://` or `https://`"
+        )));
+    }
     let base = base.unwrap_or_else(|| format!("http://{}", webhooks.address()));
     Ok((webhooks, base))
 }

@@ -198,7 +198,7 @@ map:
 }
 
 #[test]
-fn a_job_that_has_much_to_say_to_a_breaker_hears_a_cancel() {
+fn a_job_that_has_much_to_say_to_a_breaker_hears_what_it_is_asked() {
     let world = World::of(
         "
 mode: mapreduce
@@ -212,6 +212,17 @@ map:
     );
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.event("item_succeeded");
+    // Once it may happen to listen between two batches; time and again it does not.
+    for _ in 0..10 {
+        world.call(&["pause", "@last"]).exits(0);
+        World::eventually("a pause", || {
+            (world.show()["status"] == "paused").then_some(())
+        });
+        world.call(&["unpause", "@last"]).exits(0);
+        World::eventually("its end", || {
+            (world.show()["status"] != "paused").then_some(())
+        });
+    }
     world.call(&["cancel", "@last"]).exits(0);
     let report = engine.wait().exits(1).json();
     assert_eq!(report["status"], "cancelled");

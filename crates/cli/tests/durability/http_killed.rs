@@ -341,3 +341,42 @@ map:
     assert_eq!(server.all().len(), 2);
     server.open("/");
 }
+
+#[test]
+fn a_probe_of_an_origin_that_was_under_way_at_a_kill_does_not_keep_its_breaker_half_open() {
+    let server = StepServer::start().on("/", &[Reply::status(503), Reply::status(200).gated()]);
+    let breaker =
+        "  breaker: {failure_threshold: 1, recovery_timeout: 100ms, half_open_max_calls: 1}\n";
+    let retry = "  retry_config: {attempts: 5, backoff: fixed, initial_delay: 1ms}\n";
+    let url = server.url("/");
+    let world = World::of(&format!("- http: {{url: '{url}'}}\n{breaker}{retry}"));
+    let engine = world.spawn(&["run", "w.yaml", "--json"]);
+    server.wait_for("/", 2);
+    assert_eq!(world.breaker(&server.origin())["state"], "half_open");
+    engine.kill();
+    server.open("/");
+    world.resume().exits(0);
+    assert_eq!(
+        outcomes(&world.events()),
+        ["status", "interrupted", "success"]
+    );
+    assert_eq!(world.breaker(&server.origin())["state"], "closed");
+}
+
+#[test]
+fn the_file_that_holds_an_item_is_there_for_a_request_that_names_it() {
+    let server = StepServer::start().on("/", &[Reply::status(200)]);
+    let world = World::of(&format!(
+        "
+mode: mapreduce
+map:
+  input: {{shell: seq 1 1}}
+  agent_template:
+    - http: {{method: POST, url: '{}', body: '${{item_file}}'}}
+",
+        server.url("/")
+    ));
+    world.run().exits(0);
+    let path = server.all()[0].text().to_owned();
+    assert!(std::path::Path::new(&path).is_file(), "{path}");
+}

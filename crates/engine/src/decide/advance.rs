@@ -170,7 +170,11 @@ fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
 }
 
 /// What waits or is held, and is not gone on with.
-fn dropped<'j>(job: &'j Job, step: u32, state: &'j StepState) -> impl Iterator<Item = Event> + 'j {
+pub(super) fn dropped<'j>(
+    job: &'j Job,
+    step: u32,
+    state: &'j StepState,
+) -> impl Iterator<Item = Event> + 'j {
     unsettled(state).filter_map(move |item| {
         let reason = job.ending(step, item)?;
         Some(Event::ItemSkipped { step, item, reason })
@@ -178,17 +182,13 @@ fn dropped<'j>(job: &'j Job, step: u32, state: &'j StepState) -> impl Iterator<I
 }
 
 /// What waits or is held.
-pub(super) fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
+fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
     let waiting = state.waiting.iter().map(|&(_, item)| item);
     waiting.chain(state.held.items())
 }
 
 /// What waits or is held is not gone on with.
-pub(super) fn not_begun(
-    step: u32,
-    state: &StepState,
-    reason: Reason,
-) -> impl Iterator<Item = Event> {
+fn not_begun(step: u32, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
     unsettled(state).map(move |item| Event::ItemSkipped { step, item, reason })
 }
 

@@ -3,7 +3,7 @@
 
 use undaunted_policy::{Reason, Timestamp};
 
-use super::advance::{completed, ending, not_begun, reached, unsettled};
+use super::advance::{completed, dropped, ending, reached};
 use super::items::records_of;
 use crate::event::{Event, Text};
 use crate::flow::{Readiness, holds, items, outputs, readiness};
@@ -39,7 +39,7 @@ pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
 fn give_up(job: &Job) -> Vec<Event> {
     let dropped: Vec<Event> = job
         .busy_steps()
-        .flat_map(|(step, state)| not_begun(step, state, Reason::Tolerance))
+        .flat_map(|(step, state)| dropped(job, step, state))
         .collect();
     if !dropped.is_empty() || job.has_running() {
         return dropped;
@@ -93,11 +93,7 @@ fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event>
         let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
         return reached.into_iter().collect();
     }
-    let dropped = unsettled(state).filter_map(|item| {
-        let reason = job.ending(step, item)?;
-        Some(Event::ItemSkipped { step, item, reason })
-    });
-    let dropped: Vec<Event> = dropped.collect();
+    let dropped: Vec<Event> = dropped(job, step, state).collect();
     let left = state.redriven.is_empty() && job.leaves(step);
     let (done, met) = match state.reached {
         Some(reached) => (left || !state.is_busy(), reached.success),

@@ -28,7 +28,7 @@ pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
         return Gate::Open(None);
     };
     let held = active.doing == Doing::Held;
-    match job.admission(breaker, facts.now) {
+    match job.breakers().admission(breaker, facts.now) {
         // One is let through to find out, and that is the one with the most attempts left.
         Admission::Go(ticket) if ticket.probe && !gate::may_probe(job, of, breaker) => {
             keep(facts, of, breaker, held)

@@ -1,9 +1,10 @@
 //! What a job and its breakers say to each other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{Admission, BreakerSettings, Cause, Health, Then, Ticket, Timestamp};
+use undaunted_policy::{BreakerSettings, Cause, Health, Then, Ticket, Timestamp};
 
 use super::hold::Hold;
 use super::item::Doing;
@@ -46,6 +47,16 @@ impl Job {
             .as_ref()?
             .name
             .as_deref()
+    }
+
+    /// The breakers that let running attempts through or hold items, also those of targets that depend
+    /// on the item.
+    #[must_use]
+    pub fn breakers_in_use(&self) -> BTreeSet<Arc<str>> {
+        let passes = self.passes.values().map(|(name, _)| Arc::clone(name));
+        let steps = self.steps.iter();
+        let holds = steps.flat_map(|step| step.held.breakers().cloned());
+        passes.chain(holds).collect()
     }
 
     /// How many items a breaker holds.
@@ -284,11 +295,6 @@ impl Job {
             }
             _ => return None,
         })
-    }
-
-    /// The ticket an item would start with, or why its breaker does not let it.
-    pub(crate) fn admission(&self, breaker: &str, now: Timestamp) -> Admission {
-        self.breakers.admission(breaker, now)
     }
 
     /// How long an item was held.

@@ -136,8 +136,12 @@ fn work_of(
         },
         Action::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
         Action::Http(http) => {
-            let seen = seen.with_secrets();
-            TaskWork::Call(Box::new(call(&seen, http, of, round)?))
+            let with_secrets = seen.with_secrets();
+            let call = call(&with_secrets, http, of, round)?;
+            if with_secrets.asked_for_item_file() {
+                seen.ask_for_item_file();
+            }
+            TaskWork::Call(Box::new(call))
         }
     })
 }

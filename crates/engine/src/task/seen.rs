@@ -73,6 +73,11 @@ impl<'a> Seen<'a> {
         self.files.webhooks
     }
 
+    pub(super) fn ask_for_item_file(&self) {
+        // It is the same whoever asks, and how often.
+        let _ = self.item_file.set(());
+    }
+
     pub(super) fn asked_for_item_file(&self) -> bool {
         self.item_file.get().is_some()
     }
@@ -173,7 +178,7 @@ impl Values for Seen<'_> {
         match reference.root() {
             Root::Item => reference.follow(self.item()).map(Cow::Borrowed),
             Root::ItemFile => {
-                let _ = self.item_file.set(());
+                self.ask_for_item_file();
                 Some(Cow::Owned(self.files.item.into()))
             }
             Root::Map => self.map_value(reference).map(Cow::Owned),

@@ -68,3 +68,54 @@ fn output_that_cannot_be_captured_says_nothing_about_the_target() {
     let _ = scene.succeed_writing(1, Some("twelve"));
     assert_eq!(scene.breaker(NAME).failures(), 1);
 }
+
+#[test]
+fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
+    let mut scene = opened(&map(3, ", max_hold: 20s", ""), 3);
+    scene.at(30);
+    let _ = scene.start();
+    assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(50)));
+    scene.at(5);
+    let _ = scene.crash_and_resume();
+    assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(25)));
+    let mut ahead = scene.breaker(NAME).clone();
+    let _ = ahead.trip(at(100_000));
+    scene.job.learn(NAME, ahead, scene.now);
+    assert_eq!(
+        scene.breaker(NAME).until(),
+        Some(at(65)),
+        "a minute from now"
+    );
+}
+
+#[test]
+fn a_hold_that_begins_in_a_pause_is_longer_by_the_rest_of_it_only() {
+    let rule = ", rules: [{exit_code: 3, then: hold}]";
+    let mut scene = Scene::over(&map(1, ", max_hold: 20s", rule), 1);
+    let _ = scene.start();
+    let _ = scene.at(10).tell(&Input::Pause);
+    scene.at(30);
+    let _ = scene.fail(0, Cause::Exit(3));
+    assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(50)));
+    let _ = scene.at(40).tell(&Input::Unpause);
+    assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(60)));
+}
+
+#[test]
+fn a_release_does_not_run_on_while_the_job_is_paused() {
+    let mut scene = opened(&map(40, "", ""), 40);
+    for item in 3..40 {
+        let _ = scene.fail(item, Cause::Exit(1));
+    }
+    scene.at(1);
+    let _ = scene.start();
+    assert_eq!(scene.held().len(), 40);
+    let _ = scene.tell(&Input::Pause);
+    let mut closed = scene.breaker(NAME).clone();
+    let _ = closed.reset();
+    scene.job.learn(NAME, closed, scene.now);
+    let _ = scene.at(100).tell(&Input::Unpause);
+    assert!(scene.ready().len() < 40, "not all of them at once");
+    scene.at(106);
+    assert_eq!(scene.ready().len(), 40);
+}

@@ -274,3 +274,14 @@ fn a_late_success_that_makes_up_for_what_was_missing_takes_the_blame_away() {
     );
     assert!(!report.error.unwrap().contains("deadline_expired"));
 }
+
+#[test]
+fn reduce_sees_the_numbers_of_what_counted() {
+    let mut scene = counting_late("best_effort_min_dcs: 1\n  on_complete: leave", 3);
+    let _ = scene.succeed(0);
+    let _ = scene.succeed(1);
+    let _ = scene.fail(2, Cause::Exit(1));
+    let state = &scene.job.steps[0];
+    assert_eq!((state.succeeded, state.dead), (2, 1));
+    assert_eq!(state.counted(), (1, 0));
+}

@@ -18,7 +18,8 @@ use crate::journal::aggregate;
 impl Drive<'_> {
     /// Reads every breaker that a command of the job asks.
     pub(super) fn meet_breakers(&mut self) -> Result<(), DriveError> {
-        let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
+        let mut names = self.job.breakers_in_use();
+        names.extend(self.job.breakers().names().cloned());
         for name in names {
             let known = breakers::read(self.world.store, &name)?;
             let version = known.as_ref().map_or(Version::default(), |(at, _)| *at);

@@ -16,6 +16,7 @@ mod main_loop;
 mod news;
 mod observe;
 mod pace;
+mod reports;
 mod results;
 mod tell;
 
