@@ -4,7 +4,7 @@ use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use undaunted_engine::job::Job;
-use undaunted_runner::drive::{Drive, Handle, Observer};
+use undaunted_runner::drive::{Handle, Hub, Observer};
 use undaunted_runner::journal::Held;
 use undaunted_runner::secrets::Secrets;
 
@@ -22,16 +22,16 @@ pub(crate) fn run(
     let world = jobs.world()?;
     let id = held.job.id().to_owned();
     let is_flow = webhooks::are_needed(&held.job);
-    let mut drive = Drive::new(held, &world, secrets, observer);
+    let mut hub = Hub::new(&world);
     let _webhooks = if is_flow {
-        let (webhooks, base) = webhooks::listen(&id, drive.handle())?;
-        drive.send_results_to(base);
+        let (webhooks, base) = webhooks::listen(hub.handle())?;
+        hub.send_results_to(base);
         Some(webhooks)
     } else {
         None
     };
-    let signals = Listening::begin(drive.handle())?;
-    let done = drive.run();
+    let signals = Listening::begin(hub.handle())?;
+    let done = hub.run(held, secrets, Box::new(observer));
     let interrupts = signals.end();
     let job = done.map_err(|error| of_drive(&error, &id))?;
     Ok((job, interrupts))
@@ -44,14 +44,14 @@ struct Listening {
 }
 
 impl Listening {
-    fn begin(drive: Handle) -> Result<Self> {
+    fn begin(hub: Handle) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let thread = std::thread::spawn(move || {
             let mut heard = 0_u32;
             for _ in signals.forever() {
                 heard = heard.saturating_add(1);
-                drive.interrupt();
+                hub.interrupt();
                 if heard > 2 {
                     // Whoever insists once more gets what `kill -9` would do: nothing recorded is
                     // lost.

@@ -53,6 +53,7 @@ impl Jobs {
             keeper_args: vec!["keeper".into()],
             grace: GRACE,
             check_interval: check_interval()?,
+            around: env::vars_os().collect(),
         })
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Passer {
     pub(crate) cause: Option<Cause>,
     /// Whether whoever read the output of the one command has gone.
     pub(crate) unread: Arc<AtomicBool>,
-    handle: Option<Handle>,
+    handle: Option<(String, Handle)>,
 }
 
 impl Passer {
@@ -243,8 +243,8 @@ impl Observer for Passer {
         }
     }
 
-    fn begins(&mut self, handle: Handle) {
-        self.handle = Some(handle);
+    fn begins(&mut self, job: &Job, handle: Handle) {
+        self.handle = Some((job.id().to_owned(), handle));
     }
 
     fn began(&mut self, _start: u64, files: [PathBuf; 2]) {
@@ -301,7 +301,11 @@ struct Tail {
 impl Tail {
     /// A command whose reader has gone would be ended by its next write, if it wrote to a pipe; it is
     /// ended here, before it fills the disk.
-    fn begin(files: [PathBuf; 2], unread: Arc<AtomicBool>, handle: Option<Handle>) -> Self {
+    fn begin(
+        files: [PathBuf; 2],
+        unread: Arc<AtomicBool>,
+        handle: Option<(String, Handle)>,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -313,7 +317,9 @@ impl Tail {
                         let (copied, is_read) = copy(stream, file, *done);
                         *done = done.saturating_add(copied);
                         if !is_read && stream == 0 && !unread.swap(true, Ordering::AcqRel) {
-                            handle.iter().for_each(Handle::cancel);
+                            if let Some((job, handle)) = &handle {
+                                handle.cancel(job);
+                            }
                         }
                     }
                 }

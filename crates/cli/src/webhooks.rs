@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::StepKind;
-use undaunted_runner::drive::{Handle, Report};
+use undaunted_runner::drive::{Handle, Report, Reported};
 use undaunted_server::{Deliver, Delivered, Delivery, Webhooks};
 
 use crate::exit::Refused;
@@ -26,7 +26,7 @@ pub(crate) fn are_needed(job: &Job) -> bool {
 }
 
 /// Listens for results, and answers with the address that steps are given.
-pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), Refused> {
+pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
     let variable = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         Some(value.to_string_lossy().into_owned())
@@ -38,7 +38,7 @@ pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), R
              as {USUAL}"
         ))
     })?;
-    let webhooks = Webhooks::listen(address, deliver(flow.to_owned(), handle));
+    let webhooks = Webhooks::listen(address, deliver(hub));
     let webhooks = webhooks.map_err(|error| Refused::Store {
         message: format!("results of async steps cannot be received at {address}: {error}"),
         help: Some("UNDAUNTED_LISTEN names another address".to_owned()),
@@ -58,21 +58,19 @@ pub(crate) fn listen(flow: &str, handle: Handle) -> Result<(Webhooks, String), R
     Ok((webhooks, base))
 }
 
-fn deliver(flow: String, handle: Handle) -> Deliver {
+fn deliver(hub: Handle) -> Deliver {
     Arc::new(move |delivery: Delivery| {
-        if delivery.flow != flow {
-            return Delivered::Unknown;
-        }
         let (known, answer) = channel();
-        handle.report(Report {
+        let report = Report {
             step: delivery.step,
             token: delivery.token,
             result: delivery.result,
             known,
-        });
+        };
+        hub.report(&delivery.flow, report);
         match answer.recv_timeout(PATIENCE) {
-            Ok(true) => Delivered::Taken,
-            Ok(false) => Delivered::Unknown,
+            Ok(Reported::Taken) => Delivered::Taken,
+            Ok(Reported::Unknown | Reported::Elsewhere) => Delivered::Unknown,
             Err(_) => Delivered::Unheard,
         }
     })

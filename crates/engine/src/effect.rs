@@ -4,11 +4,11 @@
 //! one; the answer is the same, so recovery is not a separate path. An effect is acted upon only
 //! when the records that led to it are on the disk.
 
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use crate::event::{Event, Record};
 use crate::gate;
-use crate::job::{Job, Stage, StepStage};
+use crate::job::{Job, Stage, StepStage, StepState};
 
 pub use crate::gate::ready;
 
@@ -112,9 +112,8 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let expiry = steps.filter_map(|(_, state)| state.held.next_expiry());
     let steps = job.open_steps();
     let complete = steps.filter_map(|(step, state)| {
-        let map = job.plan().map(step)?;
-        let waits = state.stage == StepStage::Running && state.reached.is_none();
-        (map.completion.best_effort && waits).then(|| state.started.after(map.completion.deadline))
+        let (rule, _) = job.plan().completion(step)?;
+        awaits(rule, state).then(|| state.started.after(rule.deadline))
     });
     let accepted = job.accepted.values().copied();
     due.chain(expiry)
@@ -122,4 +121,17 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         .chain(complete)
         .chain(job.deadline())
         .min()
+}
+
+/// Whether a step of a job is at work that a completion rule may cut short.
+#[must_use]
+pub fn awaits_rule(job: &Job) -> bool {
+    job.open_steps().any(|(step, state)| {
+        let rule = job.plan().completion(step);
+        rule.is_some_and(|(rule, _)| awaits(rule, state))
+    })
+}
+
+fn awaits(rule: &CompletionRule, state: &StepState) -> bool {
+    rule.best_effort && state.stage == StepStage::Running && state.reached.is_none()
 }

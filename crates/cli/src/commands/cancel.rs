@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::input::Input;
-use undaunted_runner::drive::{Drive, Quiet};
+use undaunted_runner::drive::{Hub, Quiet};
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{Request, ask};
 use undaunted_runner::secrets::Secrets;
@@ -61,15 +61,14 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let world = jobs.world()?;
-    let mut quiet = Quiet;
     let mut held = held;
     held.first = Some(Input::Cancel);
     // Nothing new is begun, so no command needs a secret; but what one wrote must not be shown.
     let directory = Path::new(&held.job.submitted().working_dir);
     let secrets = Secrets::read(held.job.workflow(), directory);
     let secrets = secrets.unwrap_or_else(|_| Secrets::withheld());
-    let drive = Drive::new(held, &world, secrets, &mut quiet);
-    let job = drive.run().map_err(|error| of_drive(&error, &id))?;
+    let ended = Hub::new(&world).run(held, secrets, Box::new(Quiet));
+    let job = ended.map_err(|error| of_drive(&error, &id))?;
     tell(&job, args.json)?;
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use undaunted_engine::input::Input;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::{Drive, Quiet};
+use undaunted_runner::drive::{Hub, Quiet};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
@@ -140,9 +140,9 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         // What still runs would go on with nobody left who knows it.
         held = {
             held.first = Some(Input::Cancel);
-            let (world, mut quiet) = (jobs.world()?, Quiet);
-            let drive = Drive::new(held, &world, Secrets::withheld(), &mut quiet);
-            drive.run().map_err(|error| of_drive(&error, id))?;
+            let world = jobs.world()?;
+            let ended = Hub::new(&world).run(held, Secrets::withheld(), Box::new(Quiet));
+            ended.map_err(|error| of_drive(&error, id))?;
             claim()?
         };
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_policy::{BreakerSettings, Cause, Health, Then, Ticket, Timestamp};
+use undaunted_policy::{BreakerSettings, Cause, Health, Phase, Then, Ticket, Timestamp};
 
 use super::hold::Hold;
 use super::item::Doing;
@@ -57,6 +57,16 @@ impl Job {
         let steps = self.steps.iter();
         let holds = steps.flat_map(|step| step.held.breakers().cloned());
         passes.chain(holds).collect()
+    }
+
+    /// Whether it knows of a breaker that lets not everything through, which others may change.
+    #[must_use]
+    pub fn is_held_up(&self) -> bool {
+        let mut names = self.breakers.names();
+        names.any(|name| {
+            let known = self.breakers.get(name);
+            known.is_some_and(|state| !matches!(state.breaker.phase(), Phase::Closed { .. }))
+        })
     }
 
     /// How many items a breaker holds.

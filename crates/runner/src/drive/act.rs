@@ -6,8 +6,8 @@ use undaunted_engine::task::{Call, Files, InputTask, Task, TaskWork, input_task}
 use undaunted_policy::{Cause, Class};
 
 use super::error::DriveError;
-use super::main_loop::Drive;
 use super::news::News;
+use super::running::Drive;
 use crate::executor::{Answered, Order, Reading, items_of, spec, write_file};
 use crate::failpoint;
 use crate::keeper::KeeperError;
@@ -133,7 +133,14 @@ impl Drive<'_> {
             TaskWork::Run { .. } => {}
         }
         let grace = self.world.grace;
-        let spec = spec(task, start, &self.around, &self.secrets, grace, reading);
+        let spec = spec(
+            task,
+            start,
+            &self.world.around,
+            &self.secrets,
+            grace,
+            reading,
+        );
         let Some(spec) = spec else { return Ok(()) };
         self.told.insert(start);
         let Some(keeper) = &self.keeper else {

@@ -14,8 +14,8 @@ use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
 
 use super::error::DriveError;
-use super::main_loop::Drive;
-use super::news::News;
+use super::news::{News, When};
+use super::running::Drive;
 use crate::clock::wall;
 use crate::executor::vanished;
 use crate::keeper::{Keeper, KeeperError};
@@ -99,11 +99,9 @@ impl Drive<'_> {
             self.fate(start, &recovered)?;
         }
         self.forget_what_is_settled(&recovered);
-        self.write()?;
-        if let Some(keeper) = &self.keeper {
-            keeper.trust()?;
-        }
-        Ok(())
+        self.is_settling = true;
+        self.when_written(When::Trust)?;
+        self.hand_over()
     }
 
     /// The spool knows nothing about what runs: whatever holds the token of a command that was started

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use undaunted_engine::breaker::{BreakerState, Told};
 use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::Phase;
-use undaunted_store::{Append, AppendError, Version};
+use undaunted_store::{Append, Version};
 
 use super::error::DriveError;
-use super::main_loop::{Batch, Drive};
-use super::news::News;
+use super::running::{Batch, Drive};
 use crate::breakers;
 use crate::executor::origin;
 use crate::journal::aggregate;
@@ -99,19 +98,13 @@ impl Drive<'_> {
     }
 
     /// Another job was faster to change a breaker, so the oldest batch under way was not written, nor
-    /// was any after it. They are put together again from what breakers are now.
+    /// was any after it. When all of them were answered they are put together again from what
+    /// breakers are now.
     pub(super) fn overtaken(&mut self) -> Result<(), DriveError> {
-        let mut unanswered = self.batches.len().saturating_sub(1);
-        while unanswered > 0 {
-            match self.news.recv() {
-                Ok(News::Stored(Err(AppendError::Conflict { .. }) | Ok(()))) => {
-                    unanswered = unanswered.saturating_sub(1);
-                }
-                Ok(News::Stored(Err(error))) => return Err(error.into()),
-                Ok(other) => self.set_aside.push_back(other),
-                // This loop holds a sender itself.
-                Err(_) => return Ok(()),
-            }
+        let left = self.unanswered.unwrap_or_default().saturating_sub(1);
+        self.unanswered = Some(left).filter(|left| *left > 0);
+        if self.unanswered.is_some() {
+            return Ok(());
         }
         let mut batches: VecDeque<Batch> = std::mem::take(&mut self.batches);
         batches.push_back(std::mem::take(&mut self.pending));
@@ -124,6 +117,7 @@ impl Drive<'_> {
             all.ended.extend(batch.ended);
             all.taken.extend(batch.taken);
             all.told.extend(batch.told);
+            all.then.extend(batch.then);
         }
         self.breakers.clear();
         self.meet_breakers()?;
@@ -135,14 +129,16 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Looks whether others have changed breakers. False if that has to wait.
-    pub(super) fn look_at_breakers(&mut self) -> Result<bool, DriveError> {
+    /// Looks whether others have changed breakers. While this job has something to say about them
+    /// itself, a conflict tells of others.
+    pub(super) fn look_at_breakers(&mut self, pulse: u64) -> Result<(), DriveError> {
         let speaks = |batch: &Batch| !batch.told.is_empty();
-        if self.batches.iter().chain([&self.pending]).any(speaks) {
-            return Ok(false);
+        let busy = self.batches.iter().chain([&self.pending]).any(speaks);
+        if self.breakers_pulse == Some(pulse) || busy {
+            return Ok(());
         }
-        self.meet_breakers()?;
-        Ok(true)
+        self.breakers_pulse = Some(pulse);
+        self.meet_breakers()
     }
 
     /// A probe whose job is gone would keep everybody waiting. After the time that an outage is waited
@@ -170,7 +166,7 @@ impl Drive<'_> {
             }
         }
         if given_up {
-            self.look_at_breakers()?;
+            self.breakers_pulse = None;
         }
         Ok(())
     }

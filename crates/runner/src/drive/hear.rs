@@ -7,10 +7,11 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
 use undaunted_engine::task::TaskWork;
 use undaunted_policy::{Cause, Reason};
+use undaunted_store::AppendError;
 
 use super::error::DriveError;
-use super::main_loop::{Batch, Drive};
 use super::news::News;
+use super::running::{Batch, Drive};
 use crate::breakers::was_overtaken;
 use crate::executor::{Items, Reading, ended, items_of};
 use crate::failpoint;
@@ -19,48 +20,22 @@ use crate::request::Request;
 use crate::spool::{End, Exited};
 
 impl Drive<'_> {
-    /// Waits for news, and hears all there is.
-    pub(super) fn listen(&mut self) -> Result<(), DriveError> {
-        if self.draw_consequences()? {
-            return Ok(());
-        }
-        let patience = self.patience();
-        let first = self.set_aside.pop_front();
-        let first = first.or_else(|| self.news.recv_timeout(patience).ok());
-        let Some(first) = first else {
-            self.decide(&Input::Woke);
-            return Ok(());
-        };
-        self.hear(first)?;
-        while let Some(next) = self.next_news() {
-            self.hear(next)?;
-        }
-        Ok(())
-    }
-
-    fn next_news(&mut self) -> Option<News> {
-        let next = self.set_aside.pop_front();
-        next.or_else(|| self.news.try_recv().ok())
-    }
-
-    /// Acts upon what was written while something else was waited for. Whether there was any.
-    fn draw_consequences(&mut self) -> Result<bool, DriveError> {
-        let mut any = false;
-        while let Some(batch) = self.on_disk.pop_front() {
-            self.stored(&batch)?;
-            any = true;
-        }
-        Ok(any)
-    }
-
     pub(super) fn hear(&mut self, news: News) -> Result<(), DriveError> {
         match news {
+            News::Stored(Err(AppendError::Conflict { .. }) | Ok(()))
+                if self.unanswered.is_some() =>
+            {
+                self.overtaken()?;
+            }
             News::Stored(Ok(())) => {
                 if let Some(batch) = self.batches.pop_front() {
-                    self.stored(&batch)?;
+                    self.stored(batch)?;
                 }
             }
-            News::Stored(Err(error)) if was_overtaken(&error) => self.overtaken()?,
+            News::Stored(Err(error)) if was_overtaken(&error) => {
+                self.unanswered = Some(self.batches.len());
+                self.overtaken()?;
+            }
             News::Stored(Err(error)) => return Err(error.into()),
             News::Keeper(event) => self.hear_keeper(event)?,
             News::Ended(end) => self.attempt_ended(&end),
@@ -77,7 +52,10 @@ impl Drive<'_> {
     }
 
     /// Records are on the disk: now they may have consequences.
-    fn stored(&mut self, batch: &Batch) -> Result<(), DriveError> {
+    fn stored(&mut self, batch: Batch) -> Result<(), DriveError> {
+        for then in batch.then {
+            self.written(then)?;
+        }
         let mut reads = false;
         for (seq, record) in (batch.after.0.saturating_add(1)..).zip(&batch.records) {
             self.observer.recorded(&self.job, seq, record);
@@ -277,21 +255,8 @@ impl Drive<'_> {
         [program.unwrap_or_else(shell), directory]
     }
 
-    /// Looks whether somebody asked for something.
-    pub(super) fn look(&mut self) -> Result<(), DriveError> {
-        if !self.may_look() {
-            return Ok(());
-        }
-        self.look_at_probes()?;
-        let pulse = self.world.store.pulse()?;
-        // While this job has something to say about them itself, a conflict tells of others.
-        if pulse != self.breakers_pulse && self.look_at_breakers()? {
-            self.breakers_pulse = pulse;
-        }
-        if pulse == self.pulse {
-            return Ok(());
-        }
-        self.pulse = pulse;
+    /// Hears what somebody has asked of it in the store.
+    pub(super) fn hear_requests(&mut self) -> Result<(), DriveError> {
         for request in self.world.store.requests(&self.claim.aggregate)? {
             let known = self.batches.iter().chain([&self.pending]);
             if known

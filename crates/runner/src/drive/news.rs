@@ -1,5 +1,6 @@
 //! What the loop waits for.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use undaunted_engine::input::AttemptEnd;
@@ -37,30 +38,53 @@ pub struct Report {
     pub token: String,
     /// What it gave, as JSON, or why it failed.
     pub result: Result<String, String>,
-    /// Told whether the token belongs to an attempt of the job.
-    pub known: Sender<bool>,
+    /// Told what became of it.
+    pub known: Sender<Reported>,
 }
 
-/// A way to speak to a running loop from elsewhere.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    pub(super) news: Sender<News>,
+/// What became of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// It was taken, now or before.
+    Taken,
+    /// The token belongs to no attempt of the job.
+    Unknown,
+    /// The job is not run here.
+    Elsewhere,
 }
 
-impl Handle {
-    /// Asks it to leave: the first time in good order, the second time at once.
-    pub fn interrupt(&self) {
-        // If it has left already there is nothing to ask.
-        drop(self.news.send(News::Interrupt));
+impl News {
+    /// Nobody runs the job they are about.
+    pub(super) fn nobody_here(self) {
+        if let Self::Reported(report) = self {
+            // They may have gone.
+            let _ = report.known.send(Reported::Elsewhere);
+        }
+    }
+}
+
+/// Something that waits for records to be on the disk.
+pub(super) enum When {
+    /// The keeper may forget what it knew of before.
+    Trust,
+    /// Whoever sent a result hears that it was taken.
+    Tell(Sender<Reported>),
+}
+
+/// Where the news of one job go.
+#[derive(Clone)]
+pub(super) struct Tell(Arc<dyn Fn(News) -> Result<(), Gone> + Send + Sync>);
+
+/// Nobody hears news any more.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+impl Tell {
+    pub(super) fn by(tell: impl Fn(News) -> Result<(), Gone> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
     }
 
-    /// Hands on the result of an attempt.
-    pub fn report(&self, report: Report) {
-        drop(self.news.send(News::Reported(report)));
-    }
-
-    /// Asks it to cancel the job.
-    pub fn cancel(&self) {
-        drop(self.news.send(News::Cancel));
+    pub(super) fn send(&self, news: News) -> Result<(), Gone> {
+        (self.0)(news)
     }
 }

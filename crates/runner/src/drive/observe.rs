@@ -1,16 +1,17 @@
 //! Whoever wants to know what happens to a job while it happens.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 
-use super::news::Handle;
+use super::handle::Handle;
 
 /// Told of every record once it is on the disk. It looks on; it changes nothing.
 pub trait Observer {
-    /// The job is about to be run, and can be spoken to this way.
-    fn begins(&mut self, _handle: Handle) {}
+    /// The job is about to be run, and whoever runs it can be spoken to this way.
+    fn begins(&mut self, _job: &Job, _handle: Handle) {}
 
     /// A record, with its number. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
@@ -22,8 +23,39 @@ pub trait Observer {
     /// Somebody asked to leave, for the how-manieth time; so many attempts still run.
     fn leaving(&mut self, _asked: u32, _running: usize) {}
 
-    /// The loop has come round: at least five times a second, whether anything has happened or not.
+    /// How often it wants to be told that time has passed, if at all.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The loop has come round, because something has happened or because its patience is over.
     fn tick(&mut self, _job: &Job) {}
+}
+
+impl<T: Observer + ?Sized> Observer for &mut T {
+    fn begins(&mut self, job: &Job, handle: Handle) {
+        (**self).begins(job, handle);
+    }
+
+    fn recorded(&mut self, job: &Job, seq: u64, record: &Record) {
+        (**self).recorded(job, seq, record);
+    }
+
+    fn began(&mut self, start: u64, files: [PathBuf; 2]) {
+        (**self).began(start, files);
+    }
+
+    fn leaving(&mut self, asked: u32, running: usize) {
+        (**self).leaving(asked, running);
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        (**self).patience()
+    }
+
+    fn tick(&mut self, job: &Job) {
+        (**self).tick(job);
+    }
 }
 
 /// Nobody looks on.

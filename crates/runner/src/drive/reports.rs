@@ -7,8 +7,8 @@ use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Cause;
 
 use super::error::DriveError;
-use super::main_loop::Drive;
-use super::news::Report;
+use super::news::{Report, Reported, When};
+use super::running::Drive;
 
 /// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,13 @@ impl Drive<'_> {
                 ..AttemptEnd::default()
             });
         }
-        if found != Found::Nowhere {
-            // Whoever sent it does so no more when they hear that it was taken.
-            self.write()?;
+        if found == Found::Nowhere {
+            // They may have gone.
+            let _ = report.known.send(Reported::Unknown);
+            return Ok(());
         }
-        // They may have gone.
-        let _ = report.known.send(found != Found::Nowhere);
-        Ok(())
+        // Whoever sent it does so no more when they hear that it was taken.
+        self.when_written(When::Tell(report.known))
     }
 
     /// What has this token.

@@ -11,7 +11,7 @@ use undaunted_engine::event::Event;
 use undaunted_engine::job::{Item, Settled, StepStage};
 
 use super::error::DriveError;
-use super::main_loop::Drive;
+use super::running::Drive;
 use crate::journal;
 
 impl Drive<'_> {

@@ -6,9 +6,8 @@ use undaunted_engine::input::Input;
 use undaunted_store::Append;
 
 use super::error::DriveError;
-use super::main_loop::{Batch, Drive};
-use super::news::News;
-use crate::breakers::was_overtaken;
+use super::news::{News, Reported, When};
+use super::running::{Batch, Drive};
 use crate::failpoint;
 
 impl Drive<'_> {
@@ -23,6 +22,9 @@ impl Drive<'_> {
 
     /// Hands the records over to be written, if there are any.
     pub(super) fn hand_over(&mut self) -> Result<(), DriveError> {
+        if self.unanswered.is_some() {
+            return Ok(());
+        }
         let appends = self.close_batch()?;
         if !appends.is_empty() {
             let tell = self.tell.clone();
@@ -39,20 +41,33 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The same, and waits until they are on the disk. What else is heard meanwhile is set aside.
-    pub(super) fn write(&mut self) -> Result<(), DriveError> {
-        self.hand_over()?;
-        while !self.batches.is_empty() {
-            match self.news.recv() {
-                Ok(News::Stored(Ok(()))) => self.on_disk.extend(self.batches.pop_front()),
-                Ok(News::Stored(Err(error))) if was_overtaken(&error) => {
-                    self.overtaken()?;
-                    self.hand_over()?;
+    /// Has something done when everything decided so far is on the disk.
+    pub(super) fn when_written(&mut self, what: When) -> Result<(), DriveError> {
+        let waits = !self.pending.records.is_empty() || self.unanswered.is_some();
+        let last = if waits {
+            Some(&mut self.pending)
+        } else {
+            self.batches.back_mut()
+        };
+        match last {
+            Some(batch) => batch.then.push(what),
+            None => self.written(what)?,
+        }
+        Ok(())
+    }
+
+    /// Does what waited for records to be on the disk.
+    pub(super) fn written(&mut self, what: When) -> Result<(), DriveError> {
+        match what {
+            When::Trust => {
+                self.is_settling = false;
+                if let Some(keeper) = &self.keeper {
+                    keeper.trust()?;
                 }
-                Ok(News::Stored(Err(error))) => return Err(error.into()),
-                Ok(other) => self.set_aside.push_back(other),
-                // This loop holds a sender itself.
-                Err(_) => return Ok(()),
+            }
+            // They may have gone.
+            When::Tell(known) => {
+                let _ = known.send(Reported::Taken);
             }
         }
         Ok(())

@@ -117,6 +117,10 @@ impl Observer for Display {
         self.say(leaving(asked, running).as_deref());
     }
 
+    fn patience(&self) -> Option<Duration> {
+        matches!(self.place, Place::Frames(_)).then_some(FRAME)
+    }
+
     fn tick(&mut self, job: &Job) {
         if let Place::Frames(frames) = &mut self.place {
             frames.tick(job);

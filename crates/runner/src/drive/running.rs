@@ -1,10 +1,9 @@
-//! The loop.
+//! One job that is being run: its state, what is being written of it, and its turn in the loop.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -17,7 +16,7 @@ use undaunted_engine::task::{Files, Task, task};
 use undaunted_store::{Claim, RequestId, Store, Version};
 
 use super::error::DriveError;
-use super::news::{Handle, News};
+use super::news::{Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
 use crate::clock::{Clock, wall};
@@ -27,9 +26,6 @@ use crate::folder::JobFolder;
 use crate::journal::Held;
 use crate::keeper::Keeper;
 use crate::secrets::Secrets;
-
-/// How often to look whether somebody asked for something.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Where jobs are run.
 pub struct World<'w> {
@@ -45,12 +41,14 @@ pub struct World<'w> {
     pub grace: Duration,
     /// How often at least a job is asked whether something follows from the time alone.
     pub check_interval: Duration,
+    /// The environment of this process.
+    pub around: Vec<(OsString, OsString)>,
 }
 
 /// A job that is being run.
-pub struct Drive<'w> {
+pub(super) struct Drive<'w> {
     pub(super) world: &'w World<'w>,
-    pub(super) observer: &'w mut dyn Observer,
+    pub(super) observer: Box<dyn Observer + 'w>,
     pub(super) job: Job,
     pub(super) is_new: bool,
     /// What was recorded with its submission.
@@ -64,21 +62,18 @@ pub struct Drive<'w> {
     pub(super) clock: Clock,
     pub(super) folder: JobFolder,
     pub(super) secrets: Secrets,
-    /// The environment of this process.
-    pub(super) around: Vec<(OsString, OsString)>,
-    pub(super) tell: Sender<News>,
-    pub(super) news: Receiver<News>,
+    pub(super) tell: Tell,
     /// Records that are not handed over yet.
     pub(super) pending: Batch,
     /// What was handed over and is not on the disk yet, oldest first.
     pub(super) batches: VecDeque<Batch>,
-    /// What is on the disk and was not acted upon yet.
-    pub(super) on_disk: VecDeque<Batch>,
-    /// News that came while something else was waited for.
-    pub(super) set_aside: VecDeque<News>,
+    /// How many of those have no answer yet, while what could not be written is put together again.
+    pub(super) unanswered: Option<usize>,
     /// How many records each breaker has when everything handed over is written.
     pub(super) breakers: BTreeMap<Arc<str>, Version>,
     pub(super) keeper: Option<Keeper>,
+    /// Whether what a keeper knew of before is not on record yet: nothing new starts until it is.
+    pub(super) is_settling: bool,
     /// Requests that are under way.
     pub(super) calls: Calls,
     /// Where results that come later are to be sent.
@@ -95,10 +90,8 @@ pub struct Drive<'w> {
     pub(super) interrupts: u32,
     /// Attempts that were to begin and did not because it leaves.
     pub(super) unbegun: BTreeSet<u64>,
-    pub(super) looked: Instant,
-    pub(super) pulse: u64,
-    /// The pulse of the store when breakers were last looked at.
-    pub(super) breakers_pulse: u64,
+    /// What the store was like when breakers were last looked at.
+    pub(super) breakers_pulse: Option<u64>,
 }
 
 /// Records that are written together, and what is to be done when they are.
@@ -112,19 +105,22 @@ pub(super) struct Batch {
     /// What breakers were told by them, and how that changes those.
     pub(super) told: Vec<Told>,
     pub(super) changes: Vec<(Arc<str>, BreakerRecord)>,
+    /// What else waits for them to be on the disk.
+    pub(super) then: Vec<When>,
     /// The version before them.
     pub(super) after: Version,
 }
 
 impl<'w> Drive<'w> {
-    /// Prepares to run a job.
-    pub fn new(
+    /// Prepares to run a job, whose news go where `tell` says.
+    pub(super) fn new(
         held: Held,
         world: &'w World<'w>,
         secrets: Secrets,
-        observer: &'w mut dyn Observer,
+        observer: Box<dyn Observer + 'w>,
+        tell: Tell,
+        webhooks: String,
     ) -> Self {
-        let (tell, news) = channel();
         Self {
             folder: JobFolder::of(&world.folder, held.job.id()),
             world,
@@ -138,71 +134,47 @@ impl<'w> Drive<'w> {
             version: held.version,
             clock: Clock::set(),
             secrets,
-            around: std::env::vars_os().collect(),
             tell,
-            news,
             pending: Batch::default(),
             batches: VecDeque::new(),
-            on_disk: VecDeque::new(),
-            set_aside: VecDeque::new(),
+            unanswered: None,
             breakers: BTreeMap::new(),
             keeper: None,
+            is_settling: false,
             calls: Calls::default(),
-            webhooks: String::new(),
+            webhooks,
             prepared: BTreeMap::new(),
             reading: BTreeSet::new(),
             results: None,
             told: BTreeSet::new(),
             interrupts: 0,
             unbegun: BTreeSet::new(),
-            looked: Instant::now(),
-            pulse: 0,
-            breakers_pulse: 0,
+            breakers_pulse: None,
         }
     }
 
-    /// Says where results that come later are to be sent.
-    pub fn send_results_to(&mut self, webhooks: String) {
-        self.webhooks = webhooks;
-    }
-
-    /// A way to ask it to leave.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        Handle {
-            news: self.tell.clone(),
+    /// What follows from what was heard, and from the time if that is why it is looked at.
+    pub(super) fn turn(&mut self, woke: bool) -> Result<(), DriveError> {
+        if woke {
+            self.decide(&Input::Woke);
         }
+        self.wake();
+        self.observer.tick(&self.job);
+        self.fill()?;
+        self.hand_over()
     }
 
-    /// Runs the job until it has ended, or somebody asked to leave and all is in order.
-    ///
-    /// # Errors
-    ///
-    /// [`DriveError`]; what was recorded stays, commands that run go on, and the job can be gone on
-    /// with.
-    pub fn run(mut self) -> Result<Job, DriveError> {
-        let handle = self.handle();
-        self.observer.begins(handle);
-        let done = self.begin().and_then(|()| {
-            while !self.is_over() {
-                self.listen()?;
-                self.wake();
-                self.observer.tick(&self.job);
-                self.look()?;
-                self.fill()?;
-                self.hand_over()?;
-            }
-            Ok(())
-        });
+    /// Gives the job up, so that somebody else may have it.
+    pub(super) fn leave(mut self) -> Job {
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }
         // If it cannot be given up it ends with the store's handle.
         drop(self.world.store.release(&self.claim));
-        done.map(|()| self.job)
+        self.job
     }
 
-    fn begin(&mut self) -> Result<(), DriveError> {
+    pub(super) fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
         self.meet_breakers()?;
         self.look_at_probes()?;
@@ -249,9 +221,8 @@ impl<'w> Drive<'w> {
         }
     }
 
-    fn is_over(&self) -> bool {
-        let settled =
-            self.batches.is_empty() && self.on_disk.is_empty() && self.pending.records.is_empty();
+    pub(super) fn is_over(&self) -> bool {
+        let settled = self.batches.is_empty() && self.pending.records.is_empty();
         let only_unbegun = self
             .job
             .running
@@ -269,6 +240,9 @@ impl<'w> Drive<'w> {
             if self.reading.is_empty() {
                 self.decide(&Input::Suspend);
             }
+            return Ok(());
+        }
+        if self.is_settling {
             return Ok(());
         }
         loop {
@@ -335,25 +309,19 @@ impl<'w> Drive<'w> {
         }
     }
 
-    /// How long nothing happens by itself.
-    pub(super) fn patience(&self) -> Duration {
+    /// When it has to be looked at if nothing happens before.
+    pub(super) fn due(&self) -> Option<Instant> {
+        /// Whatever is due all the time is not looked at all the time.
+        const LEAST: Duration = Duration::from_millis(1);
         let now = self.clock.now();
-        let next = effect::next_wake(&self.job, now).filter(|_| self.interrupts == 0);
-        let wake = next.map_or(LOOK, |at| at.since(now));
+        let wake = effect::next_wake(&self.job, now).filter(|_| self.interrupts == 0);
+        let wake = wake.map(|at| at.since(now).max(LEAST));
         // A pace matters only to those who would start.
-        let paced = match self.pace.wait() {
-            Some(wait) if !effect::ready(&self.job, now).is_empty() => wait,
-            _ => LOOK,
-        };
-        wake.min(paced).min(LOOK).min(self.world.check_interval)
-    }
-
-    pub(super) fn may_look(&mut self) -> bool {
-        let due = self.looked.elapsed() >= LOOK;
-        if due {
-            self.folder.note_alive();
-            self.looked = Instant::now();
-        }
-        due
+        let paced = self.pace.wait();
+        let paced = paced.filter(|_| !effect::ready(&self.job, now).is_empty());
+        let rule = effect::awaits_rule(&self.job).then_some(self.world.check_interval);
+        let looked = self.observer.patience();
+        let first = [wake, paced, rule, looked].into_iter().flatten().min();
+        Instant::now().checked_add(first?)
     }
 }

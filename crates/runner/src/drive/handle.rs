@@ -1,0 +1,53 @@
+//! A way to speak to a running loop from elsewhere.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use super::news::{News, Report};
+use crate::journal::Held;
+use crate::secrets::Secrets;
+
+/// Something a loop is told.
+pub(super) enum Post {
+    /// What has happened to a job.
+    News(Arc<str>, News),
+    /// A job to be run.
+    Add(Box<Held>, Secrets),
+    /// Somebody wants it to leave: in good order, and the second time at once.
+    Interrupt,
+}
+
+/// A way to speak to a running loop. What is said to one that has left is not heard.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    post: Sender<Post>,
+}
+
+impl Handle {
+    pub(super) const fn new(post: Sender<Post>) -> Self {
+        Self { post }
+    }
+
+    /// Asks it to leave: the first time in good order, the second time at once.
+    pub fn interrupt(&self) {
+        drop(self.post.send(Post::Interrupt));
+    }
+
+    /// Asks it to run a job as well.
+    pub fn add(&self, held: Held, secrets: Secrets) {
+        drop(self.post.send(Post::Add(Box::new(held), secrets)));
+    }
+
+    /// Hands on the result of an attempt of a job.
+    pub fn report(&self, job: &str, report: Report) {
+        drop(
+            self.post
+                .send(Post::News(job.into(), News::Reported(report))),
+        );
+    }
+
+    /// Asks it to cancel a job.
+    pub fn cancel(&self, job: &str) {
+        drop(self.post.send(Post::News(job.into(), News::Cancel)));
+    }
+}

@@ -1,0 +1,309 @@
+//! The loop: it runs jobs, one or a hundred thousand.
+//!
+//! A job costs nothing while it waits. Whatever happens to one is told to it by its name; when a
+//! time comes that it named before, it is looked at. What has to be looked at again and again, such
+//! as what others ask for in the store, is looked at once for all of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use undaunted_engine::job::Job;
+
+use super::error::DriveError;
+use super::handle::{Handle, Post};
+use super::news::{Gone, News, Tell};
+use super::observe::{Observer, Quiet};
+use super::running::{Drive, World};
+use crate::journal::{self, Held};
+use crate::secrets::Secrets;
+
+/// How often to look whether somebody asked for something.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How much is heard before what follows from it is done.
+const AT_ONCE: usize = 4096;
+
+/// How a job was left: what it came to, or why it could not be gone on with. Nothing that was recorded
+/// is lost.
+pub type Left = Result<Job, DriveError>;
+
+/// Whoever looks on at a job that is taken on.
+pub type Watch<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
+
+/// Runs jobs until each has ended or was left.
+pub struct Hub<'w> {
+    world: &'w World<'w>,
+    watch: Watch<'w>,
+    jobs: HashMap<Arc<str>, Place<'w>>,
+    /// When each of them wants to be looked at.
+    due: BTreeSet<(Instant, Arc<str>)>,
+    /// Those that wait for breakers, which others may change.
+    held_up: BTreeSet<Arc<str>>,
+    /// Those with programs, of which it is noted that somebody runs them.
+    programs: BTreeSet<Arc<str>>,
+    post: Sender<Post>,
+    heard: Receiver<Post>,
+    /// Where results that come later are to be sent.
+    webhooks: String,
+    /// How often somebody wanted it to leave.
+    interrupts: u32,
+    looked: Instant,
+    /// What the store was like when it was last looked at.
+    pulse: Option<u64>,
+    /// Jobs that were left, and how.
+    left: Vec<(Arc<str>, Left)>,
+}
+
+/// A job, and when it wants to be looked at.
+struct Place<'w> {
+    drive: Drive<'w>,
+    due: Option<Instant>,
+}
+
+impl<'w> Hub<'w> {
+    /// A loop without jobs.
+    #[must_use]
+    pub fn new(world: &'w World<'w>) -> Self {
+        let (post, heard) = channel();
+        Self {
+            world,
+            watch: Box::new(|_| Box::new(Quiet)),
+            jobs: HashMap::new(),
+            due: BTreeSet::new(),
+            held_up: BTreeSet::new(),
+            programs: BTreeSet::new(),
+            post,
+            heard,
+            webhooks: String::new(),
+            interrupts: 0,
+            looked: Instant::now(),
+            pulse: None,
+            left: Vec::new(),
+        }
+    }
+
+    /// Says where results that come later are to be sent.
+    pub fn send_results_to(&mut self, webhooks: String) {
+        self.webhooks = webhooks;
+    }
+
+    /// Says who looks on at jobs that are taken on while it runs.
+    pub fn watched_by(&mut self, watch: Watch<'w>) {
+        self.watch = watch;
+    }
+
+    /// A way to speak to it while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.post.clone())
+    }
+
+    /// Runs a job until it has ended, or somebody asked to leave and all is in order.
+    ///
+    /// # Errors
+    ///
+    /// [`DriveError`]; what was recorded stays, commands that run go on, and the job can be gone on
+    /// with.
+    pub fn run(mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) -> Left {
+        let name = held.job.id().to_owned();
+        let first = held.job.clone();
+        self.add(held, secrets, observer);
+        let mut own = None;
+        loop {
+            for (of, left) in self.left.drain(..) {
+                if *of == *name {
+                    own = Some(left);
+                }
+            }
+            if self.jobs.is_empty() {
+                // Every job that was taken on is left one day.
+                return own.unwrap_or(Ok(first));
+            }
+            self.come_round();
+        }
+    }
+
+    /// Runs whatever it is given until somebody asked to leave and all is in order.
+    pub fn serve(mut self, mut each: impl FnMut(&str, Left)) {
+        while self.interrupts == 0 || !self.jobs.is_empty() {
+            self.come_round();
+            for (name, left) in self.left.drain(..) {
+                each(&name, left);
+            }
+        }
+    }
+
+    /// Takes a job on.
+    fn add(&mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
+        let name: Arc<str> = held.job.id().into();
+        let (post, of) = (self.post.clone(), Arc::clone(&name));
+        let tell = Tell::by(move |news| {
+            let told = post.send(Post::News(Arc::clone(&of), news));
+            told.map_err(|_| Gone)
+        });
+        let webhooks = self.webhooks.clone();
+        let mut drive = Drive::new(held, self.world, secrets, observer, tell, webhooks);
+        drive.observer.begins(&drive.job, self.handle());
+        if drive.job.plan().has_programs() {
+            self.programs.insert(Arc::clone(&name));
+        }
+        let begun = drive.begin();
+        let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(News::Interrupt));
+        self.jobs
+            .insert(Arc::clone(&name), Place { drive, due: None });
+        // Something may have been asked of it before.
+        self.pulse = None;
+        self.settle(&name, begun.and(interrupted));
+    }
+
+    /// Hears what there is, and does what follows from it.
+    fn come_round(&mut self) {
+        let mut touched = BTreeMap::new();
+        self.listen(&mut touched);
+        let now = Instant::now();
+        while let Some((at, _)) = self.due.first()
+            && *at <= now
+        {
+            if let Some((_, name)) = self.due.pop_first() {
+                if let Some(place) = self.jobs.get_mut(&name) {
+                    place.due = None;
+                }
+                touched.insert(name, true);
+            }
+        }
+        if self.looked.elapsed() >= LOOK {
+            self.look(&mut touched);
+            self.looked = Instant::now();
+        }
+        for (name, woke) in touched {
+            if let Some(place) = self.jobs.get_mut(&name) {
+                let turned = place.drive.turn(woke);
+                self.settle(&name, turned);
+            }
+        }
+    }
+
+    /// Waits for news, and hears all there is.
+    fn listen(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) {
+        let next = self.due.first().map(|(at, _)| *at);
+        let next = next.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()));
+        let left = LOOK.saturating_sub(self.looked.elapsed());
+        let mut next = self.heard.recv_timeout(next.min(left)).ok();
+        let mut many = 0_usize;
+        while let Some(post) = next {
+            self.hear(post, touched);
+            many = many.saturating_add(1);
+            next = (many < AT_ONCE)
+                .then(|| self.heard.try_recv().ok())
+                .flatten();
+        }
+    }
+
+    fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) {
+        match post {
+            Post::News(name, news) => {
+                // What comes for a job that was left is heard by whoever goes on with it.
+                let Some(place) = self.jobs.get_mut(&name) else {
+                    return news.nobody_here();
+                };
+                match place.drive.hear(news) {
+                    Ok(()) => {
+                        touched.entry(name).or_default();
+                    }
+                    Err(error) => self.settle(&name, Err(error)),
+                }
+            }
+            Post::Add(held, secrets) => {
+                let observer = (self.watch)(&held.job);
+                self.add(*held, secrets, observer);
+            }
+            Post::Interrupt => {
+                self.interrupts = self.interrupts.saturating_add(1);
+                let names: Vec<Arc<str>> = self.jobs.keys().cloned().collect();
+                for name in names {
+                    self.hear(Post::News(name, News::Interrupt), touched);
+                }
+            }
+        }
+    }
+
+    /// Looks at what others may have done in the store.
+    fn look(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) {
+        for name in &self.programs {
+            if let Some(place) = self.jobs.get(name) {
+                place.drive.folder.note_alive();
+            }
+        }
+        let Ok(pulse) = self.world.store.pulse() else {
+            return self.give_up();
+        };
+        for name in self.held_up.clone() {
+            let looked = self.jobs.get_mut(&name).map(|place| {
+                place.drive.look_at_probes()?;
+                place.drive.look_at_breakers(pulse)
+            });
+            if let Some(Err(error)) = looked {
+                self.settle(&name, Err(error));
+            }
+            touched.entry(name).or_default();
+        }
+        if self.pulse == Some(pulse) {
+            return;
+        }
+        let Ok(asked) = self.world.store.asked(journal::FAMILY) else {
+            return self.give_up();
+        };
+        self.pulse = Some(pulse);
+        for aggregate in asked {
+            let name: Arc<str> = aggregate.id().into();
+            let heard = self.jobs.get_mut(&name);
+            match heard.map(|place| place.drive.hear_requests()) {
+                Some(Ok(())) => {
+                    touched.entry(name).or_default();
+                }
+                Some(Err(error)) => self.settle(&name, Err(error)),
+                None => {}
+            }
+        }
+    }
+
+    /// The store cannot be asked: no job can be gone on with, unless it can be by now.
+    fn give_up(&mut self) {
+        let names: Vec<Arc<str>> = self.jobs.keys().cloned().collect();
+        for name in names {
+            let asked = self.world.store.pulse().map(drop);
+            self.settle(&name, asked.map_err(DriveError::from));
+        }
+    }
+
+    /// Notes when a job wants to be looked at again, or lets go of one that is over.
+    fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
+        let Some(place) = self.jobs.get_mut(name) else {
+            return;
+        };
+        if let Some(at) = place.due.take() {
+            self.due.remove(&(at, Arc::clone(name)));
+        }
+        let over = place.drive.is_over();
+        if over || turned.is_err() {
+            self.held_up.remove(name);
+            self.programs.remove(name);
+            if let Some(place) = self.jobs.remove(name) {
+                let job = place.drive.leave();
+                self.left.push((Arc::clone(name), turned.map(|()| job)));
+            }
+            return;
+        }
+        if let Some(at) = place.drive.due() {
+            place.due = Some(at);
+            self.due.insert((at, Arc::clone(name)));
+        }
+        if place.drive.job.is_held_up() {
+            self.held_up.insert(Arc::clone(name));
+        } else {
+            self.held_up.remove(name);
+        }
+    }
+}
