@@ -19,7 +19,10 @@ pub(crate) fn run(
     secrets: Secrets,
     observer: &mut dyn Observer,
 ) -> Result<(Job, u32)> {
-    let world = jobs.world()?;
+    let mut world = jobs.world()?;
+    if held.job.workflow().flow.is_some() {
+        world.catalog = Some(jobs.book()?);
+    }
     let id = held.job.id().to_owned();
     let is_flow = webhooks::are_needed(&held.job);
     let mut hub = Hub::new(&world);

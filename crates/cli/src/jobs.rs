@@ -2,13 +2,16 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::Job;
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
+use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{DriveError, World};
+use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::{random_name, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
@@ -21,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The store, open, and where it is.
 pub(crate) struct Jobs {
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Arc<SqliteStore>,
     pub(crate) folder: PathBuf,
 }
 
@@ -37,24 +40,33 @@ impl Jobs {
             help: None,
         })?;
         let store = SqliteStore::open(&folder).map_err(|error| of_store(&error))?;
+        let store = Arc::new(store);
         Ok(Self { store, folder })
     }
 
     /// Where jobs of this store are run.
-    pub(crate) fn world(&self) -> Result<World<'_>, Refused> {
+    pub(crate) fn world(&self) -> Result<World, Refused> {
         let keeper = env::current_exe().map_err(|error| Refused::Store {
             message: format!("the program cannot find itself: {error}"),
             help: None,
         })?;
         Ok(World {
-            store: &self.store,
+            store: Arc::<SqliteStore>::clone(&self.store),
             folder: self.folder.clone(),
             keeper,
             keeper_args: vec!["keeper".into()],
             grace: GRACE,
             check_interval: check_interval()?,
+            catalog: None,
+            endpoints: Endpoints::default(),
             around: env::vars_os().collect(),
         })
+    }
+
+    /// The steps and flows of the store.
+    pub(crate) fn book(&self) -> Result<Book, Refused> {
+        let store = Arc::<SqliteStore>::clone(&self.store);
+        Book::open(store).map_err(|error| of_journal(&error))
     }
 
     /// The jobs whose ids begin so.
@@ -120,7 +132,7 @@ impl Jobs {
 
     /// A job as its journal has it.
     pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
-        let read = journal::replay(&self.store, id, |_, _, _| {});
+        let read = journal::replay(&*self.store, id, |_, _, _| {});
         read.map(|(job, _)| job).map_err(|error| of_journal(&error))
     }
 
@@ -128,7 +140,7 @@ impl Jobs {
     pub(crate) fn meet_breakers(&self, job: &mut Job) -> Result<(), Refused> {
         let names: Vec<_> = job.breakers().names().cloned().collect();
         for name in names {
-            let found = breakers::read(&self.store, &name).map_err(|error| of_journal(&error))?;
+            let found = breakers::read(&*self.store, &name).map_err(|error| of_journal(&error))?;
             if let Some((_, record)) = found {
                 job.learn(&name, record.state, record.at);
             }
@@ -250,10 +262,18 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
 /// A name for a job that nobody else has, and a seed to draw from.
 pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
     const CHARACTERS: usize = 10;
-    let name = random_name()
-        .map_err(|error| Refused::Usage(format!("the system has no random name: {error}")))?;
-    let seed = name.get(16..).unwrap_or_default();
-    let seed = u64::from_str_radix(seed, 16).unwrap_or_default();
+    let name = drawn()?;
     let id = name.get(..CHARACTERS).unwrap_or(&name);
-    Ok((id.to_owned(), seed))
+    Ok((id.to_owned(), drawn_number()?))
+}
+
+/// A number that nobody can guess.
+pub(crate) fn drawn_number() -> Result<u64, Refused> {
+    let number = drawn()?;
+    let number = number.get(16..).unwrap_or_default();
+    Ok(u64::from_str_radix(number, 16).unwrap_or_default())
+}
+
+fn drawn() -> Result<String, Refused> {
+    random_name().map_err(|error| Refused::Usage(format!("the system has no random name: {error}")))
 }

@@ -94,7 +94,7 @@ impl Passer {
         } else {
             0
         };
-        let replayed = journal::replay(&jobs.store, id, |job, version, record| {
+        let replayed = journal::replay(&*jobs.store, id, |job, version, record| {
             self.muted = version.0 <= done || self.how == Passing::Through;
             self.learn(job, record);
         });
@@ -316,10 +316,12 @@ impl Tail {
                     if let Some(file) = file {
                         let (copied, is_read) = copy(stream, file, *done);
                         *done = done.saturating_add(copied);
-                        if !is_read && stream == 0 && !unread.swap(true, Ordering::AcqRel) {
-                            if let Some((job, handle)) = &handle {
-                                handle.cancel(job);
-                            }
+                        if !is_read
+                            && stream == 0
+                            && !unread.swap(true, Ordering::AcqRel)
+                            && let Some((job, handle)) = &handle
+                        {
+                            handle.cancel(job);
                         }
                     }
                 }

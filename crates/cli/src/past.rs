@@ -86,7 +86,7 @@ impl Past {
         let mut histories = Histories::of(|step, item| wanted((step, item)));
         let mut rules = BTreeMap::new();
         let mut resumes: Vec<Resume> = Vec::new();
-        let read = journal::replay(&jobs.store, id, |job, _, record| {
+        let read = journal::replay(&*jobs.store, id, |job, _, record| {
             histories.take(job, record);
             match &record.event {
                 Event::AttemptFailed(failed) => {

@@ -16,7 +16,7 @@ use undaunted_runner::journal::{self, Held};
 use crate::commands::run::current_directory;
 use crate::environment;
 use crate::exit::Refused;
-use crate::jobs::{Jobs, name_and_seed, of_journal};
+use crate::jobs::{Jobs, drawn_number, name_and_seed, of_journal};
 
 /// What an agent's arguments hold where the prompt goes.
 const PROMPT: &str = "{prompt}";
@@ -164,12 +164,14 @@ impl Typed {
             operator: &operator,
             variable: &|name| env::var(name).ok(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
+            flow: None,
+            token_key: Some(drawn_number()?),
         };
         let submitted = submission(workflow, source.text(), around);
         let mut submitted = submitted.map_err(|unfit| Refused::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
-        let held = journal::submit(&jobs.store, submitted, Clock::set().now());
+        let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
         let held = held.map_err(|error| of_journal(&error))?;
         Ok((held, self.folder))
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::StepKind;
 use undaunted_runner::drive::{Handle, Report, Reported};
+use undaunted_runner::request::Arrived;
 use undaunted_server::{Deliver, Delivered, Delivery, Webhooks};
 
 use crate::exit::Refused;
@@ -61,12 +62,12 @@ pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
 fn deliver(hub: Handle) -> Deliver {
     Arc::new(move |delivery: Delivery| {
         let (known, answer) = channel();
-        let report = Report {
+        let arrived = Arrived {
             step: delivery.step,
             token: delivery.token,
             result: delivery.result,
-            known,
         };
+        let report = Report { arrived, known };
         hub.report(&delivery.flow, report);
         match answer.recv_timeout(PATIENCE) {
             Ok(Reported::Taken) => Delivered::Taken,

@@ -137,7 +137,9 @@ impl Plan {
         let by_name: BTreeSet<u32> = by_name.collect();
         let is_step = |number: &u32| {
             let command = self.command(*number);
-            command.is_some_and(|command| matches!(command.action, Action::Step(_)))
+            command.is_some_and(|command| {
+                matches!(command.action, Action::Step(_) | Action::SubFlow(_))
+            })
         };
         let wanted = (0..count).filter(|number| {
             is_step(number)
@@ -183,10 +185,13 @@ impl Plan {
     #[must_use]
     pub fn patience(&self, step: u32) -> Duration {
         const DEFAULT: Duration = Duration::from_hours(24);
+        /// A flow of its own is waited for as long as it takes.
+        const LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
         let kind = self.call(step).map(|call| &call.kind);
         match kind {
             Some(StepKind::Call { patience, .. }) => patience.unwrap_or(DEFAULT),
-            _ => DEFAULT,
+            Some(StepKind::SubFlow { .. }) => LIFETIME,
+            None => DEFAULT,
         }
     }
 
@@ -361,7 +366,7 @@ fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
             file.content.references().for_each(&mut *take);
         }
         // What a step is given is the value of its item.
-        Action::Step(_) => {}
+        Action::Step(_) | Action::SubFlow(_) => {}
         Action::Http(http) => {
             http.url.references().for_each(&mut *take);
             for (_, value) in &http.headers {

@@ -1,13 +1,12 @@
 //! From a checked workflow to a job.
 //!
-//! What a workflow asks for and this release does not do is refused here, by name, before anything
-//! is stored: a setting that is accepted is obeyed.
+//! What depends on where and when it is submitted is settled here, and stored with it.
 
 use undaunted_policy::PoolLimits;
 
-use crate::event::{CompletionDefaults, Submitted};
+use crate::event::{CompletionDefaults, FlowRun, Submitted};
 use crate::plan::environment_of;
-use crate::workflow::{MaxParallel, Operator, Span, StepKind, Work, Workflow};
+use crate::workflow::{MaxParallel, Operator, Work, Workflow};
 
 /// Where a job is submitted.
 pub struct Surroundings<'a> {
@@ -25,20 +24,16 @@ pub struct Surroundings<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// This release.
     pub release: String,
+    /// What it is to reach, if it is a flow and its text does not say.
+    pub flow: Option<FlowRun>,
+    /// What makes its tokens something that nobody can guess.
+    pub token_key: Option<u64>,
 }
 
 /// Why a workflow cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// Part of the language, but this release does not do it.
-    #[error("{what} cannot be run yet")]
-    NotBuilt {
-        /// What.
-        what: String,
-        /// Where, if it stands in one place.
-        at: Option<Span>,
-    },
     /// The variable that says how many items run at a time does not.
     #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
     Parallel {
@@ -59,7 +54,6 @@ pub fn submission(
     text: &str,
     around: Surroundings<'_>,
 ) -> Result<Submitted, Unfit> {
-    refuse_what_is_not_built(workflow)?;
     let mut parallel = Vec::new();
     for (number, step) in (0_u32..).zip(&workflow.steps) {
         match &step.work {
@@ -101,6 +95,8 @@ pub fn submission(
         }),
         work: Some(around.operator.work.into()),
         late_results_count: Some(around.operator.late_results_count),
+        flow: around.flow,
+        token_key: around.token_key,
         ..Submitted::default()
     })
 }
@@ -121,22 +117,4 @@ fn width(wanted: &MaxParallel, variable: &dyn Fn(&str) -> Option<String>) -> Res
                 |value| format!("`{value}`, not a number from 1"),
             ),
         })
-}
-
-fn refuse_what_is_not_built(workflow: &Workflow) -> Result<(), Unfit> {
-    let planned = workflow.flow.iter().flat_map(|flow| &flow.plan);
-    for step in planned.filter_map(|place| workflow.steps.get(*place)) {
-        let Work::Call(call) = &step.work else {
-            continue;
-        };
-        let what = match call.kind {
-            StepKind::Call { .. } => continue,
-            StepKind::SubFlow { .. } => "a step of type `flow`",
-        };
-        return Err(Unfit::NotBuilt {
-            what: what.to_owned(),
-            at: Some(call.span),
-        });
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, Record, RecordError, Submitted};
 use undaunted_engine::input::Input;
-use undaunted_engine::job::{Job, JobError};
+use undaunted_engine::job::{Job, JobError, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_store::{
     AggregateId, Append, AppendError, Claim, ClaimError, Store, StoreError, Version,
@@ -119,6 +119,20 @@ pub fn aggregate(job: &str) -> Result<AggregateId, JournalError> {
 pub fn replay(
     store: &dyn Store,
     job: &str,
+    each: impl FnMut(&Job, Version, &Record),
+) -> Result<(Job, Version), JournalError> {
+    replay_sharing(store, job, &Plans::default(), each)
+}
+
+/// The same, with a plan that other jobs may have too.
+///
+/// # Errors
+///
+/// [`JournalError`]; everything before the record it is about has been shown.
+pub fn replay_sharing(
+    store: &dyn Store,
+    job: &str,
+    plans: &Plans,
     mut each: impl FnMut(&Job, Version, &Record),
 ) -> Result<(Job, Version), JournalError> {
     let aggregate = aggregate(job)?;
@@ -127,15 +141,15 @@ pub fn replay(
     for read in store.read(&aggregate, Version::default())? {
         let (version, bytes) = read?;
         let record = decode(job, version, &bytes)?;
-        let state = match &mut state {
-            Some(state) => {
-                state.apply(&record);
-                state
-            }
-            None => state.insert(Job::begin(&record).map_err(|why| JournalError::Job {
+        let state = if let Some(state) = &mut state {
+            state.apply(&record);
+            state
+        } else {
+            let begun = Job::begin_sharing(&record, plans);
+            state.insert(begun.map_err(|why| JournalError::Job {
                 job: job.to_owned(),
                 why,
-            })?),
+            })?)
         };
         each(state, version, &record);
         last = version;
@@ -165,6 +179,15 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
 ///
 /// When it is not there, somebody else runs it, or it cannot be read.
 pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
+    claim_sharing(store, job, &Plans::default())
+}
+
+/// The same, with a plan that other jobs may have too.
+///
+/// # Errors
+///
+/// When it is not there, somebody else runs it, or it cannot be read.
+pub fn claim_sharing(store: &dyn Store, job: &str, plans: &Plans) -> Result<Held, JournalError> {
     let aggregate = aggregate(job)?;
     if store
         .head(&aggregate)?
@@ -175,7 +198,12 @@ pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
         });
     }
     let claim = store.claim(&aggregate)?;
-    let (job, version) = replay(store, job, |_, _, _| {})?;
+    let read = replay_sharing(store, job, plans, |_, _, _| {});
+    if read.is_err() {
+        // Whoever repairs it has to have it.
+        store.let_go(&claim);
+    }
+    let (job, version) = read?;
     Ok(Held {
         job,
         version,
@@ -197,8 +225,26 @@ pub fn submit(
     submitted: Submitted,
     now: Timestamp,
 ) -> Result<Held, JournalError> {
+    submit_sharing(store, submitted, &Plans::default(), now)
+}
+
+/// The same, with a plan that other jobs may have too.
+///
+/// # Errors
+///
+/// When the store cannot be written, or there is a job of this name.
+pub fn submit_sharing(
+    store: &dyn Store,
+    submitted: Submitted,
+    plans: &Plans,
+    now: Timestamp,
+) -> Result<Held, JournalError> {
     let claim = store.claim(&aggregate(&submitted.job)?)?;
-    let (job, version, with_it) = found(store, &claim, submitted, &[], now)?;
+    let done = found(store, &claim, submitted, &[], plans, now);
+    if done.is_err() {
+        store.let_go(&claim);
+    }
+    let (job, version, with_it) = done?;
     Ok(Held {
         job,
         claim,
@@ -217,12 +263,13 @@ fn found(
     claim: &Claim,
     submitted: Submitted,
     known: &[Event],
+    plans: &Plans,
     now: Timestamp,
 ) -> Result<(Job, Version, Vec<Record>), JournalError> {
     let name = submitted.job.clone();
     let record = |event| Record { at: now, event };
     let submission = record(Event::JobSubmitted(Box::new(submitted)));
-    let begun = Job::begin(&submission).map_err(|why| JournalError::Job {
+    let begun = Job::begin_sharing(&submission, plans).map_err(|why| JournalError::Job {
         job: name.clone(),
         why,
     })?;
@@ -298,6 +345,6 @@ pub fn deposit(
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let claim = store.claim(&aggregate(&submitted.job)?)?;
-    found(store, &claim, submitted, known, now)?;
+    found(store, &claim, submitted, known, &Plans::default(), now)?;
     Ok(store.release(&claim)?)
 }

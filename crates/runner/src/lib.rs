@@ -14,11 +14,13 @@ pub mod catalog;
 mod causes;
 pub mod clock;
 pub mod drive;
+pub mod endpoints;
 mod executor;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 #[cfg(not(feature = "failpoints"))]
 mod failpoint;
+pub mod flows;
 pub mod folder;
 pub mod journal;
 pub mod keeper;

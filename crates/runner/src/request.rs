@@ -1,5 +1,6 @@
 //! What may be asked of whoever runs a job.
 
+use serde::{Deserialize, Serialize};
 use undaunted_engine::input::Input;
 use undaunted_store::{Store, StoreError};
 
@@ -39,9 +40,8 @@ impl Request {
         }
     }
 
-    /// The request these bytes are. One that a later release makes is none of ours.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        match std::str::from_utf8(bytes).ok()? {
+    fn read(words: &str) -> Option<Self> {
+        match words {
             "cancel" => Some(Self::Cancel),
             "pause" => Some(Self::Pause),
             "unpause" => Some(Self::Unpause),
@@ -53,6 +53,37 @@ impl Request {
     }
 }
 
+/// A result that arrived at a process that does not run the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrived {
+    /// The step.
+    pub step: String,
+    /// The token of the attempt.
+    pub token: String,
+    /// What it gave, as JSON, or why it failed.
+    pub result: Result<String, String>,
+}
+
+/// What was asked of whoever runs a job.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Request(Request),
+    Report(Arrived),
+}
+
+impl Asked {
+    /// What these bytes ask for. What only a later release asks for is none of ours.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let words = std::str::from_utf8(bytes).ok()?;
+        match words.strip_prefix(REPORT) {
+            Some(report) => serde_json::from_str(report).ok().map(Self::Report),
+            None => Request::read(words).map(Self::Request),
+        }
+    }
+}
+
+const REPORT: &str = "report ";
+
 /// Asks something of the owner of a job. On the disk when it returns; the owner looks several times
 /// a second.
 ///
@@ -60,8 +91,22 @@ impl Request {
 ///
 /// When there is no such job, or the store cannot be written.
 pub fn ask(store: &dyn Store, job: &str, request: Request) -> Result<(), JournalError> {
+    put(store, job, request.words())
+}
+
+/// Hands a result to the owner of a job. On the disk when it returns.
+///
+/// # Errors
+///
+/// When there is no such job, or the store cannot be written.
+pub fn hand_on(store: &dyn Store, job: &str, arrived: &Arrived) -> Result<(), JournalError> {
+    let arrived = serde_json::to_string(arrived).unwrap_or_default();
+    put(store, job, format!("{REPORT}{arrived}"))
+}
+
+fn put(store: &dyn Store, job: &str, words: String) -> Result<(), JournalError> {
     let aggregate = aggregate(job)?;
-    match store.request(&aggregate, request.words().into()) {
+    match store.request(&aggregate, words.into()) {
         Ok(_) => Ok(()),
         Err(StoreError::NotFound { .. }) => Err(JournalError::NotFound {
             job: job.to_owned(),

@@ -118,6 +118,12 @@ pub trait Store: Send + Sync {
     /// [`StoreError`]
     fn release(&self, claim: &Claim) -> Result<(), StoreError>;
 
+    /// As [`Store::release`], without waiting for it. Whoever claims it through this handle afterwards
+    /// finds it free; if it cannot be given up, that ends with the handle.
+    fn let_go(&self, claim: &Claim) {
+        drop(self.release(claim));
+    }
+
     /// Asks something of an aggregate's owner. On the disk when it returns.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
             Action::Http(_) => "http",
             Action::WriteFile(_) => "write_file",
             Action::Step(_) => "step",
+            Action::SubFlow(_) => "flow",
         });
     actions.chain([mode]).collect()
 }
@@ -249,7 +250,7 @@ fn templates(command: &Command) {
             .into_iter()
             .for_each(template::text_laws),
         // What a step is given is no template.
-        Action::Step(_) => {}
+        Action::Step(_) | Action::SubFlow(_) => {}
         Action::Http(http) => {
             template::text_laws(&http.url);
             http.headers

@@ -61,13 +61,13 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
     let now = Clock::set().now();
     match &args.what {
         What::Ls { json } => {
-            let found = breakers::list(&jobs.store).map_err(|error| of_journal(&error))?;
+            let found = breakers::list(&*jobs.store).map_err(|error| of_journal(&error))?;
             let mut out = BufWriter::new(io::stdout().lock());
             screen::list(&mut out, &found, now, *json)?;
             out.flush()?;
         }
         What::Show(one) => {
-            let records = breakers::records(&jobs.store, &one.name, Version::default());
+            let records = breakers::records(&*jobs.store, &one.name, Version::default());
             let records = records.map_err(|error| of_journal(&error))?;
             if records.is_empty() {
                 return Err(unknown(&one.name).into());
@@ -78,13 +78,13 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
         }
         What::Reset(one) => {
             let how = |state: &mut BreakerState| Some(state.reset());
-            let state = breakers::change(&jobs.store, &one.name, None, now, how);
+            let state = breakers::change(&*jobs.store, &one.name, None, now, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }
         What::Trip(one) => {
             let how = |state: &mut BreakerState| Some(state.trip(now));
-            let state = breakers::change(&jobs.store, &one.name, None, now, how);
+            let state = breakers::change(&*jobs.store, &one.name, None, now, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }

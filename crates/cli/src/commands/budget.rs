@@ -76,7 +76,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
 /// not.
 fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused> {
     let mut taken: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    let read = journal::replay(&jobs.store, id, |_, _, record: &Record| {
+    let read = journal::replay(&*jobs.store, id, |_, _, record: &Record| {
         let subject = match &record.event {
             Event::RetryScheduled(retrying) => Some(retrying.subject),
             Event::CommandRepeated { subject } => Some(*subject),
@@ -177,15 +177,15 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
         .into());
     }
     let request = Request::TopUp(retries);
-    let owner = match journal::claim(&jobs.store, id) {
+    let owner = match journal::claim(&*jobs.store, id) {
         Ok(held) => {
             let now = Clock::set().now();
-            let told = journal::tell(&jobs.store, held, &request.input(), now);
+            let told = journal::tell(&*jobs.store, held, &request.input(), now);
             let told = told.map_err(|error| of_journal(&error))?;
             return topped_up(&told, pool, retries, json);
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&jobs.store, id, request).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, id, request).map_err(|error| of_journal(&error))?;
             owner.pid
         }
         Err(error) => return Err(of_journal(&error).into()),

@@ -37,10 +37,10 @@ pub(crate) struct CancelArgs {
 pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let held = match journal::claim(&jobs.store, &id) {
+    let held = match journal::claim(&*jobs.store, &id) {
         Ok(held) => held,
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&jobs.store, &id, Request::Cancel).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, &id, Request::Cancel).map_err(|error| of_journal(&error))?;
             let mut out = io::stdout().lock();
             if args.json {
                 let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});

@@ -180,7 +180,7 @@ fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemPlace, History)>), 
     let job = jobs.read(&id)?;
     let places = chosen(&job, which)?;
     let mut histories = Histories::of(|step, item| places.binary_search(&(step, item)).is_ok());
-    journal::replay(&jobs.store, &id, |job, _, record| {
+    journal::replay(&*jobs.store, &id, |job, _, record| {
         histories.take(job, record);
     })
     .map_err(|error| of_journal(&error))?;
@@ -270,7 +270,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(job);
-    let mut held = journal::claim(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let mut held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
     held.first = Some(Input::Redrive {
         items,
         reduce: args.reduce,
@@ -282,7 +282,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
 fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     let which = &args.which;
     let id = jobs.find(&which.job)?;
-    let held = journal::claim(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
     let items = chosen(&held.job, which)?;
     let letters = count(items.len(), "dead letter", "dead letters");
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
@@ -291,7 +291,7 @@ fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     let asked = Input::Drop {
         items: items.clone(),
     };
-    let job = journal::tell(&jobs.store, held, &asked, Clock::set().now());
+    let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
     let job = job.map_err(|error| of_journal(&error))?;
     say_chosen(&job, which, &items, "dropped")?;
     Ok(Exit::Done)

@@ -35,18 +35,18 @@ pub(crate) struct PauseArgs {
 pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: Request) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let (paused, owner) = match journal::claim(&jobs.store, &id) {
+    let (paused, owner) = match journal::claim(&*jobs.store, &id) {
         Ok(held) if held.job.stage.has_ended() => {
             return Err(Refused::Usage(format!("job {id} has ended")).into());
         }
         Ok(held) => {
             let now = Clock::set().now();
-            let told = journal::tell(&jobs.store, held, &request.input(), now);
+            let told = journal::tell(&*jobs.store, held, &request.input(), now);
             let job = told.map_err(|error| of_journal(&error))?;
             (job.paused.is_some(), None)
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&jobs.store, &id, request).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, &id, request).map_err(|error| of_journal(&error))?;
             (request == Request::Pause, Some(owner.pid))
         }
         Err(error) => return Err(of_journal(&error).into()),

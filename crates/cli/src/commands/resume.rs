@@ -60,7 +60,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(job);
-    let mut held: Held = journal::claim(&jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let mut held: Held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
     held.first = update;
     drive(&jobs, held, secrets, args.quietness)
 }

@@ -134,7 +134,7 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
 }
 
 fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
-    let claim = || journal::claim(&jobs.store, id).map_err(|error| of_journal(&error));
+    let claim = || journal::claim(&*jobs.store, id).map_err(|error| of_journal(&error));
     let mut held = claim()?;
     if !held.job.stage.has_ended() {
         // What still runs would go on with nobody left who knows it.
@@ -157,7 +157,7 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         }
         _ => {}
     }
-    journal::remove(&jobs.store, &held).map_err(|error| of_journal(&error))
+    journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))
 }
 
 /// Asks on a terminal; elsewhere nobody could answer.

@@ -19,7 +19,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::environment;
 use crate::exit::{Exit, Refused};
 use crate::foreground;
-use crate::jobs::{Jobs, name_and_seed, of_journal};
+use crate::jobs::{Jobs, drawn_number, name_and_seed, of_journal};
 use crate::passing::Passer;
 use crate::screen::progress::{Display, Quietness};
 use crate::screen::{diagnostics, summary};
@@ -64,7 +64,7 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let secrets = read_secrets(workflow, &current_directory()?)?;
     let submitted = submit(&args.file, &source, workflow, args.seed)?;
     let jobs = Jobs::open(store)?;
-    let held = journal::submit(&jobs.store, submitted, Clock::set().now());
+    let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
     let held = held.map_err(|error| of_journal(&error))?;
     drive(&jobs, held, secrets, args.quietness)
 }
@@ -151,16 +151,14 @@ pub(crate) fn submit(
         operator: &operator,
         variable: &variable,
         release: env!("CARGO_PKG_VERSION").to_owned(),
+        flow: None,
+        token_key: Some(drawn_number()?),
     };
     submission(workflow, source.text(), around).map_err(|unfit| not_run(source, &unfit))
 }
 
 fn not_run(source: &Source, unfit: &Unfit) -> Refused {
     match unfit {
-        Unfit::NotBuilt { at: Some(at), .. } => {
-            let line = source.position(*at).line;
-            Refused::Invalid(format!("{}, line {line}: {unfit}", source.name()))
-        }
         Unfit::Parallel { .. } => Refused::Usage(unfit.to_string()),
         _ => Refused::Invalid(format!("{}: {unfit}", source.name())),
     }

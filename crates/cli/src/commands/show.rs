@@ -78,7 +78,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
 /// A job, and what came to its end after its step was complete without it.
 pub(super) fn read_late(jobs: &Jobs, id: &str) -> Result<(Job, Vec<Late>), Refused> {
     let mut late = Vec::new();
-    let read = journal::replay(&jobs.store, id, |_, _, record: &Record| {
+    let read = journal::replay(&*jobs.store, id, |_, _, record: &Record| {
         if let Event::LateResult(found) = &record.event {
             let end = LateEnd {
                 at: record.at,

@@ -123,7 +123,7 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
     let known = vec![imported.event.clone(), Event::JobSuspended];
-    let stored = journal::deposit(&jobs.store, submitted, &known, now);
+    let stored = journal::deposit(&*jobs.store, submitted, &known, now);
     stored.map_err(|error| of_journal(&error))?;
     for open in &imported.breakers {
         // One that is open longer for another reason stays open.
@@ -131,7 +131,7 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
             let longer = state.until().is_some_and(|until| until >= open.until);
             (!longer).then(|| state.open(open.since, open.until))
         };
-        let changed = breakers::change(&jobs.store, &open.name, None, now, how);
+        let changed = breakers::change(&*jobs.store, &open.name, None, now, how);
         changed.map_err(|error| of_journal(&error))?;
     }
     tell(job.id(), &imported, args.json)?;

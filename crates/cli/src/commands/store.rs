@@ -83,8 +83,8 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
             }
         }
     }
-    for listed in breakers::names(&jobs.store).map_err(|error| of_journal(&error))? {
-        if let Err(error) = breakers::records(&jobs.store, &listed, Version::default()) {
+    for listed in breakers::names(&*jobs.store).map_err(|error| of_journal(&error))? {
+        if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
             wrong = wrong.saturating_add(1);
             if json {
                 let problem = error.to_string();
@@ -95,7 +95,7 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
             }
         }
     }
-    if let Err(error) = catalog::records(&jobs.store, Version::default()) {
+    if let Err(error) = catalog::records(&*jobs.store, Version::default()) {
         wrong = wrong.saturating_add(1);
         if json {
             let problem = error.to_string();

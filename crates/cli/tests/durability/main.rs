@@ -42,6 +42,7 @@ mod resume;
 mod rules;
 mod signals;
 mod stores;
+mod sub_flows;
 mod webhooks;
 mod webhooks_killed;
 mod world;

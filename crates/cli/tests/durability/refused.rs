@@ -1,36 +1,7 @@
-//! What cannot be run is refused by name, before anything is stored.
+//! Commands and inputs that are not there, told by name.
 
 use crate::history::{one, text};
 use crate::world::World;
-
-fn refused(workflow: &str, named: &str) {
-    let world = World::of(workflow);
-    world.call(&["check", "w.yaml"]).exits(0);
-    let ended = world.run().exits(3);
-    assert!(ended.err.contains(named), "{named}: {ended:?}");
-    assert_eq!(ended.out, "");
-    assert!(!world.path("log").exists(), "{named}: something ran");
-    let listed = world.call(&["ls", "--json"]).exits(0);
-    assert_eq!(listed.out, "", "{named}: something was stored");
-}
-
-#[test]
-fn what_is_not_built_is_refused_by_name() {
-    refused(
-        "
-mode: flow
-goals: [a]
-steps:
-  - id: a
-    type: flow
-    flow: {goals: [b]}
-  - id: b
-    type: sync
-    http: {endpoint: 'http://127.0.0.1:8081/b'}
-",
-        "a step of type `flow`",
-    );
-}
 
 #[test]
 fn an_agent_that_is_not_installed_is_permanent_and_told() {

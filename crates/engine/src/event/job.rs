@@ -7,6 +7,7 @@ use undaunted_policy::shape::{BackoffType, WorkDefaults};
 use undaunted_policy::{Attempts, Reason, Timestamp};
 
 use super::codec;
+use super::flow::FlowRun;
 use super::text::Text;
 
 /// Everything a job is made of, so that nothing else is needed to go on with it.
@@ -59,6 +60,13 @@ pub struct Submitted {
     /// How the steps of a flow are retried that do not say. Without it the documented defaults hold.
     #[n(14)]
     pub work: Option<WorkDefaultsStored>,
+    /// What the flow is to reach, if its text does not say.
+    #[n(15)]
+    pub flow: Option<FlowRun>,
+    /// Makes the tokens of its attempts known only to those who are given them. Without it they follow
+    /// from its name.
+    #[n(16)]
+    pub token_key: Option<u64>,
 }
 
 /// How the steps of a flow are retried that do not say.

@@ -5,6 +5,7 @@ mod breaker;
 pub(crate) mod codec;
 mod completion;
 mod fact;
+mod flow;
 mod imported;
 mod job;
 mod record;
@@ -14,6 +15,7 @@ pub use attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded, 
 pub use breaker::{Held, Opened, Pass, Released};
 pub use completion::{Late, Reached, Why};
 pub use fact::Event;
+pub use flow::{FlowRun, Parent};
 pub use imported::ImportedCommand;
 pub use job::{
     CompletionDefaults, Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed,

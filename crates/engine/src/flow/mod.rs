@@ -8,9 +8,11 @@ mod given;
 mod outputs;
 mod predicate;
 mod readiness;
+mod select;
 
 pub(crate) use arguments::{items, seen};
 pub use given::Given;
 pub(crate) use outputs::outputs;
 pub(crate) use predicate::{check as check_predicate, holds};
 pub(crate) use readiness::{Readiness, readiness};
+pub use select::select;

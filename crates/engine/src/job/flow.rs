@@ -10,13 +10,11 @@ use crate::flow::Given;
 impl Job {
     /// What a flow begins with.
     pub(super) fn begin_flow(&mut self) {
-        let Some(flow) = self.plan.workflow().flow.as_ref() else {
-            return;
-        };
-        let init = flow.init.iter().map(|(name, value)| {
-            let value = value.clone();
-            (name.clone(), Given { value, step: None })
-        });
+        let aimed = self.submitted.flow.as_ref().map(|flow| flow.aim().init);
+        let said = self.plan.workflow().flow.as_ref();
+        let init = aimed.or_else(|| said.map(|flow| flow.init.clone()));
+        let init = init.into_iter().flatten();
+        let init = init.map(|(name, value)| (name, Given { value, step: None }));
         self.attributes = init.collect();
     }
 

@@ -10,13 +10,14 @@ use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed,
 use super::gate::Let;
 use super::item::{Active, Item, Scope};
 use super::open::OpenSteps;
+use super::plans::Plans;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
 use crate::breaker::Breakers;
-use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, Text};
+use crate::event::{Counts, Event, FlowRun, ImportedCommand, Record, Submitted, Text};
 use crate::flow::{Given, Readiness, readiness};
 use crate::plan::Plan;
-use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check};
+use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check_aimed};
 
 /// A job: what its journal comes to.
 #[derive(Clone, Debug)]
@@ -139,18 +140,27 @@ impl Job {
     ///
     /// [`JobError`]
     pub fn begin(record: &Record) -> Result<Self, JobError> {
+        Self::begin_sharing(record, &Plans::default())
+    }
+
+    /// The same, with a plan that other jobs may have too.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`]
+    pub fn begin_sharing(record: &Record, plans: &Plans) -> Result<Self, JobError> {
         let Event::JobSubmitted(submitted) = &record.event else {
             return Err(JobError::NoSubmission);
         };
-        let workflow = stored_workflow(submitted, &submitted.text)?;
-        let steps = workflow.steps.iter().map(|_| StepState::default());
+        let plan = plans.of(submitted)?;
+        let steps = plan.workflow().steps.iter().map(|_| StepState::default());
         let pool = submitted
             .pool
             .map(|(total, per_item)| Pool::new(PoolLimits { total, per_item }));
         let mut job = Self {
             open: OpenSteps::default(),
             steps: steps.collect(),
-            plan: Arc::new(Plan::new(workflow)),
+            plan,
             submitted: Arc::new((**submitted).clone()),
             submitted_at: record.at,
             last_at: record.at,
@@ -398,7 +408,14 @@ pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workf
         ..Operator::default()
     };
     let source = Source::new(submitted.file.clone(), text.to_owned());
-    let checked = check(&source, &operator);
+    let aim = submitted.flow.as_ref().map(FlowRun::aim);
+    let mut checked = check_aimed(&source, &operator, aim.as_ref());
+    if let Some(flow) = checked.workflow.as_mut().and_then(|it| it.flow.as_mut())
+        && aim.is_some()
+    {
+        // It is not part of the plan: many flows may share that.
+        flow.init.clear();
+    }
     checked.workflow.ok_or_else(|| JobError::Workflow {
         why: checked
             .diagnostics

@@ -7,6 +7,7 @@ use undaunted_policy::Timestamp;
 use super::call::{Call, call, step_call};
 use super::identity::{correlation_id, receipt_token};
 use super::seen::{Files, Seen, within};
+use super::sub_flow::{SubFlow, sub_flow};
 use crate::event::Subject;
 use crate::job::{Active, Doing, Job};
 use crate::workflow::template::ValueError;
@@ -45,6 +46,8 @@ pub enum TaskWork {
     },
     /// Send a request.
     Call(Box<Call>),
+    /// Run another flow.
+    Flow(Box<SubFlow>),
     /// Write a file.
     Write {
         /// Where.
@@ -135,6 +138,7 @@ fn work_of(
             mode: file.mode,
         },
         Action::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
+        Action::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(seen, goals, of, round))),
         Action::Http(http) => {
             let with_secrets = seen.with_secrets();
             let call = call(&with_secrets, http, of, round)?;

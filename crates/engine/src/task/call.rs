@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::identity::{correlation_id, receipt_token};
 use super::seen::Seen;
-use crate::event::Subject;
+use crate::event::{Parent, Subject};
+use crate::job::Job;
 use crate::workflow::template::ValueError;
 use crate::workflow::{Body, Http, Protocol, StepCall};
 
@@ -103,6 +104,12 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u3
             metadata.insert("webhook_url".to_owned(), url.into());
         }
     }
+    if let (Some(parent), Some(metadata)) = (parent_of(job), metadata.as_object_mut()) {
+        metadata.insert("parent_flow_id".to_owned(), parent.flow.as_str().into());
+        metadata.insert("parent_step_id".to_owned(), parent.step.as_str().into());
+        let token = parent.token.as_str().into();
+        metadata.insert("parent_work_item_token".to_owned(), token);
+    }
     let body = json!({ "arguments": seen.item(), "metadata": metadata });
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     Call {
@@ -121,6 +128,11 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u3
         protocol: Protocol::Argyll,
         later: step.later,
     }
+}
+
+/// The item of another flow that waits for this one.
+fn parent_of(job: &Job) -> Option<&Parent> {
+    job.submitted().flow.as_ref()?.parent.as_ref()
 }
 
 /// A token in the form that steps of flows expect.

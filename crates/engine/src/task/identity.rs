@@ -31,9 +31,12 @@ pub fn receipt_token(job: &Job, of: Subject, round: u32) -> String {
     format!("{:016x}{:016x}", draws.at(3), draws.at(4))
 }
 
-/// Jobs with the same seed must not share ids, so these come from the name of the job.
+/// Jobs with the same seed must not share ids, so these come from the name of the job. What is kept
+/// with it makes tokens something that nobody can guess.
 fn name_of(job: &Job) -> Seed {
-    let name = job.id().bytes();
+    let key = job.submitted().token_key;
+    let key = key.map(u64::to_le_bytes).into_iter().flatten();
+    let name = job.id().bytes().chain(key);
     Seed(name.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     }))

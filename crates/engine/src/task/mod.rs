@@ -8,9 +8,13 @@ mod call;
 mod identity;
 mod input;
 mod seen;
+mod sub_flow;
+mod token;
 
 pub use attempt::{Task, TaskWork, task};
 pub use call::{Call, as_uuid};
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use seen::Files;
+pub use sub_flow::SubFlow;
+pub use token::{Found, find_token};

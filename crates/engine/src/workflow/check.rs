@@ -1,7 +1,7 @@
 //! One question: is this text a workflow?
 
 use super::diagnostic::{Code, Diagnostic, Severity};
-use super::model::{Place, Resolved, Workflow};
+use super::model::{Aim, FlowStep, Place, Resolved, Workflow};
 use super::operator::Operator;
 use super::read::{Reader, workflow};
 use super::source::{Source, Span};
@@ -30,7 +30,14 @@ impl Checked {
 /// Checks the text of a workflow.
 #[must_use]
 pub fn check(source: &Source, operator: &Operator) -> Checked {
+    check_aimed(source, operator, None)
+}
+
+/// Checks the steps of a flow whose text does not say what it is to reach, or is not asked.
+#[must_use]
+pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> Checked {
     let mut reader = Reader::new(source, operator);
+    reader.aimed_at = aim;
     let root = yaml::parse(source, &mut reader.problems);
     let read = root.as_ref().and_then(|root| workflow(&mut reader, root));
     let mut problems = reader.problems;
@@ -75,6 +82,25 @@ pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, 
             };
             (source, checked)
         }
+    }
+}
+
+/// Checks the definition of a step that stands alone.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check_step(
+    source: &Source,
+    operator: &Operator,
+) -> Result<(String, FlowStep), Vec<Diagnostic>> {
+    let mut reader = Reader::new(source, operator);
+    let root = yaml::parse(source, &mut reader.problems);
+    let read = root.as_ref().and_then(|root| reader.flow_step(root, None));
+    let mut found = reader.problems.found;
+    found.retain(|found| found.code.severity() == Severity::Error);
+    match read {
+        Some(step) if found.is_empty() => Ok(step),
+        _ => Err(found),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the text of a file to a checked workflow.
 
 mod check;
+mod definition;
 mod diagnostic;
 pub mod filter;
 pub mod input;
@@ -14,7 +15,8 @@ mod source;
 pub mod template;
 mod yaml;
 
-pub use check::{Checked, check, check_bytes, check_retry_config};
+pub use check::{Checked, check, check_aimed, check_bytes, check_retry_config, check_step};
+pub use definition::plain_definition;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use model::*;
 pub use operator::Operator;

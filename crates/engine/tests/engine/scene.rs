@@ -333,6 +333,8 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
         operator,
         variable: &|name| (name == "HOME").then(|| "/h/me".to_owned()),
         release: "0.1.0".to_owned(),
+        flow: None,
+        token_key: None,
     };
     let submitted = submission(workflow, text, around).unwrap();
     Record {

@@ -5,6 +5,7 @@
 
 mod book;
 mod draft;
+mod of_job;
 mod pages;
 mod shared;
 #[cfg(test)]
@@ -13,4 +14,5 @@ mod wish;
 mod writer;
 
 pub use book::Book;
+pub use of_job::{activated, deactivated};
 pub use pages::{FAMILY, ID, records};

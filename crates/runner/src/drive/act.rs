@@ -1,12 +1,14 @@
 //! Doing what a job asks for. Only records that are on the disk lead here.
 
+use std::sync::Arc;
+
 use undaunted_engine::effect::Effect;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Call, Files, InputTask, Task, TaskWork, input_task};
+use undaunted_engine::task::{Call, Files, InputTask, SubFlow, Task, TaskWork, input_task};
 use undaunted_policy::{Cause, Class};
 
 use super::error::DriveError;
-use super::news::News;
+use super::news::{Ask, News};
 use super::running::Drive;
 use crate::executor::{Answered, Order, Reading, items_of, spec, write_file};
 use crate::failpoint;
@@ -33,7 +35,17 @@ impl Drive<'_> {
         let mut ends = self.calls.cancel_all();
         ends.extend(self.job.accepted.keys().map(|start| no_longer(*start)));
         for end in ends {
+            self.end_sub_flow(end.start);
             self.attempt_ended(&end);
+        }
+    }
+
+    /// Ends the flow of an attempt that nobody waits for any more. One that is only left goes on with
+    /// whoever goes on with the job.
+    fn end_sub_flow(&mut self, start: u64) {
+        let flow = self.sub_flows.get(&start).map(Arc::clone);
+        if let Some(flow) = flow.filter(|_| self.interrupts < 2) {
+            self.asks.push(Ask::Cancel(flow));
         }
     }
 
@@ -90,6 +102,7 @@ impl Drive<'_> {
             if let Some(end) = self.calls.cancel(start) {
                 self.attempt_ended(&end);
             } else if self.job.accepted.contains_key(&start) {
+                self.end_sub_flow(start);
                 self.attempt_ended(&no_longer(start));
             } else if let Some(keeper) = &self.keeper {
                 keeper.cancel(start)?;
@@ -130,6 +143,10 @@ impl Drive<'_> {
                 self.begin_call(start, (**call).clone(), task);
                 return Ok(());
             }
+            TaskWork::Flow(flow) => {
+                self.begin_flow(start, flow);
+                return Ok(());
+            }
             TaskWork::Run { .. } => {}
         }
         let grace = self.world.grace;
@@ -156,6 +173,17 @@ impl Drive<'_> {
             Ok(()) | Err(KeeperError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn begin_flow(&mut self, start: u64, flow: &SubFlow) {
+        if flow.is_too_deep() {
+            let why =
+                "too many flows are inside each other; do steps stand for each other's flows?";
+            return self.fail(start, Cause::Other(Class::Permanent), why);
+        }
+        let flow = Arc::new(flow.clone());
+        self.sub_flows.insert(start, Arc::clone(&flow));
+        self.asks.push(Ask::Run { start, flow });
     }
 
     fn begin_call(&mut self, start: u64, call: Call, task: &Task) {

@@ -27,6 +27,8 @@ impl Drive<'_> {
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
+                // Whoever began it may have died before the flow was there.
+                Effect::Begin { start, .. } if self.runs_flow(start) => self.act(effect)?,
                 // Nobody knows what became of a request whose answer nobody waited for.
                 Effect::Begin { start, .. } if self.job.accepted.contains_key(&start) => {}
                 Effect::Begin { start, .. } if self.calls_out(start) => {
@@ -56,6 +58,11 @@ impl Drive<'_> {
         matches!(self.action(start), Some(Action::Http(_) | Action::Step(_)))
     }
 
+    /// Whether an attempt is a flow of its own.
+    fn runs_flow(&self, start: u64) -> bool {
+        matches!(self.action(start), Some(Action::SubFlow(_)))
+    }
+
     fn action(&self, start: u64) -> Option<&Action> {
         let &(step, item) = self.job.running.get(&start)?;
         let active = self.job.active(step, item)?;
@@ -66,7 +73,9 @@ impl Drive<'_> {
     /// The starts that a keeper was told of, or was about to be.
     pub(super) fn started(&self) -> BTreeSet<u64> {
         let attempts = self.job.running.keys().copied();
-        let attempts = attempts.filter(|start| !self.writes(*start) && !self.calls_out(*start));
+        let elsewhere =
+            |start: u64| self.writes(start) || self.calls_out(start) || self.runs_flow(start);
+        let attempts = attempts.filter(|start| !elsewhere(*start));
         let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
             StepStage::Reading(start) => start,
             _ => None,

@@ -20,7 +20,7 @@ impl Drive<'_> {
         let mut names = self.job.breakers_in_use();
         names.extend(self.job.breakers().names().cloned());
         for name in names {
-            let known = breakers::read(self.world.store, &name)?;
+            let known = breakers::read(&*self.world.store, &name)?;
             let version = known.as_ref().map_or(Version::default(), |(at, _)| *at);
             if self.breakers.insert(Arc::clone(&name), version) == Some(version) {
                 continue;
@@ -48,6 +48,11 @@ impl Drive<'_> {
             Ok(target) => target,
             Err(why) => return Ok(Err(why)),
         };
+        if !self.world.endpoints.allow(&call.url) {
+            // The address may hold a secret, so it is not shown.
+            let why = format!("addresses of {target} like its own may not be called from here");
+            return Ok(Err(why));
+        }
         let active = self.job.active(step, item).map(|active| active.command);
         let command = active.or_else(|| self.job.plan().first(step));
         let command = command.and_then(|command| self.job.plan().command(command));
@@ -70,7 +75,7 @@ impl Drive<'_> {
         loop {
             let plan = self.job.plan();
             // The event that tells of it is the one of the change.
-            let (appends, _) = breakers::configure(self.world.store, self.job.id(), plan, now)?;
+            let (appends, _) = breakers::configure(&*self.world.store, self.job.id(), plan, now)?;
             if appends.is_empty() {
                 return Ok(());
             }
@@ -159,7 +164,7 @@ impl Drive<'_> {
             if self.world.store.owner(&aggregate(&probe.job)?)?.is_none() {
                 given_up = true;
                 let id = Some(self.job.id());
-                breakers::change(self.world.store, &name, id, now, |state| {
+                breakers::change(&*self.world.store, &name, id, now, |state| {
                     let same = state.probe.as_ref() == Some(&probe) && is_probing(state);
                     same.then(|| state.abandon_probe())
                 })?;

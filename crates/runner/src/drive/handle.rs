@@ -1,7 +1,7 @@
 //! A way to speak to a running loop from elsewhere.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 
 use super::news::{News, Report};
 use crate::journal::Held;
@@ -26,6 +26,11 @@ pub struct Handle {
 impl Handle {
     pub(super) const fn new(post: Sender<Post>) -> Self {
         Self { post }
+    }
+
+    /// A way to speak to nobody.
+    pub(crate) fn of_nobody() -> Self {
+        Self::new(channel().0)
     }
 
     /// Asks it to leave: the first time in good order, the second time at once.

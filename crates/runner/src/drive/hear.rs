@@ -16,7 +16,7 @@ use crate::breakers::was_overtaken;
 use crate::executor::{Items, Reading, ended, items_of};
 use crate::failpoint;
 use crate::keeper::{Event, Refusal};
-use crate::request::Request;
+use crate::request::Asked;
 use crate::spool::{End, Exited};
 
 impl Drive<'_> {
@@ -141,6 +141,7 @@ impl Drive<'_> {
         self.pending.ended.push(end.start);
         self.told.remove(&end.start);
         self.calls.forget(end.start);
+        self.sub_flows.remove(&end.start);
         if let Some(step) = self.input_of(end.start) {
             return self.input_ended(step, end);
         }
@@ -265,8 +266,11 @@ impl Drive<'_> {
             {
                 continue;
             }
-            if let Some(asked) = Request::read(&request.bytes) {
-                self.decide(&asked.input());
+            match Asked::read(&request.bytes) {
+                Some(Asked::Request(asked)) => self.decide(&asked.input()),
+                // Whoever handed it on has answered already.
+                Some(Asked::Report(arrived)) => drop(self.arrived(arrived)),
+                None => {}
             }
             self.pending.taken.push(request.id);
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Job;
 
 use super::error::DriveError;
@@ -16,6 +17,8 @@ use super::handle::{Handle, Post};
 use super::news::{Gone, News, Tell};
 use super::observe::{Observer, Quiet};
 use super::running::{Drive, World};
+use super::sub_flows::SubFlows;
+use crate::catalog::{activated, deactivated};
 use crate::journal::{self, Held};
 use crate::secrets::Secrets;
 
@@ -34,16 +37,16 @@ pub type Watch<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
 
 /// Runs jobs until each has ended or was left.
 pub struct Hub<'w> {
-    world: &'w World<'w>,
+    pub(super) world: &'w World,
     watch: Watch<'w>,
-    jobs: HashMap<Arc<str>, Place<'w>>,
+    pub(super) jobs: HashMap<Arc<str>, Place<'w>>,
     /// When each of them wants to be looked at.
     due: BTreeSet<(Instant, Arc<str>)>,
     /// Those that wait for breakers, which others may change.
     held_up: BTreeSet<Arc<str>>,
     /// Those with programs, of which it is noted that somebody runs them.
     programs: BTreeSet<Arc<str>>,
-    post: Sender<Post>,
+    pub(super) post: Sender<Post>,
     heard: Receiver<Post>,
     /// Where results that come later are to be sent.
     webhooks: String,
@@ -54,18 +57,20 @@ pub struct Hub<'w> {
     pulse: Option<u64>,
     /// Jobs that were left, and how.
     left: Vec<(Arc<str>, Left)>,
+    /// Flows that items of others wait for.
+    pub(super) sub_flows: SubFlows,
 }
 
 /// A job, and when it wants to be looked at.
-struct Place<'w> {
-    drive: Drive<'w>,
+pub(super) struct Place<'w> {
+    pub(super) drive: Drive<'w>,
     due: Option<Instant>,
 }
 
 impl<'w> Hub<'w> {
     /// A loop without jobs.
     #[must_use]
-    pub fn new(world: &'w World<'w>) -> Self {
+    pub fn new(world: &'w World) -> Self {
         let (post, heard) = channel();
         Self {
             world,
@@ -81,6 +86,7 @@ impl<'w> Hub<'w> {
             looked: Instant::now(),
             pulse: None,
             left: Vec::new(),
+            sub_flows: SubFlows::default(),
         }
     }
 
@@ -135,7 +141,13 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Takes a job on.
+    /// Takes a job on while it runs.
+    pub(super) fn take_on(&mut self, held: Held, secrets: Secrets) {
+        let observer = (self.watch)(&held.job);
+        self.add(held, secrets, observer);
+    }
+
+    /// Begins with a job.
     fn add(&mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
         let name: Arc<str> = held.job.id().into();
         let (post, of) = (self.post.clone(), Arc::clone(&name));
@@ -149,6 +161,7 @@ impl<'w> Hub<'w> {
         if drive.job.plan().has_programs() {
             self.programs.insert(Arc::clone(&name));
         }
+        self.note_begun(&drive.job);
         let begun = drive.begin();
         let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(News::Interrupt));
         self.jobs
@@ -156,6 +169,29 @@ impl<'w> Hub<'w> {
         // Something may have been asked of it before.
         self.pulse = None;
         self.settle(&name, begun.and(interrupted));
+    }
+
+    /// Writes down that a flow is active, unless that is known.
+    fn note_begun(&self, job: &Job) {
+        if let Some(book) = &self.world.catalog
+            && let Some(activated) = activated(job)
+            && !job.stage.has_ended()
+        {
+            let active = Some(FlowPlace::Active);
+            let known = book.known(|catalog, _| catalog.flows.get(job.id()).map(|it| it.place));
+            if known != active {
+                book.note(activated);
+            }
+        }
+    }
+
+    /// Writes down that a flow has ended, if it has. Nothing of it runs or waits then.
+    fn note_ended(&self, job: &Job) {
+        if let Some(book) = &self.world.catalog
+            && let Some(deactivated) = deactivated(job)
+        {
+            book.note(deactivated);
+        }
     }
 
     /// Hears what there is, and does what follows from it.
@@ -215,10 +251,7 @@ impl<'w> Hub<'w> {
                     Err(error) => self.settle(&name, Err(error)),
                 }
             }
-            Post::Add(held, secrets) => {
-                let observer = (self.watch)(&held.job);
-                self.add(*held, secrets, observer);
-            }
+            Post::Add(held, secrets) => self.take_on(*held, secrets),
             Post::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
                 let names: Vec<Arc<str>> = self.jobs.keys().cloned().collect();
@@ -249,6 +282,7 @@ impl<'w> Hub<'w> {
             }
             touched.entry(name).or_default();
         }
+        self.look_for_sub_flows();
         if self.pulse == Some(pulse) {
             return;
         }
@@ -292,10 +326,13 @@ impl<'w> Hub<'w> {
             self.programs.remove(name);
             if let Some(place) = self.jobs.remove(name) {
                 let job = place.drive.leave();
+                self.note_ended(&job);
+                self.tell_parent(name, &job);
                 self.left.push((Arc::clone(name), turned.map(|()| job)));
             }
             return;
         }
+        let asks = std::mem::take(&mut place.drive.asks);
         if let Some(at) = place.drive.due() {
             place.due = Some(at);
             self.due.insert((at, Arc::clone(name)));
@@ -304,6 +341,9 @@ impl<'w> Hub<'w> {
             self.held_up.insert(Arc::clone(name));
         } else {
             self.held_up.remove(name);
+        }
+        for ask in asks {
+            self.answer(name, ask);
         }
     }
 }

@@ -20,6 +20,7 @@ mod pace;
 mod reports;
 mod results;
 mod running;
+mod sub_flows;
 mod tell;
 
 pub use error::DriveError;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::SubFlow;
 use undaunted_store::AppendError;
 
 use crate::executor::Items;
 use crate::keeper::Event;
+use crate::request::Arrived;
 
 /// Something the loop is told.
 pub(super) enum News {
@@ -32,12 +34,8 @@ pub(super) enum News {
 /// A result that somebody sends for an attempt that was taken on.
 #[derive(Debug)]
 pub struct Report {
-    /// The step.
-    pub step: String,
-    /// The token the attempt was made with.
-    pub token: String,
-    /// What it gave, as JSON, or why it failed.
-    pub result: Result<String, String>,
+    /// It.
+    pub arrived: Arrived,
     /// Told what became of it.
     pub known: Sender<Reported>,
 }
@@ -61,6 +59,19 @@ impl News {
             let _ = report.known.send(Reported::Elsewhere);
         }
     }
+}
+
+/// What a job asks of the loop that runs it.
+pub(super) enum Ask {
+    /// To run a flow that an item waits for, or to wait for one that is there already.
+    Run {
+        /// The number of the start.
+        start: u64,
+        /// The flow.
+        flow: Arc<SubFlow>,
+    },
+    /// To end one that nobody waits for any more.
+    Cancel(Arc<SubFlow>),
 }
 
 /// Something that waits for records to be on the disk.

@@ -41,7 +41,7 @@ impl Drive<'_> {
             return Ok(());
         };
         let mut outputs: BTreeMap<u32, Value> = BTreeMap::new();
-        journal::replay(self.world.store, self.job.id(), |job, _, record| {
+        journal::replay(&*self.world.store, self.job.id(), |job, _, record| {
             if let Event::AttemptSucceeded(done) = &record.event
                 && done.subject.step == map
                 && let Some(output) = &done.output

@@ -12,14 +12,17 @@ use undaunted_engine::effect;
 use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage};
-use undaunted_engine::task::{Files, Task, task};
+use undaunted_engine::task::{Files, SubFlow, Task, task};
+use undaunted_policy::Timestamp;
 use undaunted_store::{Claim, RequestId, Store, Version};
 
 use super::error::DriveError;
-use super::news::{Tell, When};
+use super::news::{Ask, Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
+use crate::catalog::Book;
 use crate::clock::{Clock, wall};
+use crate::endpoints::Endpoints;
 use crate::executor::Calls;
 use crate::failpoint;
 use crate::folder::JobFolder;
@@ -28,9 +31,9 @@ use crate::keeper::Keeper;
 use crate::secrets::Secrets;
 
 /// Where jobs are run.
-pub struct World<'w> {
+pub struct World {
     /// Where facts are kept.
-    pub store: &'w dyn Store,
+    pub store: Arc<dyn Store>,
     /// The folder of the store, beside which the folders of the jobs are.
     pub folder: PathBuf,
     /// The program that is the keeper, if it is called with `keeper_args` and a folder.
@@ -41,13 +44,17 @@ pub struct World<'w> {
     pub grace: Duration,
     /// How often at least a job is asked whether something follows from the time alone.
     pub check_interval: Duration,
+    /// The steps and flows of the store, if jobs are written down there.
+    pub catalog: Option<Book>,
+    /// The addresses that may be called.
+    pub endpoints: Endpoints,
     /// The environment of this process.
     pub around: Vec<(OsString, OsString)>,
 }
 
 /// A job that is being run.
 pub(super) struct Drive<'w> {
-    pub(super) world: &'w World<'w>,
+    pub(super) world: &'w World,
     pub(super) observer: Box<dyn Observer + 'w>,
     pub(super) job: Job,
     pub(super) is_new: bool,
@@ -90,6 +97,12 @@ pub(super) struct Drive<'w> {
     pub(super) interrupts: u32,
     /// Attempts that were to begin and did not because it leaves.
     pub(super) unbegun: BTreeSet<u64>,
+    /// When it was last asked what may start.
+    pub(super) filled_at: Timestamp,
+    /// Flows that its items wait for, by the number of the start.
+    pub(super) sub_flows: BTreeMap<u64, Arc<SubFlow>>,
+    /// What it asks of the loop that runs it.
+    pub(super) asks: Vec<Ask>,
     /// What the store was like when breakers were last looked at.
     pub(super) breakers_pulse: Option<u64>,
 }
@@ -115,7 +128,7 @@ impl<'w> Drive<'w> {
     /// Prepares to run a job, whose news go where `tell` says.
     pub(super) fn new(
         held: Held,
-        world: &'w World<'w>,
+        world: &'w World,
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         tell: Tell,
@@ -149,6 +162,9 @@ impl<'w> Drive<'w> {
             told: BTreeSet::new(),
             interrupts: 0,
             unbegun: BTreeSet::new(),
+            filled_at: Timestamp::ZERO,
+            sub_flows: BTreeMap::new(),
+            asks: Vec::new(),
             breakers_pulse: None,
         }
     }
@@ -169,8 +185,7 @@ impl<'w> Drive<'w> {
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }
-        // If it cannot be given up it ends with the store's handle.
-        drop(self.world.store.release(&self.claim));
+        self.world.store.let_go(&self.claim);
         self.job
     }
 
@@ -246,7 +261,8 @@ impl<'w> Drive<'w> {
             return Ok(());
         }
         loop {
-            let ready = effect::ready(&self.job, self.clock.now());
+            self.filled_at = self.clock.now();
+            let ready = effect::ready(&self.job, self.filled_at);
             let before = self.pending.records.len();
             for (step, item) in ready {
                 if !self.pace.allows() {
@@ -314,7 +330,9 @@ impl<'w> Drive<'w> {
         /// Whatever is due all the time is not looked at all the time.
         const LEAST: Duration = Duration::from_millis(1);
         let now = self.clock.now();
-        let wake = effect::next_wake(&self.job, now).filter(|_| self.interrupts == 0);
+        // What has fallen due since has not been started.
+        let wake = effect::next_wake(&self.job, self.filled_at);
+        let wake = wake.filter(|_| self.interrupts == 0);
         let wake = wake.map(|at| at.since(now).max(LEAST));
         // A pace matters only to those who would start.
         let paced = self.pace.wait();

@@ -230,6 +230,13 @@ impl Store for SqliteStore {
         self.change(move |ledger| ledger.release(&claim))
     }
 
+    fn let_go(&self, claim: &Claim) {
+        let claim = claim.clone();
+        let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
+        let done = |_: Result<(), StoreError>| {};
+        self.writer.send(Box::new(Change::new(work, done)));
+    }
+
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
         let aggregate = aggregate.clone();
         self.change(move |ledger| ledger.request(&aggregate, &bytes))

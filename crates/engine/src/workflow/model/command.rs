@@ -61,6 +61,8 @@ pub enum Action {
     WriteFile(Box<WriteFile>),
     /// Calls a step of a flow.
     Step(Box<StepCall>),
+    /// A flow of its own, with these goals. What it begins with is the value of the item.
+    SubFlow(Vec<String>),
 }
 
 impl Action {
@@ -73,6 +75,7 @@ impl Action {
             Self::Http(_) => "http",
             Self::WriteFile(_) => "write_file",
             Self::Step(_) => "step",
+            Self::SubFlow(_) => "flow",
         }
     }
 }

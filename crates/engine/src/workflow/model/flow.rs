@@ -11,12 +11,21 @@ use super::map::OnComplete;
 use super::retry::Resolved;
 use crate::workflow::source::Span;
 
-/// What a flow has to reach, and what it begins with.
+/// What a flow is to reach, and what it begins with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aim {
+    /// The steps it has to reach.
+    pub goals: Vec<String>,
+    /// The attributes it begins with.
+    pub init: BTreeMap<String, Value>,
+}
+
+/// A flow that was planned.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The steps it has to reach.
     pub goals: Vec<String>,
-    /// The attributes it begins with.
+    /// The attributes it begins with, where its text says so.
     pub init: BTreeMap<String, Value>,
     /// The steps that lead to the goals, each behind those it needs. Others are not run.
     pub plan: Vec<usize>,

@@ -11,7 +11,7 @@ pub use command::{
     Action, Body, Breaker, Capture, CaptureFormat, Command, Handler, Http, OnInterrupt, Protocol,
     StepCall, WriteFile,
 };
-pub use flow::{Attribute, Flow, FlowStep, Role, StepKind};
+pub use flow::{Aim, Attribute, Flow, FlowStep, Role, StepKind};
 pub use map::{Input, InputSource, Map, MaxParallel, OnComplete};
 pub use retry::{Origin, Place, Resolved};
 pub use step::{OnItemFailure, Phase, Step, Work};

@@ -10,8 +10,8 @@ use crate::flow::check_predicate;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{
-    Action, Attribute, Command, FlowStep, OnInterrupt, Origin, Phase, Place, Resolved, Role, Step,
-    StepCall, StepKind, Work, Workflow,
+    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Phase, Place, Resolved, Role,
+    Step, StepCall, StepKind, Work, Workflow,
 };
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -23,25 +23,29 @@ use super::reader::{Fields, Reader};
 /// How long a call may take when nothing is said.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The only command of a step's items; a flow of its own has none.
-fn command(id: &str, index: u64, step: &FlowStep) -> Option<Command> {
-    let StepKind::Call {
-        endpoint,
-        timeout,
-        later,
-        ..
-    } = &step.kind
-    else {
-        return None;
+/// The only command of a step's items.
+fn command(id: &str, index: u64, step: &FlowStep) -> Command {
+    let (action, timeout) = match &step.kind {
+        StepKind::Call {
+            endpoint,
+            timeout,
+            later,
+            ..
+        } => {
+            let call = StepCall {
+                endpoint: endpoint.clone(),
+                later: *later,
+            };
+            (Action::Step(Box::new(call)), Some(*timeout))
+        }
+        StepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
     };
-    Some(Command {
+    let calls = matches!(action, Action::Step(_));
+    Command {
         id: id.to_owned(),
         index,
-        action: Action::Step(Box::new(StepCall {
-            endpoint: endpoint.clone(),
-            later: *later,
-        })),
-        timeout: Some(*timeout),
+        action,
+        timeout,
         env: Vec::new(),
         working_dir: None,
         capture: None,
@@ -50,10 +54,10 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Option<Command> {
         on_failure: None,
         on_success: Vec::new(),
         // Every origin that is called has a breaker.
-        breaker: Some(Box::new(step.breaker.clone().unwrap_or_default())),
+        breaker: calls.then(|| Box::new(step.breaker.clone().unwrap_or_default())),
         on_interrupt: OnInterrupt::default(),
         span: step.span,
-    })
+    }
 }
 
 impl Reader<'_> {
@@ -66,27 +70,14 @@ impl Reader<'_> {
             .deadline
             .map(|limit| (limit, fields.key_span("deadline")));
         let spans = self.flow_steps(steps, deadline, &mut workflow.steps);
-        let Some(goals) = fields.get("goals") else {
-            self.missing(fields, "goals", Table::Workflow);
+        let Some((aim, goals_span)) = self.aim(fields) else {
             return;
         };
-        let goals_span = goals.span;
-        let wanted = match &goals.value {
-            Value::List(_) => self.names_in(goals),
-            _ => return self.expected(goals, "a list"),
-        };
-        let init = fields
-            .get("init")
-            .and_then(|node| self.map(node))
-            .unwrap_or_default();
-        let init = init
-            .iter()
-            .map(|entry| (entry.key.to_string(), entry.node.to_json()));
         let Some(spans) = spans else {
             // A plan without the steps that could not be read would miss what is there.
             return;
         };
-        match plan::plan(&workflow.steps, wanted, init.collect()) {
+        match plan::plan(&workflow.steps, aim) {
             Ok((flow, needs)) => {
                 for (step, needs) in workflow.steps.iter_mut().zip(needs) {
                     step.needs = needs;
@@ -104,6 +95,30 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// What the flow is to reach, and where that is said: by whoever asks, or in the file.
+    fn aim(&mut self, fields: &Fields<'_>) -> Option<(Aim, Span)> {
+        if let Some(aim) = self.aimed_at {
+            return Some((aim.clone(), fields.span));
+        }
+        let Some(node) = fields.get("goals") else {
+            self.missing(fields, "goals", Table::Workflow);
+            return None;
+        };
+        let Value::List(_) = &node.value else {
+            self.expected(node, "a list");
+            return None;
+        };
+        let goals = self.names_in(node);
+        let init = fields.get("init").and_then(|node| self.map(node));
+        let init = init.unwrap_or_default().iter();
+        let init = init.map(|entry| (entry.key.to_string(), entry.node.to_json()));
+        let aim = Aim {
+            goals,
+            init: init.collect(),
+        };
+        Some((aim, node.span))
     }
 
     /// Reads the steps; where each stands, if all could be read.
@@ -129,7 +144,7 @@ impl Reader<'_> {
             spans.push(node.span);
             let index = u64::try_from(steps.len()).unwrap_or(u64::MAX);
             steps.push(Step {
-                commands: command(&id, index, &step).into_iter().collect(),
+                commands: vec![command(&id, index, &step)],
                 name: id,
                 phase: Phase::Flow,
                 needs: Vec::new(),
@@ -147,7 +162,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn flow_step(
+    pub(crate) fn flow_step(
         &mut self,
         node: &Node<'_>,
         deadline: Option<(Duration, Span)>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::model::{Attribute, Flow, Role, Step, StepKind, Work};
+use crate::workflow::model::{Aim, Attribute, Flow, Role, Step, StepKind, Work};
 
 /// Why there is no plan.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ pub(super) struct NoPlan {
 /// The steps that lead to the goals, and for every step the ones it waits for.
 pub(super) fn plan(
     steps: &[Step],
-    goals: Vec<String>,
-    init: BTreeMap<String, Value>,
+    Aim { goals, init }: Aim,
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
     let givers = givers(steps);
     let numbered = || steps.iter().enumerate();

@@ -9,7 +9,7 @@ use undaunted_policy::shape::parse_duration;
 
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems, nearest};
 use crate::workflow::keys::{Key, Table};
-use crate::workflow::model::Resolved;
+use crate::workflow::model::{Aim, Resolved};
 use crate::workflow::operator::Operator;
 use crate::workflow::source::{Source, Span};
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -20,6 +20,8 @@ use super::names::Scope;
 pub(crate) struct Reader<'s> {
     pub(crate) source: &'s Source,
     pub(super) operator: &'s Operator,
+    /// What a flow is to reach, if the file does not say.
+    pub(crate) aimed_at: Option<&'s Aim>,
     pub(crate) problems: Problems,
     /// Names of agents, which are keys of commands.
     pub(super) agents: BTreeSet<String>,
@@ -64,6 +66,7 @@ impl<'s> Reader<'s> {
         Self {
             source,
             operator,
+            aimed_at: None,
             problems: Problems::default(),
             agents: BTreeSet::new(),
             scope: Scope::default(),

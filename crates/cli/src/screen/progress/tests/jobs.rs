@@ -41,6 +41,8 @@ impl Scene {
             operator: &operator,
             variable: &|_| None,
             release: "0.1.0".to_owned(),
+            flow: None,
+            token_key: None,
         };
         let submitted = submission(&workflow, text, around).expect("it can be run");
         let record = Record {

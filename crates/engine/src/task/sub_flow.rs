@@ -1,0 +1,71 @@
+//! An item whose work is a flow of its own.
+
+use undaunted_policy::Seed;
+
+use super::call::as_uuid;
+use super::identity::receipt_token;
+use super::seen::Seen;
+use crate::event::{FlowRun, Parent, Subject, Submitted};
+use crate::job::Job;
+
+/// How deep flows may be inside each other. Steps that stand for each other's flows would go on for
+/// ever.
+const DEEPEST: u32 = 16;
+
+/// A flow that an item of another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubFlow {
+    /// What it is called: the same for all attempts of a round, so that there is only one.
+    pub id: String,
+    /// What it has to reach, and what it begins with.
+    pub run: FlowRun,
+}
+
+pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u32) -> SubFlow {
+    let job = seen.job;
+    let token = as_uuid(&receipt_token(job, of, round));
+    let step = job.plan().step(of.step).map(|step| step.name.clone());
+    let step = step.unwrap_or_default();
+    let depth = job.submitted().flow.as_ref();
+    let depth = depth.and_then(|flow| flow.parent.as_ref());
+    let depth = depth.map_or(0, |parent| parent.depth);
+    SubFlow {
+        id: format!("{}:{step}:{token}", job.id()),
+        run: FlowRun {
+            goals: goals.to_vec(),
+            init: seen.item().to_string(),
+            labels: Vec::new(),
+            parent: Some(Parent {
+                flow: job.id().to_owned(),
+                step,
+                token,
+                depth: depth.saturating_add(1),
+            }),
+        },
+    }
+}
+
+impl SubFlow {
+    /// Whether there are too many flows around it.
+    #[must_use]
+    pub fn is_too_deep(&self) -> bool {
+        let parent = self.run.parent.as_ref();
+        parent.is_some_and(|parent| parent.depth > DEEPEST)
+    }
+
+    /// Its submission: everything it does not say is as for the flow it belongs to.
+    #[must_use]
+    pub fn submission(&self, parent: &Job) -> Submitted {
+        let of = parent.submitted();
+        let id = self.id.bytes();
+        let seed = id.fold(of.seed, |seed, byte| {
+            Seed(seed).draws(byte.into(), 0, 0).at(1)
+        });
+        Submitted {
+            job: self.id.clone(),
+            seed,
+            flow: Some(self.run.clone()),
+            ..of.clone()
+        }
+    }
+}

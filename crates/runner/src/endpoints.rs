@@ -1,0 +1,207 @@
+//! Which addresses may be called, if somebody has limited that.
+//!
+//! A pattern is an address in which `*` stands for any text: `https://*.example.com/hooks/*`. Each part
+//! is compared with the same part of the address that is called, so that a `*` in the host cannot
+//! reach into the path and nothing hides in what stands before an `@`.
+
+use reqwest::Url;
+
+/// Addresses that may be called.
+#[derive(Clone, Debug, Default)]
+pub struct Endpoints {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    scheme: String,
+    host: String,
+    /// Any, if it is `*`.
+    port: Option<u16>,
+    path: String,
+}
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is no pattern of addresses: {why}")]
+pub struct NotAPattern {
+    /// What was given.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl Endpoints {
+    /// Those that any of these patterns allows; all of them, if there are no patterns.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAPattern`]
+    pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, NotAPattern> {
+        let patterns = patterns.into_iter().map(Pattern::read);
+        Ok(Self {
+            patterns: patterns.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether an address may be called. What is no address may not.
+    #[must_use]
+    pub fn allow(&self, url: &str) -> bool {
+        if self.patterns.is_empty() {
+            return true;
+        }
+        let Ok(url) = Url::parse(url) else {
+            return false;
+        };
+        self.patterns.iter().any(|pattern| pattern.allows(&url))
+    }
+}
+
+impl Pattern {
+    fn read(text: &str) -> Result<Self, NotAPattern> {
+        let wrong = |why| NotAPattern {
+            pattern: text.to_owned(),
+            why,
+        };
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| wrong("it does not begin with `http://` or `https://`"))?;
+        if !matches!(scheme, "http" | "https" | "*") {
+            return Err(wrong("it does not begin with `http://` or `https://`"));
+        }
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, "/*"),
+        };
+        if authority.contains('@') {
+            return Err(wrong("a name before an `@` is not compared"));
+        }
+        let ends_host = |at: usize| !authority.get(at..).unwrap_or_default().contains(']');
+        let (host, port) = match authority.rfind(':').filter(|at| ends_host(*at)) {
+            Some(at) => (
+                authority.get(..at).unwrap_or_default(),
+                authority.get(at.saturating_add(1)..).unwrap_or_default(),
+            ),
+            None => (authority, ""),
+        };
+        let usual = match scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        let port = match port {
+            "*" => None,
+            "" => usual,
+            number => match number.parse() {
+                Ok(number) => Some(number),
+                Err(_) => return Err(wrong("its port is neither a number nor `*`")),
+            },
+        };
+        if host.is_empty() {
+            return Err(wrong("it has no host"));
+        }
+        Ok(Self {
+            scheme: scheme.to_owned(),
+            host: host.to_ascii_lowercase(),
+            port,
+            path: path.to_owned(),
+        })
+    }
+
+    fn allows(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port_or_known_default();
+        matches(&self.scheme, url.scheme())
+            && matches(&self.host, host)
+            && (self.port.is_none() || self.port == port)
+            && matches(&self.path, url.path())
+    }
+}
+
+/// Whether a text is one that a pattern with `*` stands for.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else {
+        return rest.is_empty();
+    };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => {
+                let behind = at.saturating_add(piece.len());
+                rest = rest.get(behind..).unwrap_or_default();
+            }
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Endpoints;
+
+    fn allows(pattern: &str, url: &str) -> bool {
+        Endpoints::of([pattern]).unwrap().allow(url)
+    }
+
+    #[test]
+    fn every_part_is_compared_with_its_own() {
+        let cases = [
+            ("http://127.0.0.1:*", "http://127.0.0.1:8080/run", true),
+            ("http://127.0.0.1:*", "http://127.0.0.2:8080/run", false),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8081/run", false),
+            ("http://steps", "http://steps/anything", true),
+            ("http://steps", "http://steps:81/anything", false),
+            (
+                "https://*.example.com/hooks/*",
+                "https://a.example.com/hooks/x",
+                true,
+            ),
+            (
+                "https://*.example.com/hooks/*",
+                "https://a.example.com/other",
+                false,
+            ),
+            (
+                "https://*.example.com/*",
+                "https://evil.net/.example.com/",
+                false,
+            ),
+            (
+                "https://*.example.com/*",
+                "https://a.example.com@evil.net/",
+                false,
+            ),
+            ("https://*.example.com/*", "http://a.example.com/", false),
+            ("https://*.example.com/*", "https://A.EXAMPLE.com/", true),
+            (
+                "https://a.example.com/v1/*",
+                "https://a.example.com/v1/../admin",
+                false,
+            ),
+            ("http://[::1]:*", "http://[::1]:9/x", true),
+            ("*://steps:*/*", "https://steps/x", true),
+        ];
+        for (pattern, url, allowed) in cases {
+            assert_eq!(allows(pattern, url), allowed, "{pattern} and {url}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_limited_without_patterns_and_what_is_none_is_said() {
+        assert!(Endpoints::default().allow("http://anywhere/"));
+        for wrong in [
+            "steps",
+            "ftp://x",
+            "http://",
+            "http://x:port",
+            "http://a@b/",
+        ] {
+            assert!(Endpoints::of([wrong]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Beginning a flow that somebody asks for.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use undaunted_engine::event::FlowRun;
+use undaunted_engine::submission::{Surroundings, Unfit, submission};
+use undaunted_engine::workflow::Aim;
+use undaunted_store::{AppendError, ClaimError};
+
+use super::host::Host;
+use super::registered::PlanError;
+use crate::catalog::activated;
+use crate::clock::Clock;
+use crate::journal::{self, JournalError};
+use crate::process::random_name;
+use crate::secrets::Secrets;
+
+/// A flow that somebody asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// What it is to be called.
+    pub id: String,
+    /// The steps it has to reach.
+    pub goals: Vec<String>,
+    /// The attributes it begins with.
+    pub init: Map<String, Value>,
+    /// Names to find it by.
+    pub labels: BTreeMap<String, String>,
+    /// Retries for the flow as a whole, if it has a pool: 0 is the operator's default.
+    pub retry_budget: Option<u32>,
+    /// Retries for any one item of it, then.
+    pub retry_budget_per_workflow: Option<u32>,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It has begun.
+    Now,
+    /// It is there already, with the same goals and beginning.
+    Before,
+}
+
+/// Why a flow was not begun.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BeginError {
+    /// It cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is another flow of this name.
+    #[error("there is a flow `{0}` already, with other goals or another beginning")]
+    Exists(String),
+    /// It cannot be run here.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The store has failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The system has no random numbers.
+    #[error("the system has no random numbers: {0}")]
+    Random(String),
+}
+
+impl Host {
+    /// Begins a flow. It is on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`BeginError`]; nothing was begun then.
+    pub fn start(&self, wanted: &Wanted) -> Result<Begun, BeginError> {
+        if let Some(begun) = self.begun_before(wanted)? {
+            return Ok(begun);
+        }
+        let aim = Aim {
+            goals: wanted.goals.clone(),
+            init: wanted.init.clone().into_iter().collect(),
+        };
+        let budgets = [
+            ("retry_budget", wanted.retry_budget),
+            (
+                "retry_budget_per_workflow",
+                wanted.retry_budget_per_workflow,
+            ),
+        ];
+        let budgets = budgets.into_iter();
+        let budgets = budgets.filter_map(|(key, number)| Some((key, Value::from(number?))));
+        let budgets: Vec<(&str, Value)> = budgets.collect();
+        let planned = self.plan_with(&aim, &budgets)?;
+        let around = Surroundings {
+            job: wanted.id.clone(),
+            file: format!("flow {}", wanted.goals.join(", ")),
+            working_dir: self.directory.clone(),
+            seed: drawn()?,
+            operator: &self.operator,
+            variable: &|_| None,
+            release: self.release.clone(),
+            flow: Some(FlowRun {
+                goals: aim.goals,
+                init: Value::Object(wanted.init.clone()).to_string(),
+                labels: wanted.labels.clone().into_iter().collect(),
+                parent: None,
+            }),
+            token_key: Some(drawn()?),
+        };
+        let submitted = submission(&planned.workflow, &planned.text, around)?;
+        let now = Clock::set().now();
+        let held = match journal::submit_sharing(&*self.store, submitted, &self.plans, now) {
+            // Somebody else has just begun one of this name.
+            Err(
+                JournalError::Claim(ClaimError::OwnedBy { .. })
+                | JournalError::Append(AppendError::Conflict { .. }),
+            ) => {
+                let before = self.begun_before(wanted)?;
+                return before.ok_or_else(|| BeginError::Exists(wanted.id.clone()));
+            }
+            held => held?,
+        };
+        if let Some(activated) = activated(&held.job) {
+            // If this process dies before it is written, whoever goes on with the flow writes it.
+            let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
+            drop(self.book.change(wish)?);
+        }
+        self.hub.add(held, Secrets::default());
+        Ok(Begun::Now)
+    }
+
+    /// Whether there is a flow of this name, and it is the same.
+    fn begun_before(&self, wanted: &Wanted) -> Result<Option<Begun>, BeginError> {
+        let read = journal::replay_sharing(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
+        let job = match read {
+            Ok((job, _)) => job,
+            Err(JournalError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let run = job.submitted().flow.as_ref();
+        let same = run.is_some_and(|run| {
+            let init: Map<String, Value> = serde_json::from_str(&run.init).unwrap_or_default();
+            run.parent.is_none() && run.goals == wanted.goals && init == wanted.init
+        });
+        if same {
+            Ok(Some(Begun::Before))
+        } else {
+            Err(BeginError::Exists(wanted.id.clone()))
+        }
+    }
+}
+
+/// A number that nobody can guess.
+fn drawn() -> Result<u64, BeginError> {
+    let name = random_name().map_err(|error| BeginError::Random(error.to_string()))?;
+    let number = name.get(16..).unwrap_or_default();
+    Ok(u64::from_str_radix(number, 16).unwrap_or_default())
+}

@@ -1,0 +1,113 @@
+//! A process that runs flows, and is asked about them from many threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::workflow::Operator;
+use undaunted_store::Store;
+
+use super::registered::Registered;
+use crate::catalog::Book;
+use crate::drive::{Handle, Hub, Left, Observer, World};
+use crate::endpoints::Endpoints;
+
+/// What a host is told before it begins.
+pub struct Settings {
+    /// What the operator has settled.
+    pub operator: Operator,
+    /// Where steps send results that come later.
+    pub webhooks: String,
+    /// This release.
+    pub release: String,
+    /// The directory it was started in.
+    pub directory: String,
+    /// Whoever looks on at its flows.
+    pub watch: WatchFlows,
+    /// Whoever hears how each of them was left.
+    pub left: HearLeft,
+}
+
+/// Gives every flow somebody who looks on.
+pub type WatchFlows = Box<dyn Fn(&Job) -> Box<dyn Observer> + Send>;
+
+/// Told how a flow was left.
+pub type HearLeft = Box<dyn FnMut(&str, &Left) + Send>;
+
+/// Runs flows.
+pub struct Host {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) book: Book,
+    pub(super) hub: Handle,
+    pub(super) operator: Operator,
+    pub(super) endpoints: Endpoints,
+    pub(super) release: String,
+    pub(super) directory: String,
+    pub(super) plans: Plans,
+    pub(super) registered: Mutex<Registered>,
+    running: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Host {
+    /// Begins, with no flow yet.
+    #[must_use]
+    pub fn begin(world: World, book: Book, settings: Settings) -> Self {
+        let store = Arc::clone(&world.store);
+        let endpoints = world.endpoints.clone();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
+        let noted = book.clone();
+        let running = std::thread::spawn(move || {
+            let world = World {
+                catalog: Some(noted),
+                ..world
+            };
+            let mut hub = Hub::new(&world);
+            hub.send_results_to(webhooks);
+            hub.watched_by(Box::new(move |job| watch(job)));
+            // Whoever began it waits for this.
+            drop(tell.send(hub.handle()));
+            hub.serve(|name, how| left(name, &how));
+        });
+        let hub = told.recv().unwrap_or_else(|_| Handle::of_nobody());
+        Self {
+            store,
+            book,
+            hub,
+            operator: settings.operator,
+            endpoints,
+            release: settings.release,
+            directory: settings.directory,
+            plans: Plans::default(),
+            registered: Mutex::default(),
+            running: Mutex::new(Some(running)),
+        }
+    }
+
+    /// The steps and flows it knows.
+    #[must_use]
+    pub const fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// Where facts are kept.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Asks it to leave: the first time in good order, the second time at once.
+    pub fn interrupt(&self) {
+        self.hub.interrupt();
+    }
+
+    /// Waits until every flow was left. Only the first who asks waits.
+    pub fn wait(&self) {
+        let running = self.running.lock();
+        let running = running.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(running) = running {
+            // A panic has been shown already.
+            drop(running.join());
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Going on with the flows of a store when a process starts.
+//!
+//! From the stored flows, not from the list of active ones: a flow may have been stored right before a
+//! crash. Those that the catalog says are done with are skipped, which is most of them; whatever is
+//! missing from the catalog is added before anything else happens to it.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use undaunted_engine::catalog::{CatalogEvent, FlowPlace};
+use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::workflow::Mode;
+use undaunted_store::{ClaimError, Version};
+
+use super::host::Host;
+use crate::catalog::{activated, deactivated};
+use crate::journal::{self, Held, JournalError};
+use crate::secrets::{SecretError, Secrets};
+use crate::with_causes;
+
+/// How many are looked at at a time: what they have to write shares a sync.
+const AT_ONCE: usize = 64;
+
+/// What became of the flows of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Flows that are gone on with.
+    pub resumed: Vec<String>,
+    /// Those of them that were missing from the catalog.
+    pub repaired: Vec<String>,
+    /// Flows that another living process runs.
+    pub owned: Vec<String>,
+    /// Flows that cannot be gone on with, and why. They are left as they are.
+    pub broken: Vec<(String, String)>,
+}
+
+/// What is to be done with one.
+enum Fate {
+    Nothing,
+    Owned,
+    Broken(String),
+    /// It has ended, or was left by whoever ran it; only the catalog hears of it.
+    Noted(Vec<CatalogEvent>),
+    Resumed(Box<Held>, Secrets, Option<CatalogEvent>),
+}
+
+impl Host {
+    /// Goes on with every flow that can be gone on with.
+    ///
+    /// # Errors
+    ///
+    /// When the flows cannot be listed, or the catalog cannot be written.
+    pub fn recover(&self) -> Result<Recovered, JournalError> {
+        let places = self.book.read(|catalog| {
+            let flows = catalog.flows.iter();
+            let places = flows.map(|(flow, entry)| (flow.clone(), entry.place));
+            places.collect::<std::collections::BTreeMap<_, _>>()
+        })?;
+        let listed = self.store.list(journal::FAMILY, "")?;
+        let candidates = listed.into_iter().filter_map(|listed| {
+            let id = listed.aggregate.id();
+            let place = places.get(id).copied();
+            let skipped = matches!(place, Some(FlowPlace::Deactivated | FlowPlace::Archiving));
+            (!skipped).then(|| (id.to_owned(), place.is_some()))
+        });
+        let candidates: Vec<(String, bool)> = candidates.collect();
+        let mut recovered = Recovered::default();
+        for group in candidates.chunks(AT_ONCE.saturating_mul(64)) {
+            self.recover_group(group, &mut recovered)?;
+        }
+        Ok(recovered)
+    }
+
+    fn recover_group(
+        &self,
+        group: &[(String, bool)],
+        recovered: &mut Recovered,
+    ) -> Result<(), JournalError> {
+        let mut ready = Vec::new();
+        for ((id, _), fate) in group.iter().zip(self.fates(group)) {
+            match fate {
+                Fate::Nothing => {}
+                Fate::Owned => recovered.owned.push(id.clone()),
+                Fate::Broken(why) => recovered.broken.push((id.clone(), why)),
+                Fate::Noted(events) => events.into_iter().for_each(|event| self.book.note(event)),
+                Fate::Resumed(held, secrets, missing) => {
+                    if let Some(missing) = missing {
+                        recovered.repaired.push(id.clone());
+                        self.book.note(missing);
+                    }
+                    recovered.resumed.push(id.clone());
+                    ready.push((held, secrets));
+                }
+            }
+        }
+        // Before anything else happens to them.
+        self.book.flush()?;
+        for (held, secrets) in ready {
+            self.hub.add(*held, secrets);
+        }
+        Ok(())
+    }
+
+    /// What is to be done with each, in order.
+    fn fates(&self, group: &[(String, bool)]) -> Vec<Fate> {
+        let next = Mutex::new(group.iter().enumerate());
+        let found = Mutex::new(Vec::new());
+        let take = || next.lock().ok()?.next();
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(group.len()) {
+                scope.spawn(|| {
+                    while let Some((place, (id, known))) = take() {
+                        let fate = self.fate(id, *known);
+                        if let Ok(mut found) = found.lock() {
+                            found.push((place, fate));
+                        }
+                    }
+                });
+            }
+        });
+        let mut found = found.into_inner().unwrap_or_default();
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().map(|(_, fate)| fate).collect()
+    }
+
+    fn fate(&self, id: &str, known: bool) -> Fate {
+        match self.is_flow(id) {
+            Ok(true) => {}
+            Ok(false) => return Fate::Nothing,
+            // What is no flow for sure is nobody's business here.
+            Err(_) if !known => return Fate::Nothing,
+            Err(error) => return Fate::Broken(with_causes(&error)),
+        }
+        let held = match journal::claim_sharing(&*self.store, id, &self.plans) {
+            Ok(held) => held,
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => return Fate::Owned,
+            Err(JournalError::NotFound { .. }) => return Fate::Nothing,
+            Err(error) => return Fate::Broken(with_causes(&error)),
+        };
+        let missing = activated(&held.job).filter(|_| !known);
+        if held.job.stage.has_ended() {
+            self.store.let_go(&held.claim);
+            return Fate::Noted(missing.into_iter().chain(deactivated(&held.job)).collect());
+        }
+        // Whoever ran it by hand has suspended it, and goes on with it by hand.
+        if !known && held.job.stage == Stage::Suspended {
+            self.store.let_go(&held.claim);
+            return Fate::Nothing;
+        }
+        match secrets(&held.job) {
+            Ok(secrets) => Fate::Resumed(Box::new(held), secrets, missing),
+            Err(error) => {
+                self.store.let_go(&held.claim);
+                Fate::Broken(with_causes(&error))
+            }
+        }
+    }
+
+    /// Whether a job is a flow, by its first record.
+    fn is_flow(&self, id: &str) -> Result<bool, JournalError> {
+        let aggregate = journal::aggregate(id)?;
+        let first = self.store.read(&aggregate, Version::default())?.next();
+        let Some(first) = first.transpose()? else {
+            return Ok(false);
+        };
+        let record = journal::decode(id, first.0, &first.1)?;
+        let begun = Job::begin_sharing(&record, &self.plans);
+        let begun = begun.map_err(|why| JournalError::Job {
+            job: id.to_owned(),
+            why,
+        })?;
+        Ok(begun.workflow().mode == Mode::Flow)
+    }
+}
+
+/// The secrets of a flow that came from a file.
+pub(super) fn secrets(job: &Job) -> Result<Secrets, SecretError> {
+    Secrets::read(job.workflow(), Path::new(&job.submitted().working_dir))
+}
