@@ -69,7 +69,7 @@ fn children(world: &World) -> Vec<String> {
     let listed = world.call(&["ls", "--json"]).exits(0);
     let listed = listed.out.lines().map(|line| {
         let job: Value = serde_json::from_str(line).unwrap();
-        text(&job["job"]).to_owned()
+        text(&job["job"]).clone()
     });
     listed.filter(|id| id.contains(':')).collect()
 }
@@ -165,7 +165,7 @@ fn one_job(world: &World) -> String {
     let listed = world.call(&["ls", "--json"]).exits(0);
     let mut listed = listed.out.lines().map(|line| {
         let job: Value = serde_json::from_str(line).unwrap();
-        text(&job["job"]).to_owned()
+        text(&job["job"]).clone()
     });
     listed.find(|id| !id.contains(':')).unwrap()
 }
