@@ -9,28 +9,36 @@ use undaunted_policy::Phase;
 use undaunted_store::{Append, Version};
 
 use super::error::DriveError;
+use super::glance::Glance;
 use super::running::{Batch, Drive};
 use crate::breakers;
 use crate::executor::origin;
-use crate::journal::aggregate;
 
 impl Drive<'_> {
     /// Reads every breaker that a command of the job asks.
     pub(super) fn meet_breakers(&mut self) -> Result<(), DriveError> {
+        let world = self.world;
+        self.see_breakers(&mut Glance::at(&*world.store)).map(drop)
+    }
+
+    /// The same, of what was read for all. Whether anything has changed.
+    fn see_breakers(&mut self, glance: &mut Glance<'_>) -> Result<bool, DriveError> {
         let mut names = self.job.breakers_in_use();
         names.extend(self.job.breakers().names().cloned());
+        let mut changed = false;
         for name in names {
-            let known = breakers::read(&*self.world.store, &name)?;
-            let version = known.as_ref().map_or(Version::default(), |(at, _)| *at);
+            let known = glance.breaker(&name)?;
+            let version = known.map_or(Version::default(), |(at, _)| *at);
             if self.breakers.insert(Arc::clone(&name), version) == Some(version) {
                 continue;
             }
             if let Some((_, record)) = known {
                 let now = self.clock.now();
-                self.job.learn(&name, record.state, now);
+                self.job.learn(&name, record.state.clone(), now);
+                changed = true;
             }
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Says what the next attempt of an item goes to, if that has a breaker of its own; or why that
@@ -135,20 +143,24 @@ impl Drive<'_> {
     }
 
     /// Looks whether others have changed breakers. While this job has something to say about them
-    /// itself, a conflict tells of others.
-    pub(super) fn look_at_breakers(&mut self, pulse: u64) -> Result<(), DriveError> {
+    /// itself, a conflict tells of others. Whether they have.
+    pub(super) fn look_at_breakers(
+        &mut self,
+        pulse: u64,
+        glance: &mut Glance<'_>,
+    ) -> Result<bool, DriveError> {
         let speaks = |batch: &Batch| !batch.told.is_empty();
         let busy = self.batches.iter().chain([&self.pending]).any(speaks);
         if self.breakers_pulse == Some(pulse) || busy {
-            return Ok(());
+            return Ok(false);
         }
         self.breakers_pulse = Some(pulse);
-        self.meet_breakers()
+        self.see_breakers(glance)
     }
 
     /// A probe whose job is gone would keep everybody waiting. After the time that an outage is waited
     /// for, somebody else may probe.
-    pub(super) fn look_at_probes(&mut self) -> Result<(), DriveError> {
+    pub(super) fn look_at_probes(&mut self, glance: &mut Glance<'_>) -> Result<(), DriveError> {
         let now = self.clock.now();
         let mut given_up = false;
         let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
@@ -161,7 +173,7 @@ impl Drive<'_> {
                     && probe.since.after(state.settings.recovery_timeout) <= now
             });
             let Some(probe) = probe else { continue };
-            if self.world.store.owner(&aggregate(&probe.job)?)?.is_none() {
+            if !glance.is_run(&probe.job)? {
                 given_up = true;
                 let id = Some(self.job.id());
                 breakers::change(&*self.world.store, &name, id, now, |state| {

@@ -13,6 +13,7 @@ use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Job;
 
 use super::error::DriveError;
+use super::glance::Glance;
 use super::handle::{Handle, Post};
 use super::news::{Gone, News, Tell};
 use super::observe::{Observer, Quiet};
@@ -272,15 +273,20 @@ impl<'w> Hub<'w> {
         let Ok(pulse) = self.world.store.pulse() else {
             return self.give_up();
         };
+        let world = self.world;
+        let mut glance = Glance::at(&*world.store);
         for name in self.held_up.clone() {
             let looked = self.jobs.get_mut(&name).map(|place| {
-                place.drive.look_at_probes()?;
-                place.drive.look_at_breakers(pulse)
+                place.drive.look_at_probes(&mut glance)?;
+                place.drive.look_at_breakers(pulse, &mut glance)
             });
-            if let Some(Err(error)) = looked {
-                self.settle(&name, Err(error));
+            match looked {
+                Some(Ok(true)) => {
+                    touched.entry(name).or_default();
+                }
+                Some(Err(error)) => self.settle(&name, Err(error)),
+                Some(Ok(false)) | None => {}
             }
-            touched.entry(name).or_default();
         }
         self.look_for_sub_flows();
         if self.pulse == Some(pulse) {

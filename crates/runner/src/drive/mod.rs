@@ -11,6 +11,7 @@ mod act;
 mod attach;
 mod breakers;
 mod error;
+mod glance;
 mod handle;
 mod hear;
 mod hub;

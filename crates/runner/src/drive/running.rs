@@ -17,6 +17,7 @@ use undaunted_policy::Timestamp;
 use undaunted_store::{Claim, RequestId, Store, Version};
 
 use super::error::DriveError;
+use super::glance::Glance;
 use super::news::{Ask, Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
@@ -192,7 +193,8 @@ impl<'w> Drive<'w> {
     pub(super) fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
         self.meet_breakers()?;
-        self.look_at_probes()?;
+        let world = self.world;
+        self.look_at_probes(&mut Glance::at(&*world.store))?;
         for (seq, record) in (2..).zip(&self.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
