@@ -1,9 +1,10 @@
 //! Beginning a flow that somebody asks for.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use undaunted_engine::event::FlowRun;
+use undaunted_engine::event::{FlowRun, Submitted};
 use undaunted_engine::submission::{Surroundings, Unfit, submission};
 use undaunted_engine::workflow::Aim;
 use undaunted_store::{AppendError, ClaimError};
@@ -12,7 +13,7 @@ use super::host::Host;
 use super::registered::PlanError;
 use crate::catalog::activated;
 use crate::clock::Clock;
-use crate::journal::{self, JournalError};
+use crate::journal::{self, Held, JournalError};
 use crate::process::random_name;
 use crate::secrets::Secrets;
 
@@ -55,6 +56,9 @@ pub enum BeginError {
     /// It cannot be run here.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// Nothing is begun any more.
+    #[error("this process is about to end; ask again when it is back")]
+    Leaving,
     /// The store has failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -72,6 +76,9 @@ impl Host {
     pub fn start(&self, wanted: &Wanted) -> Result<Begun, BeginError> {
         if let Some(begun) = self.begun_before(wanted)? {
             return Ok(begun);
+        }
+        if self.is_leaving() {
+            return Err(BeginError::Leaving);
         }
         let aim = Aim {
             goals: wanted.goals.clone(),
@@ -105,25 +112,43 @@ impl Host {
             token_key: Some(drawn()?),
         };
         let submitted = submission(&planned.workflow, &planned.text, around)?;
-        let now = Clock::set().now();
-        let held = match journal::submit_sharing(&*self.store, submitted, &self.plans, now) {
-            // Somebody else has just begun one of this name.
-            Err(
-                JournalError::Claim(ClaimError::OwnedBy { .. })
-                | JournalError::Append(AppendError::Conflict { .. }),
-            ) => {
-                let before = self.begun_before(wanted)?;
-                return before.ok_or_else(|| BeginError::Exists(wanted.id.clone()));
-            }
-            held => held?,
+        let Some(held) = self.submit(wanted, submitted)? else {
+            return Ok(Begun::Before);
         };
         if let Some(activated) = activated(&held.job) {
             // If this process dies before it is written, whoever goes on with the flow writes it.
             let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
             drop(self.book.change(wish)?);
         }
-        self.hub.add(held, Secrets::default());
+        self.take_on(held, Secrets::default());
         Ok(Begun::Now)
+    }
+
+    /// Writes a flow down; nothing if somebody else has just begun the same.
+    fn submit(&self, wanted: &Wanted, submitted: Submitted) -> Result<Option<Held>, BeginError> {
+        /// How long whoever claimed the name first has to write the flow down.
+        const PATIENCE: Duration = Duration::from_secs(5);
+        const PAUSE: Duration = Duration::from_millis(5);
+        let began = Instant::now();
+        loop {
+            let now = Clock::set().now();
+            let submitted = submitted.clone();
+            match journal::submit_sharing(&*self.store, submitted, &self.plans, now) {
+                Err(
+                    error @ (JournalError::Claim(ClaimError::OwnedBy { .. })
+                    | JournalError::Append(AppendError::Conflict { .. })),
+                ) => {
+                    if self.begun_before(wanted)?.is_some() {
+                        return Ok(None);
+                    }
+                    if began.elapsed() > PATIENCE {
+                        return Err(error.into());
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                held => return Ok(Some(held?)),
+            }
+        }
     }
 
     /// Whether there is a flow of this name, and it is the same.

@@ -3,7 +3,9 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use undaunted_engine::job::Stage;
 use undaunted_engine::task::{Found, find_token};
+use undaunted_engine::workflow::Mode;
 use undaunted_store::ClaimError;
 
 use super::host::Host;
@@ -34,37 +36,41 @@ impl Host {
     }
 
     fn deliver_elsewhere(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
-        match journal::claim_sharing(&*self.store, flow, &self.plans) {
-            Ok(held) if held.job.stage.has_ended() => {
-                self.store.let_go(&held.claim);
-                Some(known(&held, arrived))
-            }
-            Ok(held) => {
-                let secrets = secrets(&held.job).ok()?;
-                self.hub.add(held, secrets);
-                self.report(flow, arrived)
-            }
-            Err(JournalError::NotFound { .. }) => Some(Reported::Unknown),
-            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => {
-                let read = journal::replay_sharing(&*self.store, flow, &self.plans, |_, _, _| {});
-                match find_token(&read.ok()?.0, &arrived.step, &arrived.token) {
-                    Found::Nowhere => Some(Reported::Unknown),
-                    Found::Over => Some(Reported::Taken),
-                    Found::Waiting => None,
-                    Found::Running(_) => {
-                        request::hand_on(&*self.store, flow, arrived).ok()?;
-                        Some(Reported::Taken)
-                    }
-                }
-            }
-            Err(_) => None,
+        let read = journal::replay_sharing(&*self.store, flow, &self.plans, |_, _, _| {});
+        let job = match read {
+            Ok((job, _)) if job.workflow().mode == Mode::Flow => job,
+            Ok(_) | Err(JournalError::NotFound { .. }) => return Some(Reported::Unknown),
+            Err(_) => return None,
+        };
+        match find_token(&job, &arrived.step, &arrived.token) {
+            Found::Nowhere => Some(Reported::Unknown),
+            Found::Over => Some(Reported::Taken),
+            // Nothing can be recorded of an attempt that is not made yet.
+            Found::Waiting => None,
+            Found::Running(_) if job.stage == Stage::Suspended => self.hand_on(flow, arrived),
+            Found::Running(_) => match journal::claim_sharing(&*self.store, flow, &self.plans) {
+                Ok(held) => self.adopt(held, arrived),
+                Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
+                Err(_) => None,
+            },
         }
     }
-}
 
-fn known(held: &Held, arrived: &Arrived) -> Reported {
-    match find_token(&held.job, &arrived.step, &arrived.token) {
-        Found::Nowhere => Reported::Unknown,
-        _ => Reported::Taken,
+    /// Leaves it to whoever runs the flow, or goes on with it. It is on the disk.
+    fn hand_on(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
+        request::hand_on(&*self.store, flow, arrived).ok()?;
+        Some(Reported::Taken)
+    }
+
+    /// Goes on with a flow whose owner has died.
+    fn adopt(&self, held: Held, arrived: &Arrived) -> Option<Reported> {
+        let secrets = secrets(&held.job).ok().filter(|_| !self.is_leaving());
+        let Some(secrets) = secrets else {
+            self.store.let_go(&held.claim);
+            return None;
+        };
+        let flow = held.job.id().to_owned();
+        self.take_on(held, secrets);
+        self.report(&flow, arrived)
     }
 }

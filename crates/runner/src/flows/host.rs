@@ -1,6 +1,8 @@
 //! A process that runs flows, and is asked about them from many threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use undaunted_engine::job::{Job, Plans};
@@ -11,6 +13,8 @@ use super::registered::Registered;
 use crate::catalog::Book;
 use crate::drive::{Handle, Hub, Left, Observer, World};
 use crate::endpoints::Endpoints;
+use crate::journal::Held;
+use crate::secrets::Secrets;
 
 /// What a host is told before it begins.
 pub struct Settings {
@@ -45,6 +49,9 @@ pub struct Host {
     pub(super) directory: String,
     pub(super) plans: Plans,
     pub(super) registered: Mutex<Registered>,
+    /// The flows it runs, apart from those that items of others wait for.
+    here: Arc<Mutex<BTreeSet<String>>>,
+    leaving: AtomicBool,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,6 +64,8 @@ impl Host {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
         let noted = book.clone();
+        let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let left_here = Arc::clone(&here);
         let running = std::thread::spawn(move || {
             let world = World {
                 catalog: Some(noted),
@@ -67,7 +76,10 @@ impl Host {
             hub.watched_by(Box::new(move |job| watch(job)));
             // Whoever began it waits for this.
             drop(tell.send(hub.handle()));
-            hub.serve(|name, how| left(name, &how));
+            hub.serve(|name, how| {
+                locked(&left_here).remove(name);
+                left(name, &how);
+            });
         });
         let hub = told.recv().unwrap_or_else(|_| Handle::of_nobody());
         Self {
@@ -80,6 +92,8 @@ impl Host {
             directory: settings.directory,
             plans: Plans::default(),
             registered: Mutex::default(),
+            here,
+            leaving: AtomicBool::new(false),
             running: Mutex::new(Some(running)),
         }
     }
@@ -98,16 +112,38 @@ impl Host {
 
     /// Asks it to leave: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
+        self.leaving.store(true, Ordering::Release);
         self.hub.interrupt();
+    }
+
+    /// Whether somebody has asked it to leave.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
+    }
+
+    /// Runs a flow.
+    pub(super) fn take_on(&self, held: Held, secrets: Secrets) {
+        locked(&self.here).insert(held.job.id().to_owned());
+        self.hub.add(held, secrets);
+    }
+
+    /// Whether it runs a flow.
+    pub(super) fn runs(&self, flow: &str) -> bool {
+        locked(&self.here).contains(flow)
     }
 
     /// Waits until every flow was left. Only the first who asks waits.
     pub fn wait(&self) {
-        let running = self.running.lock();
-        let running = running.unwrap_or_else(PoisonError::into_inner).take();
+        let running = locked(&self.running).take();
         if let Some(running) = running {
             // A panic has been shown already.
             drop(running.join());
         }
     }
+}
+
+/// What a panic elsewhere has left behind is still in order: every change is one call.
+pub(super) fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

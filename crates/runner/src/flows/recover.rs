@@ -4,6 +4,7 @@
 //! crash. Those that the catalog says are done with are skipped, which is most of them; whatever is
 //! missing from the catalog is added before anything else happens to it.
 
+use std::ops::Bound::{Excluded, Unbounded};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -71,6 +72,39 @@ impl Host {
         Ok(recovered)
     }
 
+    /// Goes on with flows whose owner has died, if there are any: at most so many are looked at, those
+    /// after the one that was looked at last.
+    ///
+    /// # Errors
+    ///
+    /// When the catalog cannot be read or written.
+    pub fn take_over(&self, after: &mut String) -> Result<Recovered, JournalError> {
+        const MOST: usize = 1_000;
+        let listed = self.book.read(|catalog| {
+            let flows = catalog
+                .flows
+                .range::<str, _>((Excluded(after.as_str()), Unbounded));
+            let active = flows.filter(|(_, entry)| entry.place == FlowPlace::Active);
+            let elsewhere = active.filter(|(flow, _)| !self.runs(flow));
+            let elsewhere = elsewhere.map(|(flow, _)| flow.to_string());
+            elsewhere.take(MOST).collect::<Vec<String>>()
+        })?;
+        *after = match listed.last() {
+            Some(last) if listed.len() == MOST => last.clone(),
+            _ => String::new(),
+        };
+        let mut recovered = Recovered::default();
+        let mut orphans = Vec::new();
+        for flow in listed {
+            let owner = self.store.owner(&journal::aggregate(&flow)?)?;
+            if owner.is_none() && !self.is_leaving() {
+                orphans.push((flow, true));
+            }
+        }
+        self.recover_group(&orphans, &mut recovered)?;
+        Ok(recovered)
+    }
+
     fn recover_group(
         &self,
         group: &[(String, bool)],
@@ -96,7 +130,7 @@ impl Host {
         // Before anything else happens to them.
         self.book.flush()?;
         for (held, secrets) in ready {
-            self.hub.add(*held, secrets);
+            self.take_on(*held, secrets);
         }
         Ok(())
     }

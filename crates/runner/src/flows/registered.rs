@@ -1,7 +1,7 @@
 //! Steps that were registered, and flows put together from them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use undaunted_engine::flow::select;
@@ -10,7 +10,7 @@ use undaunted_engine::workflow::{
     plain_definition,
 };
 
-use super::host::Host;
+use super::host::{Host, locked};
 use crate::journal::JournalError;
 
 /// Definitions that were read before, by the id of their step.
@@ -113,8 +113,7 @@ impl Host {
     /// The steps there are. What was read before is not read again.
     fn steps(&self) -> Result<Registered, PlanError> {
         let steps = self.book.read(|catalog| catalog.steps.clone())?;
-        let known = self.registered.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.registered);
         known.retain(|id, (text, _)| steps.get(id).is_some_and(|now| now == text));
         for (id, text) in &steps {
             if !known.contains_key(id) {
