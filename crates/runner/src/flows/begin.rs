@@ -112,7 +112,7 @@ impl Host {
             token_key: Some(drawn()?),
         };
         let submitted = submission(&planned.workflow, &planned.text, around)?;
-        let Some(held) = self.submit(wanted, submitted)? else {
+        let Some(held) = self.submit(wanted, &submitted)? else {
             return Ok(Begun::Before);
         };
         if let Some(activated) = activated(&held.job) {
@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// Writes a flow down; nothing if somebody else has just begun the same.
-    fn submit(&self, wanted: &Wanted, submitted: Submitted) -> Result<Option<Held>, BeginError> {
+    fn submit(&self, wanted: &Wanted, submitted: &Submitted) -> Result<Option<Held>, BeginError> {
         /// How long whoever claimed the name first has to write the flow down.
         const PATIENCE: Duration = Duration::from_secs(5);
         const PAUSE: Duration = Duration::from_millis(5);
