@@ -32,5 +32,5 @@ pub mod spool;
 
 pub use bytes::Malformed;
 pub use causes::with_causes;
-pub use executor::{StepResult, step_result};
+pub use executor::{StepResult, is_there, step_result};
 pub use process::random_name;

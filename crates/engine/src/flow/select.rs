@@ -1,4 +1,4 @@
-//! Which of many registered steps a flow may come to need.
+//! Which of many registered steps a flow may come to need, and what it lacks.
 //!
 //! More than its plan has: who gives an attribute is decided when the flow runs, and a step that is a
 //! flow of its own is planned when it begins.
@@ -7,9 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::workflow::{Aim, FlowStep, Role, StepKind};
 
-/// The steps that may lead to the goals, by id. Goals that are no steps are left out.
+/// The steps that may lead to goals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection<'s> {
+    /// Those that do, by id.
+    pub steps: BTreeSet<&'s str>,
+    /// Those that steps need which are flows of their own.
+    pub inner: BTreeSet<&'s str>,
+    /// The attributes that are required, that none of them gives and the flow does not begin with.
+    pub missing: BTreeSet<String>,
+}
+
+/// The steps that may lead to the goals. Goals that are no steps are left out.
 #[must_use]
-pub fn select<'s>(steps: &BTreeMap<&'s str, &FlowStep>, aim: &Aim) -> BTreeSet<&'s str> {
+pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> Selection<'s> {
     let mut givers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
     for (id, step) in steps {
         let given = step.attributes.iter();
@@ -17,30 +28,37 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &FlowStep>, aim: &Aim) -> BTreeSet<&
             givers.entry(name).or_default().push(id);
         }
     }
-    let mut chosen = BTreeSet::new();
-    // Inside a flow of its own nothing of what the outer one begins with is there.
-    let mut seen: BTreeSet<(&str, bool)> = BTreeSet::new();
-    let mut open: Vec<(&str, bool)> = aim
-        .goals
-        .iter()
-        .map(|goal| (goal.as_str(), false))
-        .collect();
-    while let Some((id, inner)) = open.pop() {
-        let Some((id, step)) = steps.get_key_value(id).filter(|_| seen.insert((id, inner))) else {
+    let mut selection = Selection::default();
+    let mut open: Vec<(&str, bool)> = aim.goals.iter().map(|goal| (&**goal, false)).collect();
+    while let Some((wanted, is_inner)) = open.pop() {
+        let Some((&id, step)) = steps.get_key_value(wanted) else {
             continue;
         };
-        chosen.insert(*id);
-        let taken = step.attributes.iter().filter(|(name, taken)| {
-            matches!(taken.role, Role::Required | Role::Optional)
-                && (inner || !aim.init.contains_key(*name))
-        });
-        let needed = taken
-            .filter_map(|(name, _)| givers.get(name.as_str()))
-            .flatten();
-        open.extend(needed.map(|giver| (*giver, inner)));
+        let chosen = if is_inner {
+            &mut selection.inner
+        } else {
+            &mut selection.steps
+        };
+        if !chosen.insert(id) {
+            continue;
+        }
+        for (name, taken) in &step.attributes {
+            let takes = matches!(taken.role, Role::Required | Role::Optional);
+            // Inside a flow of its own nothing of what the outer one begins with is there.
+            if !takes || (!is_inner && aim.init.contains_key(name)) {
+                continue;
+            }
+            let givers = givers.get(name.as_str()).into_iter().flatten();
+            let others: Vec<&str> = givers.copied().filter(|giver| *giver != id).collect();
+            let needed = taken.role == Role::Required && taken.default.is_none();
+            if needed && others.is_empty() && !is_inner {
+                selection.missing.insert(name.clone());
+            }
+            open.extend(others.into_iter().map(|giver| (giver, is_inner)));
+        }
         if let StepKind::SubFlow { goals } = &step.kind {
             open.extend(goals.iter().map(|goal| (goal.as_str(), true)));
         }
     }
-    chosen
+    selection
 }

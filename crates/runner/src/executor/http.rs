@@ -309,3 +309,24 @@ fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
     }
     end
 }
+
+/// Asks an address whether somebody is there: any answer that is no failure.
+///
+/// # Errors
+///
+/// What was wrong, without the address.
+pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
+    let network = network()?;
+    let url = address(url)?;
+    let asked = async {
+        let answer = network.client.get(url).send().await;
+        answer.map_err(|error| told(&error))
+    };
+    let asked = async { tokio::time::timeout(patience, asked).await };
+    let answer = network.runtime.block_on(asked);
+    let answer = answer.map_err(|_| format!("no answer within {patience:?}"))??;
+    match answer.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("it answered {}", status.as_u16())),
+    }
+}

@@ -7,6 +7,7 @@ mod program;
 mod write_file;
 
 pub use answer::{StepResult, step_result};
+pub use http::is_there;
 pub(crate) use http::{Answered, Calls, Order, origin};
 pub(crate) use input::{Items, items_of};
 pub(crate) use program::{Reading, ended, spec, vanished};

@@ -32,6 +32,9 @@ pub struct Wanted {
     pub retry_budget: Option<u32>,
     /// Retries for any one item of it, then.
     pub retry_budget_per_workflow: Option<u32>,
+    /// What is said for every step that has an item for each element, unless it says so itself: the
+    /// keys of the completion rule.
+    pub of_steps: Map<String, Value>,
 }
 
 /// What became of it.
@@ -94,7 +97,7 @@ impl Host {
         let budgets = budgets.into_iter();
         let budgets = budgets.filter_map(|(key, number)| Some((key, Value::from(number?))));
         let budgets: Vec<(&str, Value)> = budgets.collect();
-        let planned = self.plan_with(&aim, &budgets)?;
+        let planned = self.plan(&aim, &budgets, &wanted.of_steps)?;
         let around = Surroundings {
             job: wanted.id.clone(),
             file: format!("flow {}", wanted.goals.join(", ")),

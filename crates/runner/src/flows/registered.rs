@@ -1,10 +1,10 @@
 //! Steps that were registered, and flows put together from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use undaunted_engine::flow::select;
+use serde_json::{Map, Value, json};
+use undaunted_engine::flow::{Selection, select};
 use undaunted_engine::workflow::{
     Aim, Diagnostic, FlowStep, Severity, Source, StepKind, Workflow, check_aimed, check_step,
     plain_definition,
@@ -14,7 +14,16 @@ use super::host::{Host, locked};
 use crate::journal::JournalError;
 
 /// Definitions that were read before, by the id of their step.
-pub(super) type Registered = BTreeMap<String, (Arc<str>, Arc<FlowStep>)>;
+pub(super) type Registered = BTreeMap<String, (Arc<Definition>, Arc<FlowStep>)>;
+
+/// The definition of a step.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// As it was given.
+    given: Arc<str>,
+    /// As it is understood.
+    plain: Value,
+}
 
 /// A flow that was planned.
 #[derive(Debug)]
@@ -32,7 +41,10 @@ pub enum PlanError {
     /// There is no such step.
     #[error("there is no step `{0}`")]
     UnknownStep(String),
-    /// Something it needs is missing, or steps wait for each other.
+    /// It requires attributes that nobody gives.
+    #[error("nobody gives what is required: {}", .0.join(", "))]
+    MissingInputs(Vec<String>),
+    /// Steps wait for each other, or what is said of it makes no sense.
     #[error("{0}")]
     Impossible(String),
     /// The store has failed.
@@ -41,14 +53,13 @@ pub enum PlanError {
 }
 
 impl Host {
-    /// The id and the definition of a step, as it is kept; or what is wrong with it.
+    /// The id of a step, by its definition; or what is wrong with it.
     ///
     /// # Errors
     ///
     /// Everything that is wrong, in words.
-    pub fn check_step(&self, definition: &Value) -> Result<(String, String), String> {
-        let text = plain_definition(definition).to_string();
-        let source = Source::new("step", text.clone());
+    pub fn check_step(&self, definition: &Value) -> Result<String, String> {
+        let source = Source::new("step", plain_definition(definition).to_string());
         let (id, step) = check_step(&source, &self.operator).map_err(|found| said(&found))?;
         if let StepKind::Call {
             endpoint,
@@ -63,43 +74,65 @@ impl Host {
                 }
             }
         }
-        Ok((id, text))
+        Ok(id)
     }
 
-    /// Puts a flow together from registered steps.
+    /// Puts a flow together from registered steps. With it come the attributes that it requires, and
+    /// that neither a step gives nor it begins with: it is planned as if they were there.
     ///
     /// # Errors
     ///
     /// [`PlanError`]
-    pub fn plan(&self, aim: &Aim) -> Result<Planned, PlanError> {
-        self.plan_with(aim, &[])
+    pub fn preview(&self, aim: &Aim) -> Result<(Planned, Vec<String>), PlanError> {
+        let steps = self.steps()?;
+        let missing = choose(&steps, aim)?.missing;
+        let mut aim = aim.clone();
+        let lacking = missing.iter().map(|name| (name.clone(), Value::Null));
+        aim.init.extend(lacking);
+        let planned = self.put_together(&steps, &aim, &[], &Map::new())?;
+        Ok((planned, missing.into_iter().collect()))
     }
 
-    /// The same, with settings of the flow as a whole.
-    pub(super) fn plan_with(
+    /// Puts a flow together that is to be begun, with settings of its own and of its steps.
+    pub(super) fn plan(
         &self,
         aim: &Aim,
         settings: &[(&str, Value)],
+        of_steps: &Map<String, Value>,
     ) -> Result<Planned, PlanError> {
         let steps = self.steps()?;
-        for goal in &aim.goals {
-            if !steps.contains_key(goal) {
-                return Err(PlanError::UnknownStep(goal.clone()));
-            }
+        let missing = choose(&steps, aim)?.missing;
+        if !missing.is_empty() {
+            return Err(PlanError::MissingInputs(missing.into_iter().collect()));
         }
-        let parsed = steps.iter().map(|(id, (_, step))| (id.as_str(), &**step));
-        let chosen = select(&parsed.collect(), aim);
+        self.put_together(&steps, aim, settings, of_steps)
+    }
+
+    fn put_together(
+        &self,
+        steps: &Registered,
+        aim: &Aim,
+        settings: &[(&str, Value)],
+        of_steps: &Map<String, Value>,
+    ) -> Result<Planned, PlanError> {
+        let chosen = choose(steps, aim)?;
+        let chosen: BTreeSet<&str> = chosen.steps.union(&chosen.inner).copied().collect();
         let chosen = chosen.into_iter().filter_map(|id| steps.get(id));
-        let chosen = chosen.map(|(text, _)| serde_json::from_str::<Value>(text));
-        let chosen: Result<Vec<Value>, _> = chosen.collect();
-        let chosen = chosen.map_err(|error| PlanError::Impossible(error.to_string()))?;
-        let mut workflow = json!({ "mode": "flow", "steps": chosen });
+        let chosen = chosen.map(|(definition, step)| {
+            let mut definition = definition.plain.clone();
+            if let Value::Object(entries) = &mut definition
+                && step.attributes.values().any(|taken| taken.for_each)
+            {
+                for (key, value) in of_steps {
+                    entries.entry(key).or_insert_with(|| value.clone());
+                }
+            }
+            definition
+        });
+        let mut workflow = json!({ "mode": "flow", "steps": chosen.collect::<Vec<_>>() });
         if let Value::Object(entries) = &mut workflow {
-            entries.extend(
-                settings
-                    .iter()
-                    .map(|(key, value)| ((*key).to_owned(), value.clone())),
-            );
+            let settings = settings.iter();
+            entries.extend(settings.map(|(key, value)| ((*key).to_owned(), value.clone())));
         }
         let text = workflow.to_string();
         let source = Source::new("flow", text.clone());
@@ -114,18 +147,32 @@ impl Host {
     fn steps(&self) -> Result<Registered, PlanError> {
         let steps = self.book.read(|catalog| catalog.steps.clone())?;
         let mut known = locked(&self.registered);
-        known.retain(|id, (text, _)| steps.get(id).is_some_and(|now| now == text));
-        for (id, text) in &steps {
-            if !known.contains_key(id) {
-                let source = Source::new("step", text.to_string());
-                // One that an earlier release took and this one does not is as good as none.
-                if let Ok((_, step)) = check_step(&source, &self.operator) {
-                    known.insert(id.clone(), (Arc::clone(text), Arc::new(step)));
-                }
+        known.retain(|id, (definition, _)| steps.get(id) == Some(&definition.given));
+        for (id, given) in &steps {
+            if known.contains_key(id) {
+                continue;
+            }
+            let plain = serde_json::from_str(given).unwrap_or_default();
+            let plain = plain_definition(&plain);
+            let source = Source::new("step", plain.to_string());
+            // One that an earlier release took and this one does not is as good as none.
+            if let Ok((_, step)) = check_step(&source, &self.operator) {
+                let given = Arc::clone(given);
+                let definition = Definition { given, plain };
+                known.insert(id.clone(), (Arc::new(definition), Arc::new(step)));
             }
         }
         Ok(known.clone())
     }
+}
+
+/// The steps that may lead to the goals, and what they lack.
+fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<Selection<'s>, PlanError> {
+    if let Some(unknown) = aim.goals.iter().find(|goal| !steps.contains_key(*goal)) {
+        return Err(PlanError::UnknownStep(unknown.clone()));
+    }
+    let parsed = steps.iter().map(|(id, (_, step))| (id.as_str(), &**step));
+    Ok(select(&parsed.collect(), aim))
 }
 
 /// What is wrong, in one line.

@@ -60,6 +60,20 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     }
 }
 
+/// Whether a value is of a kind.
+const fn is_of(kind: &str, value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match kind.as_bytes() {
+        b"string" => matches!(value, Value::String(_)),
+        b"number" => matches!(value, Value::Number(_)),
+        b"boolean" => matches!(value, Value::Bool(_)),
+        b"object" => matches!(value, Value::Object(_)),
+        b"array" => matches!(value, Value::Array(_)),
+        b"null" => matches!(value, Value::Null),
+        _ => true,
+    }
+}
+
 impl Reader<'_> {
     pub(super) fn flow(&mut self, fields: &Fields<'_>, workflow: &mut Workflow) {
         let Some(steps) = fields.get("steps") else {
@@ -451,6 +465,13 @@ impl Reader<'_> {
         let kinds = kinds.map(|kind| (kind, kind));
         let kind = fields.get("type").and_then(|node| self.word(node, &kinds));
         let default = fields.get("default").and_then(|node| self.default(node));
+        if let (Some(kind), Some(value)) = (kind, &default)
+            && !is_of(kind, value)
+        {
+            let at = fields.get("default").map_or(fields.span, |node| node.span);
+            let message = format!("the default of `{}` is not of type `{kind}`", entry.key);
+            self.problem(Code::WrongValue, at, message);
+        }
         let for_each = fields.get("for_each").and_then(|node| self.flag(node));
         let mapping = fields
             .get("mapping")
