@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::archive::{ArchiveArgs, RestoreArgs};
 use crate::commands::attempts::AttemptsArgs;
 use crate::commands::breaker::BreakerArgs;
 use crate::commands::budget::BudgetArgs;
@@ -92,6 +93,10 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Remove jobs that ended long ago
     Prune(PruneArgs),
+    /// Move jobs that have ended to files
+    Archive(ArchiveArgs),
+    /// Bring archived jobs back
+    Restore(RestoreArgs),
     /// Check, compact or find the store
     Store(StoreArgs),
     /// Say what this machine lacks

@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         Command::Breaker(breaker) => commands::breaker::run(store, &breaker),
         Command::Rm(rm) => commands::rm::rm(store, &rm),
         Command::Prune(prune) => commands::rm::prune(store, &prune),
+        Command::Archive(archive) => commands::archive::run(store, &archive),
+        Command::Restore(restore) => commands::archive::bring_back(store, &restore),
         Command::Store(what) => commands::store::run(store, &what),
         Command::Doctor(doctor) => commands::doctor::run(store, &doctor),
         Command::Completions(completions) => {

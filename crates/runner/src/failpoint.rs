@@ -19,6 +19,10 @@ pub const PLACES: &[&str] = &[
     "spawning",
     "spawned",
     "exited",
+    "archive-before-rename",
+    "archive-kept",
+    "archive-noted",
+    "archive-folder-removed",
 ];
 
 /// Dies at once, as by `kill -9`, if the environment says `UNDAUNTED_TEST_DIE=<place>:<id>`.

@@ -79,6 +79,18 @@ impl JobFolder {
         private_folder(&self.path)
     }
 
+    /// Removes it and everything in it. What is not there is removed already.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the file that holds an item.
     ///
     /// # Errors
@@ -110,7 +122,7 @@ impl JobFolder {
     }
 }
 
-fn private_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 

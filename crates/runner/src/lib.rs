@@ -8,6 +8,7 @@
 //!
 //! Linux only: a subreaper, `/proc` and process descriptors carry the promise.
 
+pub mod archive;
 pub mod breakers;
 mod bytes;
 pub mod catalog;

@@ -149,10 +149,10 @@ impl Reader {
         if self.spool.is_none() && self.folder.is_dir() {
             self.spool = Some(Spool::open(&self.folder)?);
         }
-        let Some(spool) = self.spool.clone() else {
-            return Ok(());
-        };
         let label = Label::of(job, attempt);
+        let Some(spool) = self.spool.clone() else {
+            return self.lose(key, &label, attempt);
+        };
         if let Some(outcome) = &attempt.outcome {
             let place = |kept: Option<undaunted_engine::event::Kept>| kept.map(of_event);
             let kept = [place(outcome.stdout), place(outcome.stderr)];
@@ -175,6 +175,20 @@ impl Reader {
             Fate::Running(_) => self.tail(&spool, key, &label, start),
             Fate::NeverBegan | Fate::Vanished(None) => Ok(()),
         }
+    }
+
+    /// Says that what an attempt wrote is no longer there, as of a job that was archived.
+    fn lose(&mut self, key: Key, label: &Label, attempt: &Attempt) -> Result<()> {
+        let Some(outcome) = &attempt.outcome else {
+            return Ok(());
+        };
+        self.done.insert(key);
+        let kept = [outcome.stdout, outcome.stderr];
+        for (kept, stream) in kept.into_iter().zip(Stream::BOTH) {
+            let length = kept.map_or(0, |kept| kept.length);
+            self.sink.lost(label, stream, length)?;
+        }
+        Ok(())
     }
 
     /// Shows what a running attempt has written since the last look.

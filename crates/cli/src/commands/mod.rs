@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod archive;
 pub(crate) mod attempts;
 pub(crate) mod breaker;
 pub(crate) mod budget;

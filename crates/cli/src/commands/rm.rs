@@ -148,15 +148,10 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
     }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
     let folder = JobFolder::of(&jobs.folder, id);
-    match std::fs::remove_dir_all(folder.path()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Refused::Store {
-                message: format!("`{}` cannot be removed: {error}", folder.path().display()),
-                help: None,
-            });
-        }
-        _ => {}
-    }
+    folder.remove().map_err(|error| Refused::Store {
+        message: format!("`{}` cannot be removed: {error}", folder.path().display()),
+        help: None,
+    })?;
     journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))
 }
 

@@ -270,6 +270,10 @@ fn upkeep_is_as_the_page_says() {
     assert_eq!(at(&removed, "/removed"), true);
     let prune = ["prune", "--older-than", "0s", "--json"];
     assert_eq!(at(&is_documented(&home, "rm", &prune), "/removed"), true);
+    home.run(&["run", "w.yaml"]).exits(0);
+    let archived = is_documented(&home, "archive", &["archive", "@last", "--json"]);
+    let file = at(&archived, "/file").as_str().expect("a path");
+    is_documented(&home, "archive", &["restore", file, "--json"]);
     is_documented(&home, "store check", &["store", "check", "--json"]);
     is_documented(&home, "store compact", &["store", "compact", "--json"]);
     is_documented(&home, "store path", &["store", "path", "--json"]);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a broken expectation is a red test")]
 
+mod archive;
 mod binary;
 mod check;
 mod dead_letters;

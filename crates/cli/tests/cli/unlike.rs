@@ -99,6 +99,8 @@ fn without_ids(word: &str) -> String {
     let mut plain = String::new();
     for part in word.split_inclusive(|sign: char| "/'`\":,;()".contains(sign)) {
         let kept = part.trim_end_matches(['/', '\'', '`', '"', ':', ',', ';', '(', ')']);
+        // The file of a job is called after it.
+        let kept = kept.strip_suffix(".undaunted.jsonl").unwrap_or(kept);
         let end = part.get(kept.len()..).unwrap_or_default();
         let hex = !kept.is_empty() && kept.chars().all(|sign| "0123456789abcdef-".contains(sign));
         let replaced = match kept.len() {

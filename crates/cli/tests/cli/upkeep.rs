@@ -1,5 +1,8 @@
 //! What keeps a store in order: pause, rm, prune, store, doctor, completions, man.
 
+use undaunted_runner::catalog;
+use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
+
 use crate::home::{Home, files};
 
 fn home() -> Home {
@@ -90,6 +93,29 @@ fn a_store_is_checked_compacted_and_found() {
     assert!(compacted[0]["bytes_after"].as_u64() <= compacted[0]["bytes_before"].as_u64());
     let path = home.run(&["store", "path"]).exits(0);
     assert_eq!(path.out.trim(), home.store().display().to_string());
+}
+
+#[test]
+fn a_record_of_the_catalog_that_is_none_is_told_with_its_place() {
+    let home = home();
+    let store = SqliteStore::open(&home.store()).expect("a store");
+    let catalog = AggregateId::new(catalog::FAMILY, catalog::ID).expect("a name");
+    let damaged = vec![vec![1, 0xff]];
+    let append = Append::new(catalog, Version::EMPTY, Epoch::UNCLAIMED, damaged);
+    store.append(vec![append]).expect("written");
+    drop(store);
+    let checked = home.run(&["store", "check"]).exits(1).out;
+    assert!(
+        checked.starts_with("catalog: record 1 of the catalog cannot be used: "),
+        "{checked}"
+    );
+    assert!(
+        checked.ends_with("0 jobs, 0 records, 1 problem\n"),
+        "{checked}"
+    );
+    let lines = home.json(&["store", "check", "--json"]);
+    assert_eq!(lines[0]["catalog"], true);
+    assert_eq!(lines[1]["problems"], 1);
 }
 
 #[test]

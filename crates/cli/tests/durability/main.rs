@@ -10,6 +10,7 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod archive;
 mod breakers;
 mod breakers_killed;
 mod breakers_shared;

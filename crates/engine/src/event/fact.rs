@@ -343,6 +343,17 @@ impl Event {
         )
     }
 
+    /// Where the outputs lie that it tells of: output and error output.
+    #[must_use]
+    pub const fn outputs(&self) -> [Option<Kept>; 2] {
+        match self {
+            Self::AttemptSucceeded(it) => [it.stdout, it.stderr],
+            Self::AttemptFailed(it) => [it.stdout, it.stderr],
+            Self::InputFailed { stderr, .. } => [None, *stderr],
+            _ => [None, None],
+        }
+    }
+
     /// The word it has in JSON.
     #[must_use]
     pub const fn word(&self) -> &'static str {

@@ -12,15 +12,17 @@ use undaunted_engine::job::StepStage;
 use undaunted_engine::task::receipt_token;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
+use undaunted_store::Version;
 
 use super::error::DriveError;
 use super::news::{News, When};
 use super::running::Drive;
 use crate::clock::wall;
 use crate::executor::vanished;
+use crate::journal;
 use crate::keeper::{Keeper, KeeperError};
 use crate::process::{end_all, holding};
-use crate::spool::{Fate, Recovered, Vanished};
+use crate::spool::{Fate, Recovered, Spool, Vanished};
 
 impl Drive<'_> {
     /// Goes on with what was under way and needs no keeper.
@@ -89,6 +91,7 @@ impl Drive<'_> {
             path: self.folder.path().to_owned(),
             source,
         })?;
+        self.keep_places()?;
         let world = self.world;
         let (mut keeper, recovered) =
             Keeper::start(&world.keeper, &world.keeper_args, &self.folder.spool())?;
@@ -111,6 +114,35 @@ impl Drive<'_> {
         self.is_settling = true;
         self.when_written(When::Trust)?;
         self.hand_over()
+    }
+
+    /// What is on record of outputs is places in the spool. If that was removed, as by archiving the
+    /// job, the next one must not give the same places to others.
+    fn keep_places(&self) -> Result<(), DriveError> {
+        let folder = self.folder.spool();
+        if self.is_new || folder.is_dir() {
+            return Ok(());
+        }
+        let mut last = None;
+        for read in self
+            .world
+            .store
+            .read(&self.claim.aggregate, Version::EMPTY)?
+        {
+            let (version, bytes) = read?;
+            let record = journal::decode(self.job.id(), version, &bytes)?;
+            let places = record.event.outputs().into_iter().flatten();
+            last = last.max(places.map(|kept| kept.segment).max());
+        }
+        if let Some(last) = last {
+            let spool = Spool::open(&folder).map_err(KeeperError::from)?;
+            let reserved = spool.begin_behind(last);
+            reserved.map_err(|source| DriveError::File {
+                path: folder,
+                source,
+            })?;
+        }
+        Ok(())
     }
 
     /// The spool knows nothing about what runs: whatever holds the token of a command that was started

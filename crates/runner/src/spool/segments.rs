@@ -99,6 +99,14 @@ impl Segments {
     }
 }
 
+impl Spool {
+    /// Keeps what comes next behind a segment, which need not be there any more: journals elsewhere may
+    /// hold places in it, and those must not become places of something else.
+    pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
+        Segment::open(self, segment.saturating_add(1)).map(|_| ())
+    }
+}
+
 impl Segment {
     fn open(spool: &Spool, number: u32) -> io::Result<Self> {
         let file = OpenOptions::new()

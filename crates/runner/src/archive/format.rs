@@ -1,0 +1,79 @@
+//! The lines of an archive.
+//!
+//! The first says whose it is and how many records follow; then one line for each record, with what
+//! people look for beside the bytes; the last has the checksum of everything before it.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+use undaunted_engine::event::Record;
+use undaunted_engine::view::rfc3339;
+use undaunted_store::Version;
+
+use super::error::ArchiveError;
+
+/// The version of the format that is written.
+pub(super) const VERSION: u64 = 1;
+
+/// What an archive says in its first line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) job: String,
+    pub(super) records: u64,
+}
+
+impl Header {
+    pub(super) fn line(&self) -> String {
+        format!(
+            r#"{{"undaunted":"archive","version":{VERSION},"job":{},"records":{}}}"#,
+            Value::from(self.job.as_str()),
+            self.records,
+        )
+    }
+}
+
+/// The line of a record.
+pub(super) fn record_line(version: Version, record: &Record, bytes: &[u8]) -> String {
+    let mut line = format!(
+        r#"{{"seq":{version},"at":"{}","type":"{}","record":""#,
+        rfc3339(record.at),
+        record.event.word(),
+    );
+    for byte in bytes {
+        // Writing to memory cannot fail.
+        let _ = write!(line, "{byte:02x}");
+    }
+    line.push_str("\"}");
+    line
+}
+
+/// The last line.
+pub(super) fn last_line(records: u64, checksum: u32) -> String {
+    format!(r#"{{"end":{records},"crc32":"{checksum:08x}"}}"#)
+}
+
+/// The bytes of hexadecimal numbers, if it is some.
+pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let bytes = pairs.iter().map(|&[high, low]| {
+        let number = digit(high)?.checked_mul(16)?.checked_add(digit(low)?)?;
+        u8::try_from(number).ok()
+    });
+    bytes.collect()
+}
+
+/// The name of the file of a job. The name of a job is also that of its folder, so one that leads
+/// elsewhere is refused here, wherever it comes from.
+pub(super) fn file_name(job: &str) -> Result<String, ArchiveError> {
+    let leads_elsewhere = job.contains(['/', '\0']) || matches!(job, "" | "." | "..");
+    if leads_elsewhere {
+        return Err(ArchiveError::NoName {
+            job: job.to_owned(),
+        });
+    }
+    Ok(format!("{job}.undaunted.jsonl"))
+}

@@ -1,0 +1,160 @@
+//! From the store to a file.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+
+use undaunted_engine::catalog::{Catalog, CatalogEvent};
+use undaunted_engine::job::Job;
+use undaunted_store::{Store, Version};
+
+use super::error::ArchiveError;
+use super::format::{Header, file_name};
+use super::reading::read;
+use super::writing::write;
+use crate::catalog::{Book, deactivated};
+use crate::failpoint;
+use crate::folder::JobFolder;
+use crate::journal::{self, Held, JournalError};
+
+/// Moves a job that has ended from the store in this folder to a file of another folder: the file.
+/// What its commands wrote goes with it; only the journal is kept.
+///
+/// Whoever dies here leaves the job, the file or both, and calling it again finishes.
+///
+/// # Errors
+///
+/// When it has not ended, somebody else has it, or something cannot be written. The job is where it
+/// was then.
+pub fn archive(
+    store: &dyn Store,
+    folder: &Path,
+    book: Option<&Book>,
+    job: &str,
+    to: &Path,
+) -> Result<PathBuf, ArchiveError> {
+    let path = to.join(file_name(job)?);
+    let held = journal::claim(store, job)?;
+    let moved = keep(store, book, &held, &path).and_then(|()| {
+        let folder = JobFolder::of(folder, job);
+        // The folder first: a journal without a folder can be removed again, a folder alone is litter.
+        folder.remove().map_err(ArchiveError::io(folder.path()))?;
+        failpoint::reach("archive-folder-removed", 1);
+        Ok(journal::remove(store, &held)?)
+    });
+    if moved.is_err() {
+        // Whoever lives on must not be in the way of others; if even that fails, its end does it.
+        let _ = store.release(&held.claim);
+    }
+    moved.map(|()| path)
+}
+
+/// Writes the file and says so in the catalog. Nothing is removed yet.
+fn keep(
+    store: &dyn Store,
+    book: Option<&Book>,
+    held: &Held,
+    path: &Path,
+) -> Result<(), ArchiveError> {
+    if !held.job.stage.has_ended() {
+        return Err(ArchiveError::NotEnded {
+            job: held.job.id().to_owned(),
+        });
+    }
+    is_not_awaited(store, &held.job)?;
+    let is_there = is_there(store, held, path)?;
+    let book = book.filter(|_| held.job.workflow().flow.is_some());
+    if let Some(book) = book {
+        say(book, held.job.id(), |flow| CatalogEvent::FlowArchiving {
+            flow,
+        })?;
+    }
+    if !is_there && let Err(error) = write_and_read(store, held, path) {
+        if let Some(book) = book {
+            take_back(book, held);
+        }
+        return Err(error);
+    }
+    failpoint::reach("archive-kept", 1);
+    if let Some(book) = book {
+        let file = path.display().to_string();
+        say(book, held.job.id(), move |flow| {
+            CatalogEvent::FlowArchived {
+                flow,
+                file: file.clone(),
+            }
+        })?;
+    }
+    failpoint::reach("archive-noted", 1);
+    Ok(())
+}
+
+/// Refuses what an unfinished flow has begun: it looks for the result here.
+fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
+    let run = job.submitted().flow.as_ref();
+    let Some(parent) = run.and_then(|run| run.parent.as_ref()) else {
+        return Ok(());
+    };
+    match journal::replay(store, &parent.flow, |_, _, _| {}) {
+        Ok((waiting, _)) if !waiting.stage.has_ended() => Err(ArchiveError::Awaited {
+            job: job.id().to_owned(),
+            parent: parent.flow.clone(),
+        }),
+        Ok(_) | Err(JournalError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the file is there already. What the job was at some earlier time may be replaced.
+fn is_there(store: &dyn Store, held: &Held, path: &Path) -> Result<bool, ArchiveError> {
+    if path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let in_the_way = || ArchiveError::InTheWay {
+        path: path.to_owned(),
+        job: held.job.id().to_owned(),
+    };
+    let Ok(found) = read(path) else {
+        return Err(in_the_way());
+    };
+    let records = store.read(&held.claim.aggregate, Version::EMPTY);
+    let mut records = records.map_err(JournalError::from)?;
+    for bytes in &found.records {
+        let ours = records.next().transpose().map_err(JournalError::from)?;
+        if ours.is_none_or(|(_, ours)| ours != *bytes) {
+            return Err(in_the_way());
+        }
+    }
+    Ok(found.header.records == held.version.0)
+}
+
+/// Writes the file. What was written is read again before anybody relies on it.
+fn write_and_read(store: &dyn Store, held: &Held, path: &Path) -> Result<(), ArchiveError> {
+    let header = Header {
+        job: held.job.id().to_owned(),
+        records: held.version.0,
+    };
+    write(store, &header, path)?;
+    read(path).map(|_| ())
+}
+
+/// Says something of a flow, if the catalog has it.
+fn say(
+    book: &Book,
+    flow: &str,
+    what: impl Fn(String) -> CatalogEvent + Send + 'static,
+) -> Result<(), JournalError> {
+    let flow = flow.to_owned();
+    let said = book.change(move |catalog: &Catalog| {
+        let known = catalog.flows.contains_key(flow.as_str());
+        Ok::<_, Infallible>(known.then(|| what(flow.clone())).into_iter().collect())
+    });
+    said.map(|_| ())
+}
+
+/// A flow that could not be archived has ended, as before.
+fn take_back(book: &Book, held: &Held) {
+    if let Some(event) = deactivated(&held.job) {
+        // What went wrong before this is what has to be told.
+        let _ = say(book, held.job.id(), move |_| event.clone());
+    }
+}

@@ -1,0 +1,77 @@
+//! From a file to the store.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+use undaunted_engine::catalog::{Catalog, FlowPlace};
+use undaunted_engine::job::Job;
+use undaunted_store::{Append, Claim, Store, Version};
+
+use super::error::ArchiveError;
+use super::reading::read;
+use crate::catalog::{Book, activated, deactivated};
+use crate::journal::{self, JournalError};
+
+/// Brings a job back from a file, which stays where it is: the name of the job. Bringing back what is
+/// there already changes nothing.
+///
+/// # Errors
+///
+/// When the file is not what was written, or the store has another job of this name. Nothing is
+/// written then.
+pub fn restore(
+    store: &dyn Store,
+    book: Option<&Book>,
+    file: &Path,
+) -> Result<String, ArchiveError> {
+    let mut archive = read(file)?;
+    let records = std::mem::take(&mut archive.records);
+    let aggregate = journal::aggregate(&archive.header.job)?;
+    let claim = store.claim(&aggregate).map_err(JournalError::from)?;
+    let written = write(store, &claim, records);
+    let released = store.release(&claim).map_err(JournalError::from);
+    written?;
+    released?;
+    if let Some(book) = book {
+        enter(book, &archive.job)?;
+    }
+    Ok(archive.header.job)
+}
+
+/// Writes all records, or finds them there.
+fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), ArchiveError> {
+    if claim.version == Version::EMPTY {
+        let append = Append::new(claim.aggregate.clone(), claim.version, claim.epoch, records);
+        return Ok(store.append(vec![append]).map_err(JournalError::from)?);
+    }
+    let mut same = claim.version == Version::EMPTY.after(records.len());
+    let found = store.read(&claim.aggregate, Version::EMPTY);
+    for (read, ours) in found.map_err(JournalError::from)?.zip(records) {
+        let (_, bytes) = read.map_err(JournalError::from)?;
+        same = same && bytes == ours;
+    }
+    if same {
+        return Ok(());
+    }
+    Err(ArchiveError::Exists {
+        job: claim.aggregate.id().to_owned(),
+    })
+}
+
+/// Enters a flow into the catalog, unless it stands there as it is. A job that is no flow is not entered.
+fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
+    let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
+    if events.is_empty() {
+        return Ok(());
+    }
+    let (flow, ended) = (job.id().to_owned(), job.last_at);
+    let entered = book.change(move |catalog: &Catalog| {
+        let entry = catalog.flows.get(flow.as_str());
+        let stands = entry.is_some_and(|entry| {
+            entry.place == FlowPlace::Deactivated && entry.ended == Some(ended)
+        });
+        let events = if stands { Vec::new() } else { events.clone() };
+        Ok::<_, Infallible>(events)
+    });
+    entered.map(|_| ())
+}

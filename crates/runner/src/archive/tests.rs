@@ -1,0 +1,434 @@
+//! Jobs that go to files and come back, and files that are not what was written.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use undaunted_engine::catalog::{CatalogEvent, FlowPlace, FlowStatus};
+use undaunted_engine::event::{FlowRun, Parent, Submitted};
+use undaunted_engine::input::Input;
+use undaunted_policy::Timestamp;
+use undaunted_store::{ClaimError, MemoryStore, SqliteStore, Store, Version};
+
+use super::format::{file_name, last_line};
+use super::{ArchiveError, archive, restore};
+use crate::catalog::{Book, activated, deactivated};
+use crate::folder::JobFolder;
+use crate::journal::{self, JournalError};
+
+const FLOW: &str = "
+mode: flow
+goals: [resize]
+steps:
+  - {id: resize, type: sync, http: {endpoint: 'http://localhost:1/'}, attributes: {small: {role: output}}}
+";
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_nanos((1_700_000_000 + seconds) * 1_000_000_000)
+}
+
+/// A folder of a store, and one of archives.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn archives(&self) -> PathBuf {
+        self.folder.path().join("archives")
+    }
+
+    fn file(&self, job: &str) -> PathBuf {
+        self.archives().join(file_name(job).unwrap())
+    }
+
+    fn archive(
+        &self,
+        store: &dyn Store,
+        book: Option<&Book>,
+        job: &str,
+    ) -> Result<PathBuf, ArchiveError> {
+        archive(store, &self.store(), book, job, &self.archives())
+    }
+}
+
+fn submit(store: &dyn Store, job: &str, text: &str) -> journal::Held {
+    let submitted = Submitted {
+        job: job.to_owned(),
+        text: text.to_owned(),
+        file: "flow.yaml".to_owned(),
+        working_dir: "/".to_owned(),
+        flow: Some(FlowRun {
+            goals: vec!["resize".to_owned()],
+            init: "{}".to_owned(),
+            labels: vec![("team".to_owned(), "media".to_owned())],
+            parent: Some(Parent {
+                flow: "outer".to_owned(),
+                ..Parent::default()
+            }),
+        }),
+        ..Submitted::default()
+    };
+    journal::submit(store, submitted, at(0)).unwrap()
+}
+
+/// A flow that was cancelled before it did anything, which is an end.
+fn ended(store: &dyn Store, job: &str) {
+    let held = submit(store, job, FLOW);
+    journal::tell(store, held, &Input::Cancel, at(5)).unwrap();
+}
+
+fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
+    let aggregate = journal::aggregate(job).unwrap();
+    let read = store.read(&aggregate, Version::EMPTY).unwrap();
+    read.map(|record| record.unwrap().1).collect()
+}
+
+/// Enters a flow as whoever runs it does.
+fn enter(store: &dyn Store, book: &Book, job: &str) {
+    let (read, _) = journal::replay(store, job, |_, _, _| {}).unwrap();
+    book.note(activated(&read).unwrap());
+    book.note(deactivated(&read).unwrap());
+    book.flush().unwrap();
+}
+
+fn words(book: &Book, after: Version) -> Vec<&'static str> {
+    let records = book.records_after(after).unwrap().into_iter();
+    records.map(|(_, record)| record.event.word()).collect()
+}
+
+#[test]
+fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
+    let place = Place::new();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&place.store()).unwrap());
+    let book = Book::open(Arc::clone(&store)).unwrap();
+    ended(&*store, "wf-1");
+    enter(&*store, &book, "wf-1");
+    let before = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
+    let folder = JobFolder::of(&place.store(), "wf-1");
+    folder.write("stdin", b"what came in").unwrap();
+
+    let file = place.archive(&*store, Some(&book), "wf-1").unwrap();
+    assert_eq!(file, place.file("wf-1"));
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_dir(place.archives()).unwrap().count(), 1);
+    assert!(!folder.path().exists());
+    assert!(store.list(journal::FAMILY, "").unwrap().is_empty());
+    assert!(book.read(|catalog| catalog.flows.is_empty()).unwrap());
+    assert_eq!(
+        words(&book, Version(2)),
+        ["flow_archiving", "flow_archived"]
+    );
+    let archived = book.records_after(Version(3)).unwrap().remove(0).1.event;
+    let path = file.display().to_string();
+    let flow = "wf-1".to_owned();
+    assert_eq!(archived, CatalogEvent::FlowArchived { flow, file: path });
+
+    assert_eq!(restore(&*store, Some(&book), &file).unwrap(), "wf-1");
+    assert!(file.exists(), "the file stays");
+    let mut after = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
+    let entry = after.1.flows.values_mut().next().unwrap();
+    let expected = before.1.flows.values().next().unwrap();
+    assert_eq!(entry.status, FlowStatus::Failed);
+    assert!(entry.updated >= expected.updated);
+    entry.updated = expected.updated;
+    assert_eq!(after, before);
+
+    // Once more changes nothing, and archiving again finds the file.
+    let version = book.known(|_, version| version);
+    assert_eq!(restore(&*store, Some(&book), &file).unwrap(), "wf-1");
+    assert_eq!(words(&book, version), [""; 0]);
+    let text = fs::read(&file).unwrap();
+    place.archive(&*store, Some(&book), "wf-1").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), text);
+    assert!(records(&*store, "wf-1").is_empty());
+}
+
+#[test]
+fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow.undaunted.jsonl");
+    let place = Place::new();
+    let store = MemoryStore::new();
+    let book = Book::open(Arc::new(store.another())).unwrap();
+    ended(&store, "wf-1");
+    enter(&store, &book, "wf-1");
+    let file = place.archive(&store, Some(&book), "wf-1").unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
+    assert_eq!(restore(&store, Some(&book), &golden).unwrap(), "wf-1");
+    let (job, _) = journal::replay(&store, "wf-1", |_, _, _| {}).unwrap();
+    assert!(job.stage.has_ended());
+    let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
+    assert_eq!((entry.since, entry.ended), (at(0), Some(at(5))));
+    assert_eq!(entry.labels["team"], "media");
+    assert_eq!(entry.parent.as_deref(), Some("outer"));
+}
+
+#[test]
+fn what_has_not_ended_or_is_being_run_is_left_alone() {
+    let place = Place::new();
+    let store = MemoryStore::new();
+    let other = store.another();
+    let held = submit(&other, "wf-1", FLOW);
+    let owned = place.archive(&store, None, "wf-1").unwrap_err();
+    let is_owned = matches!(
+        owned,
+        ArchiveError::Journal(JournalError::Claim(ClaimError::OwnedBy { .. }))
+    );
+    assert!(is_owned, "{owned:?}");
+    other.release(&held.claim).unwrap();
+    let running = place.archive(&store, None, "wf-1").unwrap_err();
+    assert!(
+        matches!(running, ArchiveError::NotEnded { .. }),
+        "{running:?}"
+    );
+    assert!(!place.archives().exists());
+    let held = journal::claim(&other, "wf-1").expect("it was given back");
+    journal::tell(&other, held, &Input::Cancel, at(5)).unwrap();
+    place.archive(&store, None, "wf-1").unwrap();
+    let gone = place.archive(&store, None, "wf-1").unwrap_err();
+    let not_found = matches!(gone, ArchiveError::Journal(JournalError::NotFound { .. }));
+    assert!(not_found, "{gone:?}");
+}
+
+#[test]
+fn a_job_that_cannot_be_written_stays_and_has_ended_as_before() {
+    let place = Place::new();
+    let store = MemoryStore::new();
+    let book = Book::open(Arc::new(store.another())).unwrap();
+    ended(&store, "wf-1");
+    enter(&store, &book, "wf-1");
+    fs::write(place.archives(), "a file").unwrap();
+    let refused = place.archive(&store, Some(&book), "wf-1").unwrap_err();
+    assert!(matches!(refused, ArchiveError::Io { .. }), "{refused:?}");
+    assert_eq!(
+        words(&book, Version(2)),
+        ["flow_archiving", "flow_deactivated"]
+    );
+    let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
+    assert_eq!(
+        (entry.place, entry.ended),
+        (FlowPlace::Deactivated, Some(at(5)))
+    );
+    fs::remove_file(place.archives()).unwrap();
+    place.archive(&store, Some(&book), "wf-1").unwrap();
+}
+
+#[test]
+fn what_is_in_the_way_is_not_replaced_unless_it_is_what_the_job_was() {
+    let place = Place::new();
+    let store = MemoryStore::new();
+    ended(&store, "wf-1");
+    fs::create_dir(place.archives()).unwrap();
+    fs::write(place.file("wf-1"), "something else").unwrap();
+    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    assert!(
+        matches!(refused, ArchiveError::InTheWay { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(records(&store, "wf-1").len(), 3);
+
+    // Another job of the same name.
+    let elsewhere = MemoryStore::new();
+    let held = submit(&elsewhere, "wf-1", &format!("{FLOW}# another\n"));
+    journal::tell(&elsewhere, held, &Input::Cancel, at(6)).unwrap();
+    fs::remove_file(place.file("wf-1")).unwrap();
+    place.archive(&elsewhere, None, "wf-1").unwrap();
+    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    assert!(
+        matches!(refused, ArchiveError::InTheWay { .. }),
+        "{refused:?}"
+    );
+    let refused = restore(&store, None, &place.file("wf-1")).unwrap_err();
+    assert!(
+        matches!(refused, ArchiveError::Exists { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(records(&store, "wf-1").len(), 3);
+}
+
+#[test]
+fn an_archive_that_is_older_than_the_job_is_replaced() {
+    let place = Place::new();
+    let store = MemoryStore::new();
+    let book = Book::open(Arc::new(store.another())).unwrap();
+    ended(&store, "wf-1");
+    enter(&store, &book, "wf-1");
+    let file = place.archive(&store, Some(&book), "wf-1").unwrap();
+    let older = fs::read_to_string(&file).unwrap();
+    restore(&store, None, &file).unwrap();
+    // Something that leaves it ended, and is on record.
+    let held = journal::claim(&store, "wf-1").unwrap();
+    let after = held.version;
+    let same = records(&store, "wf-1").pop().unwrap();
+    let more = undaunted_store::Append::new(
+        held.claim.aggregate.clone(),
+        after,
+        held.claim.epoch,
+        vec![same],
+    );
+    store.append(vec![more]).unwrap();
+    store.release(&held.claim).unwrap();
+    let longer = records(&store, "wf-1");
+    let refused = restore(&store, None, &file).unwrap_err();
+    assert!(
+        matches!(refused, ArchiveError::Exists { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(place.archive(&store, Some(&book), "wf-1").unwrap(), file);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.lines().count() > older.lines().count());
+    restore(&store, Some(&book), &file).unwrap();
+    assert_eq!(records(&store, "wf-1"), longer);
+}
+
+#[test]
+fn what_an_unfinished_flow_waits_for_stays() {
+    let place = Place::new();
+    let store = MemoryStore::new();
+    ended(&store, "wf-1");
+    let outer = submit(&store, "outer", FLOW);
+    let refused = place.archive(&store, None, "wf-1").unwrap_err();
+    assert!(
+        matches!(&refused, ArchiveError::Awaited { parent, .. } if parent == "outer"),
+        "{refused:?}"
+    );
+    journal::tell(&store, outer, &Input::Cancel, at(6)).unwrap();
+    place.archive(&store, None, "wf-1").unwrap();
+}
+
+/// What is wrong with a file, and in which line. Nothing is written.
+fn refused(place: &Place, text: &[u8]) -> (u64, String) {
+    let file = place.folder.path().join("unfit");
+    fs::write(&file, text).unwrap();
+    let store = MemoryStore::new();
+    let book = Book::open(Arc::new(store.another())).unwrap();
+    let error = match restore(&store, Some(&book), &file) {
+        Ok(job) => panic!("{job} was restored from {}", String::from_utf8_lossy(text)),
+        Err(error) => error,
+    };
+    assert_eq!(store.pulse().unwrap(), 0, "nothing is written");
+    match error {
+        ArchiveError::Unfit { line, what, .. } => (line, what),
+        ArchiveError::Newer { .. } | ArchiveError::NoName { .. } => (1, error.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn written(place: &Place) -> String {
+    let store = MemoryStore::new();
+    ended(&store, "wf-1");
+    let file = place.archive(&store, None, "wf-1").unwrap();
+    fs::read_to_string(file).unwrap()
+}
+
+/// The same lines with the checksum they should have.
+fn sealed(lines: &[String]) -> String {
+    let body = lines.join("\n") + "\n";
+    let count = u64::try_from(lines.len()).unwrap() - 1;
+    let sum = crc32fast::hash(body.as_bytes());
+    format!("{body}{}\n", last_line(count, sum))
+}
+
+#[test]
+fn an_archive_that_was_cut_anywhere_is_refused() {
+    let place = Place::new();
+    let text = written(&place);
+    let lines = u64::try_from(text.lines().count()).unwrap();
+    for length in 0..text.len() {
+        let (line, what) = refused(&place, &text.as_bytes()[..length]);
+        assert!((1..=lines).contains(&line), "{length}: {line}: {what}");
+    }
+}
+
+#[test]
+fn an_archive_of_which_any_byte_was_altered_is_refused() {
+    let place = Place::new();
+    let text = written(&place);
+    for index in 0..text.len() {
+        let mut altered = text.clone().into_bytes();
+        altered[index] ^= 1;
+        refused(&place, &altered);
+    }
+    let (line, what) = refused(&place, format!("{text}{{}}\n").as_bytes());
+    assert_eq!(
+        (line, what.as_str()),
+        (5, "something stands behind its end")
+    );
+}
+
+#[test]
+fn what_is_wrong_with_an_archive_is_told_with_its_line() {
+    let place = Place::new();
+    let text = written(&place);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.pop();
+    assert_eq!(sealed(&lines), text);
+    let with = |line: usize, from: &str, to: &str| {
+        let mut lines = lines.clone();
+        assert!(lines[line].contains(from), "{}", lines[line]);
+        lines[line] = lines[line].replacen(from, to, 1);
+        refused(&place, sealed(&lines).as_bytes())
+    };
+    let newer = with(0, "\"version\":1", "\"version\":2").1;
+    assert!(
+        newer.contains("version 2; this release knows versions up to 1"),
+        "{newer}"
+    );
+    assert_eq!(with(0, "\"version\":1", "\"version\":0").0, 1);
+    assert_eq!(with(0, "wf-1", "../wf-1").0, 1);
+    assert_eq!(
+        with(0, "\"archive\"", "\"report\""),
+        (1, "this is no archive of a job".to_owned())
+    );
+    let other = (
+        2,
+        "it is of another job than the first line says".to_owned(),
+    );
+    assert_eq!(with(0, "wf-1", "wf-2"), other);
+    assert_eq!(with(2, "\"seq\":2", "\"seq\":3").0, 3);
+    assert_eq!(with(2, "job_", "item_").0, 3);
+    assert_eq!(with(2, "\"record\":\"01", "\"record\":\"02").0, 3);
+    assert_eq!(with(2, "\"record\":\"01", "\"record\":\"0").0, 3);
+    assert_eq!(with(2, "{", "").0, 3);
+
+    // Cut at a line, and sealed again: it is no whole job any more.
+    let mut shorter = lines.clone();
+    shorter.pop();
+    let (line, what) = refused(&place, sealed(&shorter).as_bytes());
+    assert_eq!(
+        (line, what.as_str()),
+        (4, "it is not record 3, which is missing here")
+    );
+    shorter[0] = shorter[0].replacen("\"records\":3", "\"records\":2", 1);
+    let (line, what) = refused(&place, sealed(&shorter).as_bytes());
+    assert_eq!(
+        (line, what.as_str()),
+        (4, "the job of this archive has not ended")
+    );
+    assert_eq!(refused(&place, b"").0, 1);
+    assert_eq!(refused(&place, b"- shell: 'true'\n").0, 1);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_none() {
+    let store = MemoryStore::new();
+    for job in ["", ".", "..", "../x", "a/b", "a\0b"] {
+        let refused = Place::new().archive(&store, None, job).unwrap_err();
+        assert!(
+            matches!(refused, ArchiveError::NoName { .. }),
+            "{refused:?}"
+        );
+    }
+}
