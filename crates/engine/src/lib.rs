@@ -15,6 +15,7 @@
 
 pub mod breaker;
 pub mod capture;
+pub mod catalog;
 pub mod checkpoint;
 pub mod decide;
 pub mod effect;

@@ -32,7 +32,7 @@ pub struct Held {
 }
 
 /// Why a job cannot be read or claimed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// There is no such job.
@@ -66,6 +66,20 @@ pub enum JournalError {
         version: Version,
         /// Why.
         why: RecordError,
+    },
+    /// A record of the catalog is not one.
+    #[error("record {version} of the catalog cannot be used: {why}")]
+    CatalogRecord {
+        /// Which record.
+        version: Version,
+        /// Why.
+        why: RecordError,
+    },
+    /// There is nobody who writes the catalog.
+    #[error("the catalog cannot be written: {why}")]
+    CatalogWriter {
+        /// Why.
+        why: String,
     },
     /// The records do not make a job.
     #[error("the journal of job {job} cannot be used: {why}")]

@@ -10,6 +10,7 @@
 
 pub mod breakers;
 mod bytes;
+pub mod catalog;
 mod causes;
 pub mod clock;
 pub mod drive;

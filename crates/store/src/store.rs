@@ -132,6 +132,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError`]
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError>;
 
+    /// The aggregates of a family of whom something was asked that is not yet taken, in the order of
+    /// their ids. Cheap while there is nothing: whoever looks after many asks it often.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError>;
+
     /// Saves a state; the one saved before the last may go.
     ///
     /// # Errors

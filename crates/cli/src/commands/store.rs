@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::job::Job;
 use undaunted_engine::law;
-use undaunted_runner::{breakers, journal};
+use undaunted_runner::{breakers, catalog, journal};
 use undaunted_store::{Store, Version};
 
 use crate::exit::{Exit, Refused};
@@ -93,6 +93,19 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
             } else {
                 writeln!(out, "breaker {}: {error}", plain(&listed))?;
             }
+        }
+    }
+    if let Err(error) = catalog::records(&jobs.store, Version::default()) {
+        wrong = wrong.saturating_add(1);
+        if json {
+            let problem = error.to_string();
+            writeln!(
+                out,
+                "{}",
+                serde_json::json!({ "catalog": true, "problem": problem })
+            )?;
+        } else {
+            writeln!(out, "catalog: {error}")?;
         }
     }
     if json {

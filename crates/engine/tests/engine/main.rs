@@ -16,6 +16,7 @@ mod breakers;
 mod calls;
 mod cancel;
 mod captures;
+mod catalog;
 mod completion;
 mod completion_model;
 mod deadlines;

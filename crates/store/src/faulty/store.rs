@@ -180,6 +180,10 @@ impl Store for FaultyStore {
         self.usable()?.requests(aggregate)
     }
 
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
+        self.usable()?.asked(family)
+    }
+
     fn save_snapshot(
         &self,
         aggregate: &AggregateId,

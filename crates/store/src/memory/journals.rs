@@ -190,6 +190,15 @@ impl Journals {
         journal.map_or_else(Vec::new, |journal| journal.requests.clone())
     }
 
+    pub(super) fn asked(&self, family: &str) -> Vec<AggregateId> {
+        let all = self.aggregates.iter();
+        all.filter(|(aggregate, journal)| {
+            aggregate.family() == family && !journal.requests.is_empty()
+        })
+        .map(|(aggregate, _)| aggregate.clone())
+        .collect()
+    }
+
     pub(super) fn save_snapshot(
         &mut self,
         aggregate: &AggregateId,

@@ -98,6 +98,10 @@ impl Store for MemoryStore {
         Ok(self.journals().requests(aggregate))
     }
 
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
+        Ok(self.journals().asked(family))
+    }
+
     fn save_snapshot(
         &self,
         aggregate: &AggregateId,

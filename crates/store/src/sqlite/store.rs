@@ -265,6 +265,22 @@ impl Store for SqliteStore {
         requests.collect()
     }
 
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
+        let ids: Vec<String> = self.ask(|connection| {
+            // The cross join begins with the requests, of which there are none most of the time.
+            let mut select = connection.prepare_cached(
+                "SELECT DISTINCT aggregates.id FROM requests CROSS JOIN aggregates
+                 WHERE number = aggregate AND family = ?1 ORDER BY aggregates.id",
+            )?;
+            let rows = select.query_map([family], |row| row.get(0))?;
+            rows.collect()
+        })?;
+        let named = ids.into_iter();
+        Ok(named
+            .filter_map(|id| AggregateId::new(family, id).ok())
+            .collect())
+    }
+
     fn save_snapshot(
         &self,
         aggregate: &AggregateId,

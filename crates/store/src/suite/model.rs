@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Place;
 use super::place::{job, texts};
+use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::ClaimError;
 use crate::request::RequestId;
@@ -214,6 +215,10 @@ impl Comparison<'_> {
             let found = store.latest_snapshot(&job(id)).unwrap();
             assert_eq!(found.latest.map(|one| one.at.0), aggregate.snapshot);
         }
+        let asked = store.asked("job").unwrap();
+        let waiting = self.model.iter().filter(|(_, it)| !it.requests.is_empty());
+        let waiting: Vec<AggregateId> = waiting.map(|(id, _)| job(id)).collect();
+        assert_eq!(asked, waiting);
         let listed = store.list("job", "").unwrap();
         let known = self.model.values().filter(|one| !one.records.is_empty());
         assert_eq!(listed.len(), known.count());

@@ -3,9 +3,11 @@
 use super::Place;
 use super::place::{conflict, free, job, owned, texts};
 use super::run::Check;
-use crate::append::AppendError;
+use crate::aggregate::AggregateId;
+use crate::append::{Append, AppendError};
 use crate::request::RequestId;
 use crate::store::Store;
+use crate::version::{Epoch, Version};
 
 pub(super) const CHECKS: &[Check] = &[
     ("requests wait in order, over an ending", in_order),
@@ -13,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("a refused append takes nothing", refused),
     ("a request is taken once", once),
     ("requests are of one aggregate", of_one),
+    ("whom something was asked of is found by family", found),
 ];
 
 fn asked(store: &dyn Store, id: &str) -> Vec<String> {
@@ -97,4 +100,47 @@ fn of_one(place: &Place) {
     already_taken(store.append(vec![free("b", 1, &["x"]).taking([pause])]));
     assert_eq!(asked(&*store, "b"), [""; 0]);
     assert_eq!(asked(&*store, "a"), ["pause"]);
+}
+
+/// The ids of a family of whom something was asked.
+fn ids(store: &dyn Store, family: &str) -> Vec<String> {
+    let found = store.asked(family).unwrap().into_iter();
+    found
+        .inspect(|aggregate| assert_eq!(aggregate.family(), family))
+        .map(|aggregate| aggregate.id().to_owned())
+        .collect()
+}
+
+fn found(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    assert_eq!(ids(&*one, "job"), [""; 0]);
+    let breaker = AggregateId::new("breaker", "b").unwrap();
+    let foreign = Append::new(
+        breaker.clone(),
+        Version::EMPTY,
+        Epoch::UNCLAIMED,
+        vec![vec![1]],
+    );
+    let all = ["c", "b", "a"].map(|id| free(id, 0, &["1"]));
+    one.append(all.into_iter().chain([foreign]).collect())
+        .unwrap();
+    assert_eq!(ids(&*one, "job"), [""; 0]);
+    let cancel = ask(&*other, "c", "cancel");
+    let pause = ask(&*other, "a", "pause");
+    let again = ask(&*other, "a", "cancel");
+    one.request(&breaker, vec![1]).unwrap();
+    assert_eq!(ids(&*one, "job"), ["a", "c"], "in order, each once");
+    assert_eq!(ids(&*one, "breaker"), ["b"]);
+    assert_eq!(ids(&*one, "jo"), [""; 0]);
+    one.append(vec![free("a", 1, &[]).taking([pause])]).unwrap();
+    assert_eq!(ids(&*other, "job"), ["a", "c"]);
+    one.append(vec![free("a", 1, &[]).taking([again])]).unwrap();
+    assert_eq!(ids(&*other, "job"), ["c"]);
+    drop((one, other));
+    let store = place.open();
+    assert_eq!(ids(&*store, "job"), ["c"], "over an ending");
+    store.remove(&job("c"), Epoch::UNCLAIMED).unwrap();
+    assert_eq!(ids(&*store, "job"), [""; 0]);
+    let gone = store.append(vec![free("c", 0, &["1"]).taking([cancel])]);
+    assert_eq!(already_taken(gone), cancel);
 }

@@ -1,0 +1,101 @@
+//! A catalog as it would be if what was decided so far were written.
+//!
+//! Copying a catalog of a hundred thousand flows for every change would be a waste, so the changes
+//! are made in it and taken back: what was decided is shown to nobody before it is on the disk.
+
+use std::sync::Arc;
+
+use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowEntry, StepHealth};
+
+/// Changes on trial. They are gone when it is.
+pub(super) struct Draft<'a> {
+    catalog: &'a mut Catalog,
+    before: Vec<Before>,
+}
+
+/// What a change has replaced.
+enum Before {
+    Step {
+        id: String,
+        definition: Option<Arc<str>>,
+        health: Option<StepHealth>,
+    },
+    Flow {
+        id: String,
+        entry: Option<FlowEntry>,
+    },
+}
+
+impl<'a> Draft<'a> {
+    pub(super) const fn of(catalog: &'a mut Catalog) -> Self {
+        Self {
+            catalog,
+            before: Vec::new(),
+        }
+    }
+
+    /// The catalog with the changes.
+    pub(super) const fn catalog(&self) -> &Catalog {
+        self.catalog
+    }
+
+    pub(super) fn add(&mut self, record: &CatalogRecord) {
+        self.before.push(Before::of(self.catalog, &record.event));
+        self.catalog.apply(record);
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        for before in self.before.drain(..).rev() {
+            before.restore(self.catalog);
+        }
+    }
+}
+
+impl Before {
+    fn of(catalog: &Catalog, event: &CatalogEvent) -> Self {
+        match event {
+            CatalogEvent::StepRegistered { id, .. }
+            | CatalogEvent::StepUpdated { id, .. }
+            | CatalogEvent::StepUnregistered { id }
+            | CatalogEvent::StepHealthChanged { id, .. } => Self::Step {
+                id: id.clone(),
+                definition: catalog.steps.get(id).cloned(),
+                health: catalog.health.get(id).cloned(),
+            },
+            CatalogEvent::FlowActivated { flow, .. }
+            | CatalogEvent::FlowDeactivated { flow, .. }
+            | CatalogEvent::FlowArchiving { flow }
+            | CatalogEvent::FlowArchived { flow, .. } => Self::Flow {
+                id: flow.clone(),
+                entry: catalog.flows.get(flow.as_str()).cloned(),
+            },
+        }
+    }
+
+    fn restore(self, catalog: &mut Catalog) {
+        match self {
+            Self::Step {
+                id,
+                definition,
+                health,
+            } => {
+                match health {
+                    Some(health) => catalog.health.insert(id.clone(), health),
+                    None => catalog.health.remove(&id),
+                };
+                match definition {
+                    Some(definition) => catalog.steps.insert(id, definition),
+                    None => catalog.steps.remove(&id),
+                };
+            }
+            Self::Flow { id, entry } => {
+                match entry {
+                    Some(entry) => catalog.flows.insert(id.into(), entry),
+                    None => catalog.flows.remove(id.as_str()),
+                };
+            }
+        }
+    }
+}

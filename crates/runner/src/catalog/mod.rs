@@ -1,0 +1,16 @@
+//! The catalog of a store: the steps that were registered, and the flows there are.
+//!
+//! Nobody owns it. Every process that has a [`Book`] reads it and writes to it, and what somebody
+//! has decided on a state that others have changed meanwhile is decided again.
+
+mod book;
+mod draft;
+mod pages;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod wish;
+mod writer;
+
+pub use book::Book;
+pub use pages::{FAMILY, ID, records};

@@ -1,0 +1,319 @@
+//! The catalog in real stores: written by several at once, and read again.
+
+use std::sync::Arc;
+use std::thread;
+
+use undaunted_engine::catalog::{Catalog, CatalogEvent, FlowPlace, FlowStatus};
+use undaunted_policy::Timestamp;
+use undaunted_store::{
+    AppendError, Fault, Faults, FaultyStore, LARGEST_RECORD, MemoryStore, SqliteStore, Store,
+    StoreError, Version,
+};
+
+use super::{Book, pages};
+use crate::journal::JournalError;
+
+fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(folder.path()).unwrap())
+}
+
+fn activated(flow: &str) -> CatalogEvent {
+    CatalogEvent::FlowActivated {
+        flow: flow.to_owned(),
+        since: Timestamp::from_nanos(7),
+        labels: vec![],
+        parent: None,
+    }
+}
+
+fn deactivated(flow: &str) -> CatalogEvent {
+    CatalogEvent::FlowDeactivated {
+        flow: flow.to_owned(),
+        status: FlowStatus::Completed,
+        error: None,
+        ended: Timestamp::from_nanos(8),
+    }
+}
+
+/// Registers a step, unless another definition of it is there: that one then.
+fn register(book: &Book, id: &str, definition: &str) -> Result<bool, Arc<str>> {
+    let (id, definition) = (id.to_owned(), definition.to_owned());
+    let changed = book.change(move |catalog| match catalog.steps.get(&id) {
+        Some(there) if **there == *definition => Ok(vec![]),
+        Some(there) => Err(Arc::clone(there)),
+        None => Ok(vec![CatalogEvent::StepRegistered {
+            id: id.clone(),
+            definition: definition.clone(),
+        }]),
+    });
+    changed.unwrap().map(|events| !events.is_empty())
+}
+
+fn whole(book: &Book) -> Catalog {
+    book.read(Clone::clone).unwrap()
+}
+
+#[test]
+fn of_two_who_register_a_step_in_different_ways_exactly_one_succeeds() {
+    const STEPS: usize = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let books = [sqlite(&folder), sqlite(&folder)].map(|store| Book::open(store).unwrap());
+    let won: Vec<Vec<bool>> = thread::scope(|scope| {
+        let racing = books.iter().zip(["one", "two"]).map(|(book, definition)| {
+            scope.spawn(move || {
+                let ids = (0..STEPS).map(|n| format!("step-{n}"));
+                ids.map(|id| register(book, &id, definition).is_ok())
+                    .collect()
+            })
+        });
+        let racing: Vec<_> = racing.collect();
+        racing.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let [one, two] = &books;
+    let catalog = whole(one);
+    assert_eq!(whole(two), catalog);
+    assert_eq!(catalog.steps.len(), STEPS);
+    for (n, (first, second)) in won[0].iter().zip(&won[1]).enumerate() {
+        assert!(first ^ second, "step {n}");
+        let winner = if *first { "one" } else { "two" };
+        assert_eq!(&*catalog.steps[&format!("step-{n}")], winner);
+    }
+    assert_eq!(one.known(|_, version| version), Version(40));
+}
+
+#[test]
+fn equal_registrations_in_one_batch_see_each_other() {
+    const CALLERS: usize = 16;
+    let faults = Faults::none().at_append(1, Fault::Stall);
+    let store = Arc::new(FaultyStore::new(
+        Box::new(MemoryStore::new()),
+        faults.clone(),
+    ));
+    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    book.note(activated("f"));
+    let made: usize = thread::scope(|scope| {
+        let callers = (0..CALLERS).map(|_| scope.spawn(|| register(&book, "a", "1").unwrap()));
+        let callers: Vec<_> = callers.collect();
+        while store.waiting() == 0 {
+            thread::yield_now();
+        }
+        store.resume();
+        callers
+            .into_iter()
+            .map(|it| usize::from(it.join().unwrap()))
+            .sum()
+    });
+    assert_eq!(made, 1);
+    assert_eq!(book.records_after(Version(1)).unwrap().len(), 1);
+}
+
+#[test]
+fn what_was_noted_by_many_threads_is_there_once_and_after_reopening() {
+    const THREADS: usize = 4;
+    const EACH: usize = 500;
+    let folder = tempfile::tempdir().unwrap();
+    let book = Book::open(sqlite(&folder)).unwrap();
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let book = book.clone();
+            scope.spawn(move || {
+                for flow in 0..EACH {
+                    book.note(activated(&format!("{number}-{flow}")));
+                    book.note(deactivated(&format!("{number}-{flow}")));
+                }
+            });
+        }
+    });
+    book.flush().unwrap();
+    let catalog = book.known(|catalog, _| catalog.clone());
+    assert_eq!(catalog.flows.len(), THREADS * EACH);
+    let ended = |place| place == FlowPlace::Deactivated;
+    assert!(catalog.flows.values().all(|flow| ended(flow.place)));
+    drop(book);
+    let again = Book::open(sqlite(&folder)).unwrap();
+    assert_eq!(again.known(|catalog, _| catalog.clone()), catalog);
+    assert_eq!(
+        again.known(|_, version| version),
+        Version::EMPTY.after(THREADS * EACH * 2)
+    );
+}
+
+#[test]
+fn ten_thousand_notes_are_written_in_a_few_appends() {
+    let faults = Faults::none().at_append(1, Fault::Stall);
+    let store = Arc::new(FaultyStore::new(
+        Box::new(MemoryStore::new()),
+        faults.clone(),
+    ));
+    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    book.note(activated("first"));
+    while store.waiting() == 0 {
+        thread::yield_now();
+    }
+    for flow in 0..10_000 {
+        book.note(activated(&flow.to_string()));
+    }
+    assert!(
+        book.known(|catalog, _| catalog.flows.is_empty()),
+        "not on the disk yet"
+    );
+    store.resume();
+    book.flush().unwrap();
+    assert_eq!(book.known(|catalog, _| catalog.flows.len()), 10_001);
+    assert!(faults.appends() <= 4, "{} appends", faults.appends());
+}
+
+#[test]
+fn what_was_noted_is_written_before_the_last_handle_is_gone() {
+    let store = MemoryStore::new();
+    let book = Book::open(Arc::new(store.another())).unwrap();
+    for flow in 0..100 {
+        book.clone().note(activated(&flow.to_string()));
+    }
+    drop(book);
+    assert_eq!(pages::records(&store, Version::EMPTY).unwrap().len(), 100);
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_by_whoever_decides() {
+    // Whoever waits is answered before the decision is dropped, so either may be the last.
+    for _ in 0..200 {
+        let book = Book::open(Arc::new(MemoryStore::new())).unwrap();
+        let held = book.clone();
+        book.note(activated("f"));
+        let changed = book.change(move |_| {
+            let _ = &held;
+            Ok::<_, ()>(vec![deactivated("f")])
+        });
+        assert_eq!(changed.unwrap(), Ok(vec![deactivated("f")]));
+    }
+}
+
+#[test]
+fn what_others_write_is_seen_by_those_who_read_and_not_by_those_who_only_look() {
+    let store = MemoryStore::new();
+    let books = [store.another(), store].map(|store| Book::open(Arc::new(store)).unwrap());
+    let [one, two] = &books;
+    assert_eq!(register(one, "a", "1"), Ok(true));
+    assert!(two.known(|catalog, _| catalog.steps.is_empty()));
+    assert_eq!(whole(two).steps.len(), 1);
+    assert_eq!(two.known(|_, version| version), Version(1));
+    // Also by those who decide that nothing is to be written.
+    assert_eq!(register(one, "b", "1"), Ok(true));
+    assert_eq!(register(two, "b", "2"), Err(Arc::from("1")));
+    assert_eq!(register(two, "b", "1"), Ok(false));
+    let records = one.records_after(Version(1)).unwrap();
+    let words: Vec<_> = records
+        .iter()
+        .map(|(at, it)| (at.0, it.event.word()))
+        .collect();
+    assert_eq!(words, [(2, "step_registered")]);
+}
+
+#[test]
+fn a_record_that_is_none_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(&folder);
+    let book = Book::open(Arc::clone(&store)).unwrap();
+    assert_eq!(register(&book, "a", "1"), Ok(true));
+    let mut damaged = pages::append(Version(1), &[]).unwrap();
+    damaged.records = vec![vec![1, 0xff]];
+    store.append(vec![damaged]).unwrap();
+    let told = |found: Result<(), JournalError>| {
+        let error = found.unwrap_err();
+        let place = matches!(
+            error,
+            JournalError::CatalogRecord {
+                version: Version(2),
+                ..
+            }
+        );
+        assert!(place, "{error:?}");
+        assert!(error.to_string().starts_with("record 2 of the catalog "));
+    };
+    told(book.read(|_| ()));
+    told(book.change(|_| Ok::<_, ()>(vec![])).map(|_| ()));
+    told(Book::open(Arc::clone(&store)).map(|_| ()));
+    told(pages::records(&*store, Version::EMPTY).map(|_| ()));
+    assert_eq!(
+        book.known(|catalog, _| catalog.steps.len()),
+        1,
+        "what is before it stays"
+    );
+}
+
+#[test]
+fn trouble_with_a_note_is_kept_until_it_is_taken_and_nothing_of_it_is_shown() {
+    let full = StoreError::DiskFull {
+        path: "here".into(),
+    };
+    let faults = Faults::none()
+        .at_append(1, Fault::Refuse(full.clone()))
+        .at_append(2, Fault::Refuse(full));
+    let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
+    let book = Book::open(Arc::new(store)).unwrap();
+    let is_full = |error: Option<JournalError>| {
+        let found = error.unwrap();
+        let full = AppendError::Store(StoreError::DiskFull {
+            path: "here".into(),
+        });
+        assert_eq!(found.to_string(), full.to_string());
+    };
+    book.note(activated("f"));
+    is_full(book.flush().err());
+    is_full(book.flush().err());
+    is_full(book.trouble());
+    assert!(book.trouble().is_none());
+    book.flush().unwrap();
+    is_full(book.change(|_| Ok::<_, ()>(vec![activated("g")])).err());
+    assert!(whole(&book).flows.is_empty());
+    book.note(activated("h"));
+    book.flush().unwrap();
+    let flows = whole(&book).flows.into_keys().collect::<Vec<_>>();
+    assert_eq!(flows, ["h".into()]);
+}
+
+#[test]
+fn one_that_is_too_large_is_refused_alone() {
+    let faults = Faults::none().at_append(1, Fault::Stall);
+    let store = Arc::new(FaultyStore::new(Box::new(MemoryStore::new()), faults));
+    let book = Book::open(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+    book.note(activated("first"));
+    while store.waiting() == 0 {
+        thread::yield_now();
+    }
+    book.note(activated("before"));
+    book.note(CatalogEvent::StepRegistered {
+        id: "a".to_owned(),
+        definition: " ".repeat(LARGEST_RECORD),
+    });
+    book.note(activated("behind"));
+    store.resume();
+    let found = book.flush().unwrap_err();
+    let large = AppendError::Store(StoreError::TooLarge {
+        aggregate: pages::aggregate().unwrap(),
+        bytes: 0,
+        most: 0,
+    });
+    assert!(
+        matches!(&found, JournalError::Append(error) if error.code() == large.code()),
+        "{found}"
+    );
+    let catalog = whole(&book);
+    assert_eq!(catalog.flows.len(), 3);
+    assert!(catalog.steps.is_empty());
+}
+
+#[test]
+fn a_disk_that_lies_is_told_instead_of_being_asked_for_ever() {
+    let faults = Faults::none().at_append(1, Fault::Lose);
+    let store = FaultyStore::new(Box::new(MemoryStore::new()), faults);
+    let book = Book::open(Arc::new(store)).unwrap();
+    assert_eq!(register(&book, "a", "1"), Ok(true));
+    let found = book.change(|_| Ok::<_, ()>(vec![activated("f")]));
+    let conflict = matches!(
+        found,
+        Err(JournalError::Append(AppendError::Conflict { .. }))
+    );
+    assert!(conflict, "{found:?}");
+}
