@@ -34,7 +34,7 @@ impl Default for Limits {
             connections: 512,
             requests: 256,
             header: Duration::from_secs(10),
-            request: Duration::from_secs(60),
+            request: Duration::from_mins(1),
             grace: Duration::from_secs(2),
         }
     }

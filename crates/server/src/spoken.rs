@@ -26,7 +26,7 @@ pub(crate) fn hear(stream: &mut TcpStream) -> (u16, String, Value) {
 
 /// The text of a request with these headers.
 pub(crate) fn request(method: &str, path: &str, headers: &[&str], body: &str) -> String {
-    let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
+    let headers: String = headers.iter().flat_map(|it| [*it, "\r\n"]).collect();
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
