@@ -4,6 +4,7 @@
 //! may be slow, many, or gone: none of it keeps others from being heard.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
@@ -95,6 +96,16 @@ impl Listening {
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Goes on with something beside, until it ends.
+    pub(crate) fn beside<W>(&self, work: impl FnOnce(Ending) -> W)
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        if let (Some(runtime), Some(end)) = (&self.runtime, &self.end) {
+            drop(runtime.spawn(work(Ending(end.subscribe()))));
+        }
+    }
 }
 
 impl Drop for Listening {
@@ -139,7 +150,12 @@ async fn accept(listener: Listener, routes: Router, limits: Limits, mut ending: 
         }
     }
     drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
+    let all = async {
+        while connections.join_next().await.is_some() {}
+        // What goes on after its request keeps its place.
+        let many = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        drop(places.acquire_many(many).await);
+    };
     drop(tokio::time::timeout(limits.grace, all).await);
 }
 
