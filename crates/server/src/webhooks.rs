@@ -5,28 +5,24 @@
 //! could look at it: then it is to be sent again.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::{PathRejection, StringRejection};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::post;
 use serde_json::json;
-use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use undaunted_runner::{StepResult, step_result};
+
+use crate::answer::{said, told};
+use crate::limits::Limits;
+use crate::listen::Listening;
 
 /// The most bytes of a result.
 const MOST: usize = 16 << 20;
-
-/// How long whoever is being answered is waited for at the end.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// A result that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,14 +51,9 @@ pub enum Delivered {
 /// Hands a result on. May wait.
 pub type Deliver = Arc<dyn Fn(Delivery) -> Delivered + Send + Sync>;
 
-/// Where results arrive, for as long as it is there.
+/// Where results arrive, and nothing else does, for as long as it is there.
 #[derive(Debug)]
-pub struct Webhooks {
-    address: SocketAddr,
-    runtime: Option<Runtime>,
-    end: Option<oneshot::Sender<()>>,
-    served: Option<JoinHandle<()>>,
-}
+pub struct Webhooks(Listening);
 
 impl Webhooks {
     /// Listens at an address.
@@ -71,52 +62,25 @@ impl Webhooks {
     ///
     /// When that is not possible.
     pub fn listen(address: SocketAddr, deliver: Deliver) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("webhooks")
-            .enable_all()
-            .build()?;
-        let listener = runtime.block_on(tokio::net::TcpListener::bind(address))?;
-        let address = listener.local_addr()?;
-        let routes = Router::new()
-            .route("/webhook/{flow}/{step}/{token}", post(arrived))
+        let listener = TcpListener::bind(address)?;
+        let routes = webhooks(deliver)
             .method_not_allowed_fallback(wrong_method)
-            .fallback(wrong_place)
-            .layer(DefaultBodyLimit::max(MOST))
-            .with_state(deliver);
-        let (end, asked) = oneshot::channel();
-        let served = runtime.spawn(async move {
-            let served = axum::serve(listener, routes);
-            // Whoever listens is gone as well when it ends.
-            let served = served.with_graceful_shutdown(async { drop(asked.await) });
-            drop(served.await);
-        });
-        Ok(Self {
-            address,
-            runtime: Some(runtime),
-            end: Some(end),
-            served: Some(served),
-        })
+            .fallback(wrong_place);
+        Listening::start(listener, Limits::default(), |_| routes).map(Self)
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 }
 
-impl Drop for Webhooks {
-    fn drop(&mut self) {
-        // Whoever sent the last result is to hear that it was taken: nobody is here to be asked again.
-        drop(self.end.take());
-        let (Some(runtime), Some(served)) = (self.runtime.take(), self.served.take()) else {
-            return;
-        };
-        let done = async { tokio::time::timeout(GRACE, served).await };
-        drop(runtime.block_on(done));
-        runtime.shutdown_background();
-    }
+/// The way results come in.
+pub(crate) fn webhooks(deliver: Deliver) -> Router {
+    let bound = DefaultBodyLimit::max(MOST);
+    let taken = post(arrived).layer(bound).with_state(deliver);
+    Router::new().route("/webhook/{flow}/{step}/{token}", taken)
 }
 
 async fn arrived(
@@ -143,10 +107,7 @@ async fn arrived(
         result,
     };
     match tokio::task::spawn_blocking(move || deliver(delivery)).await {
-        Ok(Delivered::Taken) => {
-            let told = json!({ "success": true }).to_string();
-            ([(CONTENT_TYPE, "application/json")], told).into_response()
-        }
+        Ok(Delivered::Taken) => told(StatusCode::OK, &json!({ "success": true })),
         Ok(Delivered::Unknown) => said(
             StatusCode::NOT_FOUND,
             "no attempt of this flow and step has this token",
@@ -167,9 +128,4 @@ async fn wrong_place() -> Response {
 
 async fn wrong_method() -> Response {
     said(StatusCode::METHOD_NOT_ALLOWED, "results are sent by POST")
-}
-
-fn said(status: StatusCode, error: &str) -> Response {
-    let told = json!({ "error": error, "status": status.as_u16() }).to_string();
-    (status, [(CONTENT_TYPE, "application/json")], told).into_response()
 }

@@ -1,0 +1,93 @@
+//! What the routes look at, and whom they ask.
+
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+use undaunted_engine::catalog::Catalog;
+use undaunted_runner::catalog::Book;
+use undaunted_runner::journal::JournalError;
+use undaunted_store::Store;
+
+use crate::act::Flows;
+use crate::answer::Refused;
+use crate::listen::Ending;
+use crate::metrics::Metrics;
+use crate::news::News;
+
+/// What is served.
+#[derive(Clone)]
+pub struct Served {
+    /// Where facts are kept.
+    pub store: Arc<dyn Store>,
+    /// The catalog of that store.
+    pub book: Book,
+    /// Those who run flows.
+    pub flows: Arc<dyn Flows>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// The word that something was stored.
+    pub news: News,
+}
+
+/// The same, while somebody listens.
+#[derive(Clone)]
+pub(crate) struct Api {
+    served: Arc<Served>,
+    ending: Ending,
+}
+
+impl Api {
+    pub(crate) fn of(served: Served, ending: Ending) -> Self {
+        Self {
+            served: Arc::new(served),
+            ending,
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.served.store)
+    }
+
+    pub(crate) fn book(&self) -> &Book {
+        &self.served.book
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.served.metrics
+    }
+
+    pub(crate) fn news(&self) -> &News {
+        &self.served.news
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone()
+    }
+
+    /// Does something that may wait, where nobody waits with it.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Served) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let served = Arc::clone(&self.served);
+        let worked = spawn_blocking(move || work(&served)).await;
+        worked.unwrap_or_else(|_| Err(Refused::failed("it was given up halfway")))
+    }
+
+    /// Looks at the catalog as it is now.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Catalog) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
+        self.work(|served| served.book.read(look).map_err(unavailable)?)
+            .await
+    }
+}
+
+/// The store does not answer as it should.
+pub(crate) fn unavailable(error: JournalError) -> Refused {
+    match error {
+        JournalError::NotFound { job } => Refused::missing(format!("there is no flow `{job}`")),
+        other => Refused::unavailable(undaunted_runner::with_causes(&other)),
+    }
+}

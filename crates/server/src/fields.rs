@@ -1,0 +1,94 @@
+//! The fields of a request, read one by one, so that whoever sent something else is told which.
+//!
+//! What nobody asks for is not looked at: clients may send more than is known here. A field that is
+//! null is not there.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::answer::Refused;
+
+/// The fields of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Reads a body that is a JSON object.
+    pub(crate) fn read(body: &[u8]) -> Result<Self, Refused> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(_) => Err(Refused::wrong("what was sent is no JSON object")),
+            Err(error) => Err(Refused::wrong(format!(
+                "what was sent is not JSON: {error}"
+            ))),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn whole(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    fn get<T>(
+        &self,
+        name: &str,
+        kind: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, Refused> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => read(value)
+                .map(Some)
+                .ok_or_else(|| Refused::wrong(format!("`{name}` is not {kind}"))),
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Refused> {
+        self.get(name, "a text", |value| value.as_str().map(str::to_owned))
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, Refused> {
+        let texts = |value: &Value| {
+            let texts = value.as_array()?.iter();
+            texts.map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let texts = self.get(name, "a list of texts", texts)?;
+        Ok(texts.unwrap_or_default())
+    }
+
+    pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, Refused> {
+        let object = self.get(name, "an object", |value| value.as_object().cloned())?;
+        Ok(object.unwrap_or_default())
+    }
+
+    pub(crate) fn labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refused> {
+        let labels = |value: &Value| {
+            let labels = value.as_object()?.iter();
+            labels
+                .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+                .collect()
+        };
+        let labels = self.get(name, "an object of texts", labels)?;
+        Ok(labels.unwrap_or_default())
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Refused> {
+        self.get(name, "a whole number from 0", Value::as_u64)
+    }
+
+    pub(crate) fn small(&self, name: &str) -> Result<u32, Refused> {
+        let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
+        let number = self.get(name, "a whole number from 0 to 4294967295", small)?;
+        Ok(number.unwrap_or_default())
+    }
+
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, Refused> {
+        let seconds = |value: &Value| value.as_f64().filter(|seconds| *seconds >= 0.0);
+        self.get(name, "a number from 0", seconds)
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>, Refused> {
+        self.get(name, "true or false", Value::as_bool)
+    }
+}

@@ -1,0 +1,415 @@
+//! What a flow is, as its clients see it.
+//!
+//! A fold over the records of its journal, beside the job's own: the job knows what the next decision
+//! needs, and here are the times and errors that clients ask for. Nothing is computed a second time:
+//! a time that is shown is the one that was stored.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use undaunted_engine::catalog::FlowEntry;
+use undaunted_engine::event::{Ended, Event, Record, Subject};
+use undaunted_engine::job::{Doing, Item, Job, Settled, Stage, StepStage, StepState};
+use undaunted_engine::task::{as_uuid, receipt_token};
+use undaunted_engine::view::rfc3339;
+use undaunted_engine::workflow::Role;
+use undaunted_policy::{Reason, Timestamp};
+use undaunted_runner::journal::{JournalError, replay};
+use undaunted_store::{Store, Version};
+
+use crate::flow_plan::plan;
+
+/// What has happened to a flow so far.
+#[derive(Clone, Debug, Default)]
+pub struct FlowState {
+    steps: BTreeMap<u32, StepPast>,
+    set_at: BTreeMap<String, Timestamp>,
+    ended: Option<Timestamp>,
+    error: Option<String>,
+    /// The step whose failure was the first.
+    failed: Option<u32>,
+}
+
+/// What has happened to a step.
+#[derive(Clone, Debug, Default)]
+struct StepPast {
+    started: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    error: Option<String>,
+    inputs: Map<String, Value>,
+    items: BTreeMap<u32, ItemPast>,
+}
+
+/// What has happened to an item.
+#[derive(Clone, Debug, Default)]
+struct ItemPast {
+    started: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    error: Option<String>,
+    retries: u32,
+    due: Option<Timestamp>,
+    round: u32,
+}
+
+impl FlowState {
+    /// Reads the journal of a flow: what has happened, the job, and how many records that is.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, is no flow, or cannot be read.
+    pub fn read(store: &dyn Store, flow: &str) -> Result<(Self, Job, Version), JournalError> {
+        let mut state = Self::default();
+        let (job, version) = replay(store, flow, |job, _, record| state.take(job, record))?;
+        if job.workflow().flow.is_none() {
+            let job = flow.to_owned();
+            return Err(JournalError::NotFound { job });
+        }
+        Ok((state, job, version))
+    }
+
+    /// Takes note of a record. The job is as it is after it.
+    pub fn take(&mut self, job: &Job, record: &Record) {
+        let at = record.at;
+        match &record.event {
+            Event::StepStarted { step, .. } => {
+                *self.step(*step) = StepPast {
+                    started: Some(at),
+                    inputs: arguments(job, *step),
+                    ..StepPast::default()
+                };
+            }
+            Event::InputFailed { step, error, .. } => {
+                let error = job.texts.read(error).to_owned();
+                self.fail(*step, at, error);
+            }
+            Event::StepUnreachable { step, missing } => {
+                let error = format!("`{missing}`, which it requires, can no longer come");
+                self.fail(*step, at, error);
+            }
+            Event::StepFailed { step } => {
+                let dead = |item: u32| {
+                    matches!(job.item(*step, item), Some(Item::Settled(Settled::Dead(_))))
+                };
+                let mut items = self.step(*step).items.iter();
+                let dead = items.find(|(item, _)| dead(**item));
+                let dead = dead.and_then(|(_, past)| past.error.clone());
+                let reason = job.stopped.map(|reason| reason.sentence().to_owned());
+                let error = dead.or(reason);
+                self.fail(*step, at, error.unwrap_or_default());
+            }
+            Event::StepCompleted { step } | Event::StepSkipped { step } => {
+                self.step(*step).ended = Some(at);
+            }
+            Event::AttributeSet { name, .. } => {
+                let _ = self.set_at.insert(name.clone(), at);
+            }
+            Event::JobCompleted(_) | Event::JobPartial(_) => self.ended = Some(at),
+            Event::JobFailed(ended) | Event::JobCancelled(ended) => {
+                self.ended = Some(at);
+                self.error = Some(self.why(job, ended));
+            }
+            Event::JobRedriven { .. } => self.reopen(job),
+            event => self.take_of_item(job, event, at),
+        }
+    }
+
+    fn take_of_item(&mut self, job: &Job, event: &Event, at: Timestamp) {
+        match event {
+            Event::AttemptStarted(started) => {
+                let of = started.subject;
+                let round = job.active(of.step, of.item).map(|active| active.round);
+                let item = self.item(of.step, of.item);
+                item.started = Some(at);
+                item.due = None;
+                item.round = round.unwrap_or(item.round);
+            }
+            Event::AttemptFailed(failed) => {
+                let error = failed.error.as_ref().map(|error| job.texts.read(error));
+                let error = error.map(str::to_owned);
+                self.item(failed.subject.step, failed.subject.item).error = error;
+            }
+            Event::RetryScheduled(retrying) => {
+                let item = self.item(retrying.subject.step, retrying.subject.item);
+                item.retries = retrying.sum.retry;
+                item.due = Some(retrying.due);
+            }
+            Event::AttemptSucceeded(done) if done.next.is_none() => {
+                let item = self.item(done.subject.step, done.subject.item);
+                item.error = None;
+                item.ended = Some(at);
+            }
+            Event::ItemDeadLettered { subject, error, .. } => {
+                let error = job.texts.read(error).to_owned();
+                self.end(subject.step, subject.item, at, error);
+            }
+            Event::ItemSkipped { step, item, reason } => {
+                self.end(*step, *item, at, reason.sentence().to_owned());
+            }
+            Event::ItemRedriven { step, item } => {
+                let past = self.item(*step, *item);
+                *past = ItemPast {
+                    round: past.round.saturating_add(1),
+                    ..ItemPast::default()
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, step: u32) -> &mut StepPast {
+        self.steps.entry(step).or_default()
+    }
+
+    fn item(&mut self, step: u32, item: u32) -> &mut ItemPast {
+        self.step(step).items.entry(item).or_default()
+    }
+
+    fn end(&mut self, step: u32, item: u32, at: Timestamp, error: String) {
+        let item = self.item(step, item);
+        item.due = None;
+        item.ended = Some(at);
+        item.error = Some(error);
+    }
+
+    fn fail(&mut self, step: u32, at: Timestamp, error: String) {
+        let past = self.step(step);
+        past.ended = Some(at);
+        past.error = Some(error);
+        let _ = self.failed.get_or_insert(step);
+    }
+
+    /// Steps of a flow that had ended go on.
+    fn reopen(&mut self, job: &Job) {
+        self.ended = None;
+        self.error = None;
+        self.failed = None;
+        for (step, past) in &mut self.steps {
+            if job.step(*step).is_some_and(is_open) {
+                past.ended = None;
+                past.error = None;
+            }
+        }
+    }
+
+    /// Why a flow has failed.
+    fn why(&self, job: &Job, ended: &Ended) -> String {
+        let failed = self.failed.filter(|_| job.stopped.is_none());
+        let failed = failed.and_then(|step| Some((job.plan().step(step)?, self.error_of(step)?)));
+        if let Some((step, error)) = failed {
+            return format!("step {} failed: {error}", step.name);
+        }
+        let reason = ended.reason.map(Reason::sentence);
+        let error = ended.error.as_ref().map(|error| job.texts.read(error));
+        reason.or(error).unwrap_or_default().to_owned()
+    }
+
+    /// Why a step has failed, if it has.
+    pub(crate) fn error_of(&self, step: u32) -> Option<&str> {
+        self.steps.get(&step)?.error.as_deref()
+    }
+
+    /// What went wrong with an item, if something did.
+    pub(crate) fn error_of_item(&self, step: u32, item: u32) -> Option<&str> {
+        let item = self.steps.get(&step)?.items.get(&item)?;
+        item.error.as_deref()
+    }
+
+    /// Why the flow has failed, if it has.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// What a step was given as a whole.
+    pub(crate) fn inputs_of(&self, step: u32) -> Map<String, Value> {
+        let past = self.steps.get(&step);
+        past.map(|past| past.inputs.clone()).unwrap_or_default()
+    }
+
+    /// How long a step took, in milliseconds, once it has ended.
+    pub(crate) fn duration_of(&self, step: u32) -> Option<u64> {
+        let past = self.steps.get(&step)?;
+        let took = past.ended?.since(past.started?);
+        Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The token that an item goes by now.
+    pub(crate) fn token(&self, job: &Job, step: u32, item: u32) -> String {
+        let past = self.steps.get(&step).and_then(|past| past.items.get(&item));
+        let again = job.step(step).map_or(0, |state| state.again);
+        let round = match job.item(step, item) {
+            Some(Item::Active(active)) => active.round,
+            Some(Item::Pending) => again.saturating_add(1),
+            _ => {
+                let dead = job.dead.get(&(step, item)).map(|dead| dead.round);
+                let past = past.map(|past| past.round).filter(|round| *round > 0);
+                dead.or(past).unwrap_or(again.saturating_add(1))
+            }
+        };
+        let of = Subject {
+            step,
+            item,
+            command: job.plan().first(step).unwrap_or_default(),
+            attempt: 0,
+        };
+        as_uuid(&receipt_token(job, of, round))
+    }
+
+    /// The flow as JSON; what the list of flows says of it stands in its entry.
+    #[must_use]
+    pub fn json(&self, job: &Job, entry: Option<&FlowEntry>) -> Value {
+        let attributes = job.attributes.iter().map(|(name, given)| {
+            let step = given.step.and_then(|step| job.plan().step(step));
+            let set_at = self.set_at.get(name).copied();
+            let value = json!({
+                "value": given.value,
+                "step": step.map(|step| step.name.as_str()),
+                "set_at": rfc3339(set_at.unwrap_or(job.submitted_at)),
+            });
+            (name.clone(), value)
+        });
+        let flow = job.workflow().flow.as_ref();
+        let planned = flow.into_iter().flat_map(|flow| &flow.plan);
+        let executions = planned.filter_map(|place| {
+            let step = u32::try_from(*place).ok()?;
+            let name = job.plan().step(step)?.name.clone();
+            Some((name, self.execution(job, step)))
+        });
+        let parent = entry.and_then(|entry| entry.parent.as_deref());
+        let mut json = json!({
+            "id": job.id(),
+            "status": status(job),
+            "created_at": rfc3339(job.submitted_at),
+            "completed_at": self.ended.map(rfc3339),
+            "last_updated": rfc3339(job.last_at),
+            "plan": plan(job).json(),
+            "metadata": parent.map_or_else(|| json!({}), |it| json!({ "parent_flow_id": it })),
+            "labels": entry.map_or_else(|| json!({}), |entry| json!(entry.labels)),
+            "attributes": Value::Object(attributes.collect()),
+            "executions": Value::Object(executions.collect()),
+        });
+        put(&mut json, "error", self.error.as_deref());
+        json
+    }
+
+    fn execution(&self, job: &Job, step: u32) -> Value {
+        let none = StepPast::default();
+        let past = self.steps.get(&step).unwrap_or(&none);
+        let Some(state) = job.step(step) else {
+            return Value::Null;
+        };
+        let items = state.items.iter().map(|(item, found)| {
+            let shown = work_item(past, state, item, found);
+            (self.token(job, step, item), shown)
+        });
+        let mut json = json!({
+            "status": stage(state.stage),
+            "started_at": past.started.map(rfc3339),
+            "completed_at": past.ended.map(rfc3339),
+            "inputs": past.inputs,
+            "work_items": Value::Object(items.collect()),
+        });
+        if state.stage == StepStage::Completed {
+            put(&mut json, "outputs", Some(Value::Object(given(job, step))));
+        }
+        put(&mut json, "error", past.error.as_deref());
+        put(&mut json, "duration", self.duration_of(step));
+        json
+    }
+}
+
+/// What a step has given.
+pub(crate) fn given(job: &Job, step: u32) -> Map<String, Value> {
+    let given = job.attributes.iter();
+    let given = given.filter(|(_, given)| given.step == Some(step));
+    let given = given.map(|(name, given)| (name.clone(), given.value.clone()));
+    given.collect()
+}
+
+/// What an item was given, or gave.
+pub(crate) fn object(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!({}))
+}
+
+/// How a flow stands.
+pub(crate) const fn status(job: &Job) -> &'static str {
+    match job.stage {
+        Stage::Completed | Stage::Partial => "completed",
+        Stage::Failed | Stage::Cancelled => "failed",
+        Stage::Running | Stage::Stopping(_) | Stage::Suspended => "active",
+    }
+}
+
+const fn stage(stage: StepStage) -> &'static str {
+    match stage {
+        StepStage::Waiting => "pending",
+        StepStage::Reading(_) | StepStage::Running => "active",
+        StepStage::Completed => "completed",
+        StepStage::Failed => "failed",
+        StepStage::Skipped => "skipped",
+    }
+}
+
+const fn is_open(state: &StepState) -> bool {
+    matches!(
+        state.stage,
+        StepStage::Waiting | StepStage::Reading(_) | StepStage::Running
+    )
+}
+
+fn work_item(past: &StepPast, state: &StepState, item: u32, found: &Item) -> Value {
+    let none = ItemPast::default();
+    let past = past.items.get(&item).unwrap_or(&none);
+    let status = match found {
+        Item::Pending => "pending",
+        Item::Active(active) => match active.doing {
+            Doing::Running(_) => "active",
+            Doing::Waiting(_) | Doing::Held => "pending",
+            Doing::Undecided => "not_completed",
+        },
+        Item::Settled(Settled::Succeeded) => "succeeded",
+        // A dead letter that nobody wants any more has failed all the same.
+        Item::Settled(Settled::Dead(_) | Settled::Skipped(Reason::NotSelected)) => "failed",
+        Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "not_completed",
+    };
+    let mut json = json!({
+        "status": status,
+        "started_at": past.started.map(rfc3339),
+        "completed_at": past.ended.map(rfc3339),
+        "inputs": object(state.items.input(item)),
+        "retry_count": past.retries,
+        "next_retry_at": past.due.map(rfc3339),
+    });
+    if matches!(found, Item::Settled(Settled::Succeeded)) {
+        let outputs = state.outputs.get(&item).map_or("{}", String::as_str);
+        put(&mut json, "outputs", Some(object(outputs)));
+    }
+    put(&mut json, "error", past.error.as_deref());
+    json
+}
+
+/// What a step is given as a whole: what is for each of something stands there with all of it.
+fn arguments(job: &Job, step: u32) -> Map<String, Value> {
+    let call = job.plan().call(step);
+    let taken = call.into_iter().flat_map(|call| &call.attributes);
+    let taken = taken.filter_map(|(name, taken)| {
+        let known = match taken.role {
+            Role::Output => return None,
+            Role::Const => None,
+            Role::Required | Role::Optional => job.attributes.get(name).map(|it| &it.value),
+        };
+        let value = known.or(taken.default.as_ref())?.clone();
+        let inner = taken.mapping.as_ref().unwrap_or(name).clone();
+        Some((inner, value))
+    });
+    taken.collect()
+}
+
+/// Adds a field, if there is a value for it.
+pub(crate) fn put(json: &mut Value, name: &str, value: Option<impl Into<Value>>) {
+    if let (Some(fields), Some(value)) = (json.as_object_mut(), value) {
+        let _ = fields.insert(name.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

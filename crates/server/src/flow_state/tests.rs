@@ -1,0 +1,229 @@
+use serde_json::json;
+use undaunted_engine::input::Input;
+use undaunted_policy::Cause;
+
+use super::*;
+use crate::scene::{Scene, text};
+
+const RETRIED: &str =
+    ", work_config: {max_retries: 2, backoff: 1000, backoff_type: fixed, parallelism: 5}";
+
+fn chain() -> Scene {
+    Scene::of(
+        "wf-1",
+        &text(
+            "last",
+            "x: 1",
+            &[
+                (
+                    "first",
+                    "x: {role: required, type: number}, a: {role: output}",
+                    RETRIED,
+                ),
+                ("last", "a: {role: required}, b: {role: output}", RETRIED),
+                ("aside", "x: {role: required}, c: {role: output}", RETRIED),
+            ],
+        ),
+    )
+}
+
+/// The only item of a step, and its token.
+fn item(state: &Value, step: &str) -> (String, Value) {
+    let items = state["executions"][step]["work_items"].as_object().unwrap();
+    assert_eq!(items.len(), 1);
+    let (token, item) = items.iter().next().unwrap();
+    (token.clone(), item.clone())
+}
+
+#[test]
+fn a_flow_is_active_then_completed_with_its_attributes_and_the_steps_that_were_planned() {
+    let mut scene = chain();
+    scene.start();
+    let state = scene.state();
+    assert_eq!(state["id"], "wf-1");
+    assert_eq!(state["status"], "active");
+    assert_eq!(state["created_at"], "2023-11-14T22:13:20.000Z");
+    assert_eq!(state["completed_at"], Value::Null);
+    let executions = state["executions"].as_object().unwrap();
+    assert_eq!(executions.keys().collect::<Vec<_>>(), ["first", "last"]);
+    assert_eq!(executions["first"]["status"], "active");
+    assert_eq!(executions["first"]["inputs"], json!({"x": 1}));
+    assert_eq!(executions["last"]["status"], "pending");
+    assert_eq!(item(&state, "first").1["status"], "active");
+    assert_eq!(item(&state, "first").1["inputs"], json!({"x": 1}));
+
+    scene
+        .at(1234)
+        .done(0, 0, &json!({"a": [2], "undeclared": 1}));
+    scene.start();
+    scene.at(2000).done(1, 0, &json!({"b": "c"}));
+    let state = scene.state();
+    assert_eq!(state["status"], "completed");
+    assert_eq!(state["completed_at"], "2023-11-14T22:13:22.000Z");
+    assert_eq!(state["last_updated"], "2023-11-14T22:13:22.000Z");
+    assert_eq!(state["attributes"]["x"]["value"], 1);
+    assert_eq!(state["attributes"]["x"]["step"], Value::Null);
+    assert_eq!(state["attributes"]["a"]["value"], json!([2]));
+    assert_eq!(state["attributes"]["a"]["step"], "first");
+    let first = &state["executions"]["first"];
+    assert_eq!(first["status"], "completed");
+    assert_eq!(first["outputs"], json!({"a": [2]}));
+    assert_eq!(first["duration"], 1234);
+    let (_, work) = item(&state, "first");
+    assert_eq!(work["status"], "succeeded");
+    assert_eq!(work["outputs"], json!({"a": [2], "undeclared": 1}));
+    assert!(state.get("error").is_none());
+}
+
+#[test]
+fn the_plan_says_what_leads_to_the_goals_and_who_gives_what_to_whom() {
+    let plan = chain().state()["plan"].clone();
+    assert_eq!(plan["goals"], json!(["last"]));
+    assert_eq!(plan["required"], json!([]));
+    let steps = plan["steps"].as_object().unwrap();
+    assert_eq!(steps.keys().collect::<Vec<_>>(), ["first", "last"]);
+    assert_eq!(steps["first"]["type"], "sync");
+    assert_eq!(steps["first"]["http"]["endpoint"], "http://s/first");
+    let a = &plan["attributes"]["a"];
+    assert_eq!(a, &json!({"providers": ["first"], "consumers": ["last"]}));
+    let x = &plan["attributes"]["x"];
+    assert_eq!(x, &json!({"providers": [], "consumers": ["first"]}));
+}
+
+#[test]
+fn a_definition_that_was_written_as_json_is_shown_as_it_was_written() {
+    let step = json!({
+        "id": "a", "name": "A", "type": "sync", "http": {"endpoint": "http://s/a"},
+        "attributes": {"y": {"role": "output", "type": "any"}}, "labels": {"team": "x"},
+    });
+    let text = json!({"mode": "flow", "goals": ["a"], "init": {}, "steps": [step]});
+    let scene = Scene::of("wf-2", &text.to_string());
+    assert_eq!(scene.state()["plan"]["steps"]["a"], step);
+}
+
+#[test]
+fn a_scheduled_retry_puts_the_item_back_with_its_count_and_the_time_that_was_stored() {
+    let mut scene = chain();
+    scene.start();
+    let (token, _) = item(&scene.state(), "first");
+    scene.at(500).fail(0, 0, Cause::Status(503));
+    let due = scene.job.steps[0].waiting.first().unwrap().0;
+    let (same, work) = item(&scene.state(), "first");
+    assert_eq!(same, token);
+    assert_eq!(work["status"], "pending");
+    assert_eq!(work["retry_count"], 1);
+    assert_eq!(work["next_retry_at"], rfc3339(due));
+    assert_eq!(work["error"], "it said no");
+    scene.at(1500).start();
+    let (same, work) = item(&scene.state(), "first");
+    assert_eq!((same, &work["status"]), (token, &json!("active")));
+    assert_eq!(work["next_retry_at"], Value::Null);
+    scene.done(0, 0, &json!({"a": 1}));
+    let (_, work) = item(&scene.state(), "first");
+    assert_eq!(work["status"], "succeeded");
+    assert_eq!(work["retry_count"], 1);
+    assert!(work.get("error").is_none());
+}
+
+#[test]
+fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
+    let mut scene = chain();
+    scene.start();
+    let (token, _) = item(&scene.state(), "first");
+    scene.at(500).fail(0, 0, Cause::Status(400));
+    let state = scene.state();
+    assert_eq!(state["status"], "failed");
+    let error = state["error"].as_str().unwrap();
+    assert!(error.starts_with("step first failed: "), "{error}");
+    assert_eq!(state["executions"]["first"]["status"], "failed");
+    let (same, work) = item(&state, "first");
+    assert_eq!((same, &work["status"]), (token.clone(), &json!("failed")));
+
+    scene.at(9000).tell(&Input::Redrive {
+        items: vec![(0, 0)],
+        reduce: false,
+    });
+    let state = scene.state();
+    assert_eq!(state["status"], "active");
+    assert!(state.get("error").is_none());
+    assert_eq!(state["completed_at"], Value::Null);
+    assert_eq!(state["executions"]["first"]["status"], "active");
+    assert!(state["executions"]["first"].get("error").is_none());
+    let (other, work) = item(&state, "first");
+    assert_ne!(other, token);
+    assert_eq!(work["retry_count"], 0);
+    scene.start();
+    assert_eq!(item(&scene.state(), "first").0, other);
+    scene.done(0, 0, &json!({"a": 1}));
+    assert_eq!(item(&scene.state(), "first").0, other);
+}
+
+#[test]
+fn items_for_each_have_a_token_each_and_those_that_were_dropped_are_not_completed() {
+    let steps = [(
+        "each",
+        "xs: {role: required, for_each: true, mapping: {name: x}}, y: {role: output}",
+        RETRIED,
+    )];
+    let mut scene = Scene::of("wf-3", &text("each", "xs: [1, 2, 3]", &steps));
+    scene.start();
+    let work = |scene: &Scene| {
+        let state = scene.state();
+        let items = state["executions"]["each"]["work_items"].clone();
+        let mut found: Vec<(Value, Value)> = items
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|item| (item["inputs"]["x"].clone(), item["status"].clone()))
+            .collect();
+        found.sort_by_key(|(x, _)| x.as_u64());
+        found
+    };
+    assert_eq!(work(&scene).len(), 3);
+    scene.fail(0, 0, Cause::Status(503));
+    scene.done(0, 1, &json!({"y": 4}));
+    scene.fail(0, 2, Cause::Status(400));
+    let found: Vec<Value> = work(&scene).into_iter().map(|(_, it)| it).collect();
+    assert_eq!(found, ["not_completed", "succeeded", "failed"]);
+    let error = scene.state()["error"].clone();
+    assert!(error.as_str().unwrap().contains("it said no"), "{error}");
+    assert_eq!(
+        scene.state()["executions"]["each"]["inputs"]["x"],
+        json!([1, 2, 3])
+    );
+}
+
+#[test]
+fn what_is_skipped_unreachable_or_cancelled_says_so() {
+    let no = ", predicate: {language: cel, script: 'x > 5'}";
+    let steps = [
+        ("a", "x: {role: required}, y: {role: output}", no),
+        ("b", "y: {role: required}, z: {role: output}", ""),
+    ];
+    let scene = Scene::of("wf-4", &text("b", "x: 1", &steps));
+    let state = scene.state();
+    assert_eq!(state["executions"]["a"]["status"], "skipped");
+    assert_eq!(state["executions"]["b"]["status"], "failed");
+    let error = state["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("step b failed: ") && error.contains("`y`"),
+        "{error}"
+    );
+
+    let mut scene = chain();
+    scene.start();
+    scene.tell(&Input::Cancel);
+    scene.fail(0, 0, Cause::Interrupted);
+    let state = scene.state();
+    assert_eq!(state["status"], "failed");
+    assert_eq!(state["error"], "Cancelled");
+}
+
+#[test]
+fn a_job_that_is_no_flow_is_not_found() {
+    let scene = Scene::of("plain", "- shell: 'true'\n");
+    let error = FlowState::read(&*scene.store, "plain").unwrap_err();
+    assert!(matches!(error, JournalError::NotFound { .. }));
+    let error = FlowState::read(&*scene.store, "nobody").unwrap_err();
+    assert!(matches!(error, JournalError::NotFound { .. }));
+}

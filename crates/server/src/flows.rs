@@ -1,0 +1,139 @@
+//! Flows: planned, started, listed and looked at.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::json;
+use undaunted_engine::catalog::Catalog;
+
+use crate::act::{PlanError, StartError, StartFlow};
+use crate::answer::{Named, Refused, named, told};
+use crate::api::{Api, unavailable};
+use crate::fields::Fields;
+use crate::flow_state::FlowState;
+use crate::query::{Query, is_of_id};
+
+/// The longest id of a flow.
+const LONGEST: usize = 200;
+
+type Body = Result<Bytes, BytesRejection>;
+
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
+    api.look(|catalog| Ok(told(StatusCode::OK, &Query::all().answer(catalog))))
+        .await
+}
+
+pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+    let query = Query::read(&fields(body)?)?;
+    api.look(move |catalog| Ok(told(StatusCode::OK, &query.answer(catalog))))
+        .await
+}
+
+pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, Refused> {
+    let flow = named(flow)?;
+    api.work(move |served| {
+        let (state, job, _) = FlowState::read(&*served.store, &flow).map_err(unavailable)?;
+        let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
+        let shown = served.book.read(look).map_err(unavailable)?;
+        Ok(told(StatusCode::OK, &shown))
+    })
+    .await
+}
+
+pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+    let fields = fields(body)?;
+    let goals = goals(&fields)?;
+    let init = fields.object("init")?;
+    api.work(move |served| {
+        let steps = served.book.read(|catalog| catalog.steps.clone());
+        let steps = steps.map_err(unavailable)?;
+        let plan = served.flows.plan(&steps, &goals, &init);
+        let plan = plan.map_err(|error| match &error {
+            PlanError::UnknownStep(_) => Refused::missing(error.to_string()),
+            PlanError::MissingInputs(_) | PlanError::Other(_) => Refused::wrong(error.to_string()),
+        })?;
+        Ok(told(StatusCode::OK, &plan.json()))
+    })
+    .await
+}
+
+pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+    let fields = fields(body)?;
+    let flow = StartFlow {
+        id: flow_id(&fields.text("id")?.unwrap_or_default())?,
+        goals: goals(&fields)?,
+        init: fields.object("init")?,
+        labels: fields.labels("labels")?,
+        retry_budget: fields.small("retry_budget")?,
+        retry_budget_per_workflow: fields.small("retry_budget_per_workflow")?,
+        best_effort: fields.switch("best_effort")?,
+        best_effort_min_dcs: fields.number("best_effort_min_dcs")?,
+        best_effort_deadline_seconds: fields.seconds("best_effort_deadline_seconds")?,
+    };
+    api.work(move |served| {
+        let answer = json!({ "message": "", "flow_id": flow.id });
+        let _ = served.flows.start(flow).map_err(|error| {
+            let text = error.to_string();
+            match error {
+                StartError::UnknownStep(_) => Refused::missing(text),
+                StartError::MissingInputs(_) | StartError::Wrong(_) => Refused::wrong(text),
+                StartError::Conflict(_) => Refused::conflict(text),
+                StartError::Store(_) => Refused::unavailable(text),
+            }
+        })?;
+        Ok(told(StatusCode::CREATED, &answer))
+    })
+    .await
+}
+
+fn fields(body: Body) -> Result<Fields, Refused> {
+    Fields::read(&body.map_err(|wrong| Refused::unread(&wrong))?)
+}
+
+fn goals(fields: &Fields) -> Result<Vec<String>, Refused> {
+    let goals = fields.texts("goals")?;
+    if goals.is_empty() {
+        return Err(Refused::wrong("`goals` names no step"));
+    }
+    Ok(goals)
+}
+
+/// What a flow is called that somebody wants to call like this.
+fn flow_id(wanted: &str) -> Result<String, Refused> {
+    let lower = wanted.to_lowercase();
+    let kept = lower.chars().filter(|it| is_of_id(*it) || *it == ' ');
+    let id: String = kept.map(|it| if it == ' ' { '-' } else { it }).collect();
+    let id = id.trim_matches('-');
+    if matches!(id, "" | "." | "..") {
+        return Err(Refused::wrong(
+            "`id` has to have letters, digits or one of `_ . - +`",
+        ));
+    }
+    if id.len() > LONGEST {
+        return Err(Refused::wrong(format!(
+            "`id` has more than {LONGEST} characters"
+        )));
+    }
+    Ok(id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_made_of_what_is_allowed() {
+        let id = |wanted: &str| flow_id(wanted).map_err(|refused| refused.status.as_u16());
+        assert_eq!(id("wf-1"), Ok("wf-1".to_owned()));
+        assert_eq!(id("My Flow:/1+2_3."), Ok("my-flow1+2_3.".to_owned()));
+        assert_eq!(id("a  b"), Ok("a--b".to_owned()));
+        assert_eq!(id("äöü x"), Ok("x".to_owned()));
+        for nothing in ["", " ", "::", ".", "..", " . ", "äöü"] {
+            assert_eq!(id(nothing), Err(400), "{nothing}");
+        }
+        assert_eq!(id(&"x".repeat(200)).unwrap().len(), 200);
+        assert_eq!(id(&"x".repeat(201)), Err(400));
+    }
+}

@@ -1,0 +1,233 @@
+//! Following the journals of flows and of the catalog: the state first, then every later event, in
+//! order, none lost and none twice.
+//!
+//! What comes next is read from the store, after the last record that was told. So there is no queue
+//! that could grow for somebody who is slow, and flows that another process runs are followed as well.
+//! Everything here may wait for the store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use undaunted_engine::catalog::Catalog;
+use undaunted_engine::job::Job;
+use undaunted_runner::catalog::Book;
+use undaunted_runner::journal::{JournalError, aggregate, decode};
+use undaunted_store::{Store, Version};
+
+use crate::engine;
+use crate::flow_events::{catalog_event, flow_event};
+use crate::flow_state::{FlowState, put};
+use crate::wish::{Aggregate, Wish};
+
+/// The most subscriptions of one follower.
+const MOST: usize = 1000;
+
+/// The most records of one journal that are looked at in one go.
+const PAGE: usize = 256;
+
+/// Everything that somebody follows.
+pub(crate) struct Follower {
+    store: Arc<dyn Store>,
+    book: Book,
+    pulse: Option<u64>,
+    subscriptions: Vec<Subscription>,
+}
+
+struct Subscription {
+    sub_id: Option<String>,
+    aggregate: Aggregate,
+    types: BTreeSet<String>,
+    place: Place,
+}
+
+/// How far somebody has read.
+enum Place {
+    Flow(Box<(FlowState, Job)>, Version),
+    Engine(Version),
+    /// It cannot be read any more, and that was said.
+    Lost,
+}
+
+impl Follower {
+    pub(crate) const fn of(store: Arc<dyn Store>, book: Book) -> Self {
+        Self {
+            store,
+            book,
+            pulse: None,
+            subscriptions: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.subscriptions.is_empty()
+    }
+
+    /// Does what was asked for, and gives the answer, if there is one.
+    pub(crate) fn ask(&mut self, wish: Wish) -> Option<Value> {
+        match wish {
+            Wish::Unsubscribe { sub_id } => {
+                self.subscriptions
+                    .retain(|known| known.sub_id.as_ref() != Some(&sub_id));
+                None
+            }
+            Wish::Subscribe {
+                aggregate,
+                types,
+                sub_id,
+            } => {
+                // Whoever asks for the same again wants it instead, not twice.
+                self.subscriptions.retain(|known| {
+                    known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
+                });
+                if self.subscriptions.len() >= MOST {
+                    let error = format!("{MOST} subscriptions are the most");
+                    return Some(refusal(&error, 429, Some(&aggregate), sub_id.as_deref()));
+                }
+                Some(self.subscribe(aggregate, types, sub_id))
+            }
+        }
+    }
+
+    fn subscribe(
+        &mut self,
+        aggregate: Aggregate,
+        types: BTreeSet<String>,
+        sub_id: Option<String>,
+    ) -> Value {
+        let (data, version, place) = match self.begin(&aggregate) {
+            Ok(found) => found,
+            Err(error) => return failed(&error, &aggregate, sub_id.as_deref()),
+        };
+        let mut answer = json!({
+            "type": "subscribed",
+            "id": aggregate.id(),
+            "data": data,
+            "sequence": version.next().0,
+        });
+        put(&mut answer, "sub_id", sub_id.as_deref());
+        self.subscriptions.push(Subscription {
+            sub_id,
+            aggregate,
+            types,
+            place,
+        });
+        answer
+    }
+
+    fn begin(&self, aggregate: &Aggregate) -> Result<(Value, Version, Place), JournalError> {
+        Ok(match aggregate {
+            Aggregate::Engine => {
+                self.book.read(|_| ())?;
+                let look = |catalog: &Catalog, version| (engine::state(catalog), version);
+                let (data, version) = self.book.known(look);
+                (data, version, Place::Engine(version))
+            }
+            Aggregate::Flow(flow) => {
+                let (state, job, version) = FlowState::read(&*self.store, flow)?;
+                let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
+                let data = self.book.read(look)?;
+                let place = Place::Flow(Box::new((state, job)), version);
+                (data, version, place)
+            }
+        })
+    }
+
+    /// What has happened since, and whether there may be more at once. Unless somebody has said that
+    /// something was stored, it looks only if the store says so.
+    pub(crate) fn look(&mut self, stirred: bool) -> (Vec<Value>, bool) {
+        let pulse = self.store.pulse().ok();
+        if !stirred && pulse.is_some() && pulse == self.pulse {
+            return (Vec::new(), false);
+        }
+        self.pulse = pulse;
+        let mut told = Vec::new();
+        let mut more = false;
+        for subscription in &mut self.subscriptions {
+            match subscription.read(&*self.store, &self.book, &mut told) {
+                Ok(left) => more |= left,
+                Err(error) => {
+                    let sub_id = subscription.sub_id.as_deref();
+                    told.push(failed(&error, &subscription.aggregate, sub_id));
+                    subscription.place = Place::Lost;
+                }
+            }
+        }
+        if more {
+            self.pulse = None;
+        }
+        (told, more)
+    }
+}
+
+impl Subscription {
+    fn read(
+        &mut self,
+        store: &dyn Store,
+        book: &Book,
+        told: &mut Vec<Value>,
+    ) -> Result<bool, JournalError> {
+        let mut tell = |event: Value| {
+            let kind = event.get("type").and_then(Value::as_str);
+            let wanted = kind.is_some_and(|kind| self.types.contains(kind));
+            if wanted || self.types.is_empty() {
+                let mut event = event;
+                put(&mut event, "sub_id", self.sub_id.as_deref());
+                told.push(event);
+            }
+        };
+        let mut seen = 0_usize;
+        match (&mut self.place, &self.aggregate) {
+            (Place::Engine(last), _) => {
+                for (version, record) in book.records_after(*last)?.into_iter().take(PAGE) {
+                    tell(catalog_event(version, &record));
+                    *last = version;
+                    seen = seen.saturating_add(1);
+                }
+            }
+            (Place::Flow(of, last), Aggregate::Flow(flow)) => {
+                let (state, job) = &mut **of;
+                for read in store.read(&aggregate(flow)?, *last)?.take(PAGE) {
+                    let (version, bytes) = read?;
+                    let record = decode(flow, version, &bytes)?;
+                    job.apply(&record);
+                    state.take(job, &record);
+                    if let Some(event) = flow_event(state, job, version, &record) {
+                        tell(event);
+                    }
+                    *last = version;
+                    seen = seen.saturating_add(1);
+                }
+            }
+            _ => {}
+        }
+        Ok(seen >= PAGE)
+    }
+}
+
+fn failed(error: &JournalError, aggregate: &Aggregate, sub_id: Option<&str>) -> Value {
+    let status = match error {
+        JournalError::NotFound { .. } => 404,
+        _ => 503,
+    };
+    let text = match (error, aggregate) {
+        (JournalError::NotFound { .. }, Aggregate::Flow(flow)) => {
+            format!("there is no flow `{flow}`")
+        }
+        _ => error.to_string(),
+    };
+    refusal(&text, status, Some(aggregate), sub_id)
+}
+
+/// Something that is not done, and why.
+pub(crate) fn refusal(
+    error: &str,
+    status: u16,
+    aggregate: Option<&Aggregate>,
+    sub_id: Option<&str>,
+) -> Value {
+    let mut answer = json!({ "type": "error", "error": error, "status": status });
+    put(&mut answer, "id", aggregate.map(Aggregate::id));
+    put(&mut answer, "sub_id", sub_id);
+    answer
+}

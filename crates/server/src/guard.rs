@@ -1,0 +1,184 @@
+//! Who may ask.
+//!
+//! Without a token only this machine may, and of what runs on it only programs: a page in a browser
+//! that was tricked into asking here says so by its `Origin`, or by a `Host` that is none of ours.
+//! With a token whoever knows it may. Results that come by webhook carry a key of their own.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, WWW_AUTHENTICATE,
+};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+
+use crate::answer::said;
+
+/// Who may ask.
+#[derive(Clone, Default)]
+pub struct Access {
+    token: Option<String>,
+    public: Option<String>,
+}
+
+impl Access {
+    /// Only this machine, under its own names and that of the address others know it by.
+    #[must_use]
+    pub fn local(public_url: Option<&str>) -> Self {
+        let host = public_url.and_then(|url| {
+            let uri: Uri = url.parse().ok()?;
+            Some(uri.host()?.to_ascii_lowercase())
+        });
+        Self {
+            token: None,
+            public: host,
+        }
+    }
+
+    /// Whoever has this token.
+    #[must_use]
+    pub const fn by_token(token: String) -> Self {
+        Self {
+            token: Some(token),
+            public: None,
+        }
+    }
+
+    /// Whether it may be listened at an address.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
+        match &self.token {
+            Some(token) if token.is_empty() => Err("the token is empty".to_owned()),
+            None if !address.to_canonical().is_loopback() => Err(format!(
+                "{address} can be reached from elsewhere, and without a token anybody there could \
+                 start flows"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn refusal(&self, request: &Request) -> Option<Response> {
+        let (method, path) = (request.method(), request.uri().path());
+        let is_result = method == Method::POST && path.starts_with("/webhook/");
+        let headers = request.headers();
+        if let Some(token) = &self.token {
+            let open = is_result || (method == Method::GET && path == "/health");
+            if !open && !shows(headers, token) {
+                return Some(unknown());
+            }
+        } else if let Some(error) = self.foreign(request) {
+            return Some(said(StatusCode::FORBIDDEN, error));
+        }
+        let sends = method == Method::POST || method == Method::PUT;
+        if sends && !is_result && has_body(headers) && !is_json(headers) {
+            return Some(said(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "what is sent has to be application/json",
+            ));
+        }
+        None
+    }
+
+    /// What shows that a request comes from a page in a browser, or under a name that is none of ours.
+    fn foreign(&self, request: &Request) -> Option<&'static str> {
+        let headers = request.headers();
+        if headers.contains_key(ORIGIN) {
+            return Some("pages in browsers are not answered: the request has an Origin");
+        }
+        let mut hosts = headers.get_all(HOST).iter();
+        let named = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
+            _ => None,
+        };
+        let ours = |authority: &Authority| self.is_ours(authority.host());
+        let asked = request.uri().authority();
+        if named.as_ref().is_some_and(ours) && asked.is_none_or(ours) {
+            return None;
+        }
+        Some("the Host of the request is neither this machine nor the public address")
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let plain = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        let address: Result<IpAddr, _> = plain.unwrap_or(host).parse();
+        let public = self.public.as_deref();
+        address.is_ok_and(|address| address.is_loopback())
+            || host.eq_ignore_ascii_case("localhost")
+            || public.is_some_and(|public| host.eq_ignore_ascii_case(public))
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token is nobody's business.
+        f.debug_struct("Access")
+            .field("has_token", &self.token.is_some())
+            .field("public", &self.public)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The same routes, for those who may ask.
+pub(crate) fn guarded(routes: Router, access: Access) -> Router {
+    routes.layer(from_fn_with_state(Arc::new(access), guard))
+}
+
+async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    match access.refusal(&request) {
+        Some(refusal) => refusal,
+        None => next.run(request).await,
+    }
+}
+
+fn unknown() -> Response {
+    let mut answer = said(
+        StatusCode::UNAUTHORIZED,
+        "a token is asked for: Authorization: Bearer TOKEN",
+    );
+    let bearer = HeaderValue::from_static("Bearer");
+    let _ = answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    answer
+}
+
+fn shows(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    let shown = shown.and_then(|shown| shown.split_at_checked(7));
+    shown.is_some_and(|(scheme, shown)| {
+        scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown.trim_ascii(), token.as_bytes())
+    })
+}
+
+/// Compares in a time that says nothing of where they differ.
+fn is_same(shown: &[u8], token: &[u8]) -> bool {
+    let mut differ = u8::from(shown.len() != token.len());
+    for (place, wanted) in token.iter().enumerate() {
+        let found = shown.get(place).copied().unwrap_or_default();
+        differ = std::hint::black_box(differ | (found ^ wanted));
+    }
+    differ == 0
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(CONTENT_LENGTH);
+    headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use std::net::{SocketAddr, TcpListener};
+
+use axum::routing::any;
+
+use super::*;
+use crate::limits::Limits;
+use crate::listen::Listening;
+use crate::spoken::{request, say};
+
+fn listening(access: Access) -> Listening {
+    let routes = Router::new().fallback(any(async || "{\"heard\":true}"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let routes = guarded(routes, access);
+    Listening::start(listener, Limits::default(), |_| routes).unwrap()
+}
+
+fn get(address: SocketAddr, headers: &[&str]) -> u16 {
+    say(address, &request("GET", "/engine", headers, "")).0
+}
+
+#[test]
+fn without_a_token_only_programs_of_this_machine_are_answered() {
+    let server = listening(Access::local(Some("https://Flows.example.org:8443/x")));
+    let address = server.address();
+    for host in [
+        "localhost",
+        "LocalHost:7070",
+        "127.0.0.1:1",
+        "127.9.9.9",
+        "[::1]:7070",
+        "flows.example.org",
+        "FLOWS.example.org:8443",
+    ] {
+        assert_eq!(get(address, &[&format!("Host: {host}")]), 200, "{host}");
+    }
+    for host in [
+        "evil.example.org",
+        "localhost.evil.org",
+        "127.0.0.1.evil.org",
+        "10.0.0.1",
+        "[::2]",
+        "::1",
+        "",
+        "user@",
+    ] {
+        assert_eq!(get(address, &[&format!("Host: {host}")]), 403, "{host}");
+    }
+    assert_eq!(get(address, &[]), 403);
+    assert_eq!(get(address, &["Host: localhost", "Host: evil"]), 403);
+    let absolute = "GET http://evil.org/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_eq!(say(address, absolute).0, 403);
+    let page = ["Host: localhost", "Origin: http://localhost"];
+    let (status, head, body) = say(address, &request("POST", "/webhook/a/b/c", &page, "{}"));
+    assert_eq!((status, body["status"].as_u64()), (403, Some(403)));
+    assert!(!head.contains("access-control"), "{head}");
+}
+
+#[test]
+fn what_is_sent_is_json_but_for_results() {
+    let server = listening(Access::local(None));
+    let send = |method: &str, path: &str, kind: &str, body: &str| {
+        let headers = ["Host: localhost", kind];
+        say(server.address(), &request(method, path, &headers, body)).0
+    };
+    let json = "Content-Type: Application/JSON; charset=utf-8";
+    assert_eq!(send("POST", "/engine/flow", json, "{}"), 200);
+    for kind in [
+        "Content-Type: text/plain",
+        "Content-Type: application/jsonp",
+        "X: y",
+    ] {
+        assert_eq!(send("POST", "/engine/flow", kind, "{}"), 415, "{kind}");
+        assert_eq!(send("PUT", "/engine/step/a", kind, "{}"), 415, "{kind}");
+        assert_eq!(send("POST", "/engine/flow", kind, ""), 200, "{kind}");
+        assert_eq!(send("POST", "/webhook/a/b/c", kind, "{}"), 200, "{kind}");
+    }
+}
+
+#[test]
+fn with_a_token_whoever_has_it_is_answered_under_any_name() {
+    let server = listening(Access::by_token("s3cret".to_owned()));
+    let address = server.address();
+    let host = "Host: flows.example.org";
+    for wrong in [
+        "X: y",
+        "Authorization: s3cret",
+        "Authorization: Bearer",
+        "Authorization: Bearer ",
+        "Authorization: Bearer s3cre",
+        "Authorization: Bearer s3cretx",
+        "Authorization: Bearer S3cret",
+        "Authorization: Basic s3cret",
+    ] {
+        let (status, head, body) = say(address, &request("GET", "/engine", &[host, wrong], ""));
+        assert_eq!(
+            (status, body["status"].as_u64()),
+            (401, Some(401)),
+            "{wrong}"
+        );
+        assert!(head.contains("www-authenticate: bearer"), "{head}");
+    }
+    assert_eq!(get(address, &[host, "Authorization: Bearer s3cret"]), 200);
+    assert_eq!(get(address, &[host, "authorization: bearer s3cret"]), 200);
+    let open = |method, path| say(address, &request(method, path, &[host], "")).0;
+    assert_eq!(open("GET", "/health"), 200);
+    assert_eq!(open("POST", "/webhook/a/b/c"), 200);
+    assert_eq!(open("GET", "/webhook/a/b/c"), 401);
+    assert_eq!(open("POST", "/health"), 401);
+    assert_eq!(open("GET", "/metrics"), 401);
+}
+
+#[test]
+fn what_is_reached_from_elsewhere_needs_a_token() {
+    let may = |access: &Access, address: &str| access.may_listen(address.parse().unwrap());
+    let local = Access::local(None);
+    for address in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+        assert_eq!(may(&local, address), Ok(()), "{address}");
+    }
+    for address in ["0.0.0.0", "192.168.1.1", "::"] {
+        let why = may(&local, address).unwrap_err();
+        assert!(why.contains(address) && why.contains("token"), "{why}");
+    }
+    let token = Access::by_token("x".to_owned());
+    assert_eq!(may(&token, "0.0.0.0"), Ok(()));
+    assert!(may(&Access::by_token(String::new()), "127.0.0.1").is_err());
+    assert!(!format!("{:?}", Access::by_token("s3cret".to_owned())).contains("s3cret"));
+}

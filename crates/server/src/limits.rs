@@ -1,0 +1,75 @@
+//! How much is taken on at once, and for how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use tokio::sync::Semaphore;
+
+use crate::answer::said;
+
+/// What a listener takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most connections; others wait.
+    pub connections: usize,
+    /// The most requests at a time; others are told to come again.
+    pub requests: usize,
+    /// How long the head of a request may take to arrive.
+    pub header: Duration,
+    /// How long a request may take as a whole.
+    pub request: Duration,
+    /// How long whoever is being answered is waited for at the end.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            requests: 256,
+            header: Duration::from_secs(10),
+            request: Duration::from_mins(1),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Room {
+    requests: Arc<Semaphore>,
+    time: Duration,
+}
+
+/// The same routes, within limits.
+pub(crate) fn bounded(routes: Router, limits: Limits) -> Router {
+    let room = Room {
+        requests: Arc::new(Semaphore::new(limits.requests)),
+        time: limits.request,
+    };
+    routes.layer(from_fn_with_state(room, bound))
+}
+
+async fn bound(State(room): State<Room>, request: Request, next: Next) -> Response {
+    let Ok(_taken) = room.requests.try_acquire() else {
+        let mut answer = said(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too much is asked at once; ask again in a second",
+        );
+        let second = HeaderValue::from_static("1");
+        let _ = answer.headers_mut().insert(RETRY_AFTER, second);
+        return answer;
+    };
+    match tokio::time::timeout(room.time, next.run(request)).await {
+        Ok(answer) => answer,
+        Err(_) => said(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request took too long, and was given up",
+        ),
+    }
+}

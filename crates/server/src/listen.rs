@@ -1,0 +1,220 @@
+//! The one listener: connections are taken, bounded in number and time, and ended in good order.
+//!
+//! It knows nothing of what is asked; that is the business of the routes it is given. Whoever connects
+//! may be slow, many, or gone: none of it keeps others from being heard.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Bytes, HttpBody};
+use axum::http::Request;
+use axum::response::Response;
+use axum::routing::future::RouteFuture;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener as Listener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tower::Service;
+
+use crate::limits::{Limits, bounded};
+
+/// How long nothing is accepted after that has failed, most likely for want of files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The place of a connection among those there may be. Kept by whatever goes on after the request.
+pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+
+/// Told when the listener is about to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending(watch::Receiver<()>);
+
+impl Ending {
+    /// Waits until then.
+    pub(crate) async fn comes(&mut self) {
+        // Nothing is ever sent: what is waited for is that the other side goes.
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
+/// Somebody listens, for as long as this is there.
+#[derive(Debug)]
+pub struct Listening {
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+    end: Option<watch::Sender<()>>,
+    served: Option<JoinHandle<()>>,
+    grace: Duration,
+}
+
+impl Listening {
+    /// Answers on a listener with these routes.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not give what it takes.
+    pub(crate) fn start(
+        listener: TcpListener,
+        limits: Limits,
+        routes: impl FnOnce(Ending) -> Router,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("listener")
+            .enable_all()
+            .build()?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let listener = {
+            let _inside = runtime.enter();
+            Listener::from_std(listener)?
+        };
+        let (end, asked) = watch::channel(());
+        let ending = Ending(asked);
+        let routes = bounded(routes(ending.clone()), limits);
+        let served = runtime.spawn(accept(listener, routes, limits, ending));
+        Ok(Self {
+            address,
+            runtime: Some(runtime),
+            end: Some(end),
+            served: Some(served),
+            grace: limits.grace,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Goes on with something beside, until it ends.
+    pub(crate) fn beside<W>(&self, work: impl FnOnce(Ending) -> W)
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        if let (Some(runtime), Some(end)) = (&self.runtime, &self.end) {
+            drop(runtime.spawn(work(Ending(end.subscribe()))));
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Whoever is being answered is to hear it: nobody is here to be asked again.
+        drop(self.end.take());
+        let (Some(runtime), Some(served)) = (self.runtime.take(), self.served.take()) else {
+            return;
+        };
+        let grace = self.grace.saturating_add(PAUSE);
+        let done = async { tokio::time::timeout(grace, served).await };
+        drop(runtime.block_on(done));
+        runtime.shutdown_background();
+    }
+}
+
+async fn accept(listener: Listener, routes: Router, limits: Limits, mut ending: Ending) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        // Without a place nobody is let in: they wait in the queue of the system.
+        let place = tokio::select! {
+            place = Arc::clone(&places).acquire_owned() => place,
+            () = ending.comes() => break,
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ending.comes() => break,
+        };
+        match (accepted, place) {
+            (Ok((stream, _)), Ok(place)) => {
+                let routes = Placed {
+                    routes: routes.clone(),
+                    place: Arc::new(place),
+                    heard: Arc::default(),
+                };
+                let header = limits.header;
+                let _ = connections.spawn(serve(stream, routes, header, ending.clone()));
+            }
+            _ => tokio::time::sleep(PAUSE).await,
+        }
+    }
+    drop(listener);
+    let all = async {
+        while connections.join_next().await.is_some() {}
+        // What goes on after its request keeps its place.
+        let many = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        drop(places.acquire_many(many).await);
+    };
+    drop(tokio::time::timeout(limits.grace, all).await);
+}
+
+async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: Ending) {
+    // Answers are small and whole; waiting for more to send helps nobody.
+    drop(stream.set_nodelay(true));
+    let mut http = Builder::new(TokioExecutor::new()).http1_only();
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header);
+    let heard = Arc::clone(&routes.heard);
+    let service = TowerToHyperService::new(routes);
+    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    // The bound on a head does not hold before the version of the protocol is known.
+    let first = tokio::time::timeout(header, heard.notified());
+    let quiet = async {
+        if first.await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        // Whoever broke off hears nothing, and there is nobody else to tell.
+        _ = connection.as_mut() => return,
+        () = quiet => return,
+        () = ending.comes() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    drop(connection.await);
+}
+
+/// Routes, for one connection.
+#[derive(Clone)]
+struct Placed {
+    routes: Router,
+    place: Place,
+    /// Told of every request.
+    heard: Arc<Notify>,
+}
+
+impl<B> Service<Request<B>> for Placed
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = RouteFuture<Infallible>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Service::<Request<B>>::poll_ready(&mut self.routes, context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        self.heard.notify_one();
+        let _ = request.extensions_mut().insert(Arc::clone(&self.place));
+        self.routes.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! What is logged: one JSON object a line, on the error output.
+//!
+//! What a record of a job has to say is worked out here and can be looked at; writing it down is all
+//! that is left. Values of secrets are in no record, and what commands wrote is left out altogether.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+use undaunted_engine::event::{Event, Late, Reached, Record, Stopped, Subject};
+use undaunted_engine::job::Job;
+use undaunted_engine::task::correlation_id;
+use undaunted_engine::view::{event, rfc3339};
+use undaunted_policy::{Reason, Timestamp};
+
+/// How much a log record matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something cannot be done.
+    Error,
+    /// Something may need to be looked at.
+    Warn,
+    /// Something has come to its beginning or its end.
+    Info,
+    /// All the rest.
+    Debug,
+}
+
+impl Level {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+
+    /// The level that a word names, if it does.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
+        all.into_iter()
+            .find(|level| level.word().eq_ignore_ascii_case(word))
+    }
+}
+
+/// Something to be logged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogRecord {
+    /// When it happened.
+    pub at: Timestamp,
+    /// How much it matters.
+    pub level: Level,
+    /// What it is called, or what it says.
+    pub what: What,
+    /// What else there is to know, in order.
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+/// What a log record is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An event, by its name.
+    Event(&'static str),
+    /// A sentence.
+    Message(String),
+}
+
+impl LogRecord {
+    /// The line it is, without its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let (name, what) = match &self.what {
+            What::Event(word) => ("event", json!(word)),
+            What::Message(text) => ("message", json!(text)),
+        };
+        let at = json!(rfc3339(self.at));
+        let level = json!(self.level.word());
+        // The order is for people; `at` comes first.
+        let mut line = format!("{{\"at\":{at},\"level\":{level},\"{name}\":{what}");
+        for (name, value) in &self.fields {
+            let _ = write!(line, ",\"{name}\":{value}");
+        }
+        line.push('}');
+        line
+    }
+}
+
+/// Where log records go.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// What matters less is left out.
+    pub level: Level,
+}
+
+impl Log {
+    /// Writes records to the error output, if they matter enough. Whether anybody reads it is not our
+    /// concern: a closed one changes nothing.
+    pub fn write(&self, records: &[LogRecord]) {
+        let records = records.iter().filter(|it| it.level <= self.level);
+        let lines: String = records
+            .flat_map(|it| [it.line(), "\n".to_owned()])
+            .collect();
+        if !lines.is_empty() {
+            // In one piece, so that lines of several threads do not mix.
+            drop(std::io::stderr().lock().write_all(lines.as_bytes()));
+        }
+    }
+
+    /// Writes what a record of a job has to say.
+    pub fn tell(&self, job: &Job, record: &Record) {
+        // Most is said at the level that is mostly left out.
+        if self.level >= Level::Debug || matters(&record.event) {
+            self.write(&records_of(job, record));
+        }
+    }
+}
+
+/// Whether there is more to say of an event than at the level of least matter.
+const fn matters(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::AttemptStarted(_)
+            | Event::AttemptSucceeded(_)
+            | Event::AttemptFailed(_)
+            | Event::AttemptAccepted { .. }
+            | Event::RetryScheduled(_)
+            | Event::ItemSucceeded { .. }
+            | Event::ItemsRead { .. }
+            | Event::TextKept { .. }
+            | Event::AttributeSet { .. }
+    )
+}
+
+/// What a record of a job has to say. The job is as it is after it, or ahead of it.
+#[must_use]
+pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
+    let level = match &record.event {
+        Event::TextKept { .. } => return Vec::new(),
+        Event::CompletionReached(reached) => return vec![completion(job, record, reached)],
+        Event::LateResult(late) => return vec![late_result(job, record, *late)],
+        Event::JobSubmitted(_)
+        | Event::JobResumed(_)
+        | Event::JobSuspended
+        | Event::JobCompleted(_)
+        | Event::JobPaused
+        | Event::JobUnpaused { .. }
+        | Event::JobRedriven { .. }
+        | Event::PolicyChanged { .. }
+        | Event::PoolToppedUp { .. }
+        | Event::BreakerConfigured { .. }
+        | Event::BreakerClosed { .. } => Level::Info,
+        Event::JobPartial(_)
+        | Event::JobFailed(_)
+        | Event::JobCancelled(_)
+        | Event::JobStopping { .. }
+        | Event::ItemDeadLettered { .. }
+        | Event::InputFailed { .. }
+        | Event::StepFailed { .. }
+        | Event::StepUnreachable { .. }
+        | Event::BreakerOpened(_) => Level::Warn,
+        _ => Level::Debug,
+    };
+    let mut said = vec![plain(job, record, level)];
+    if let Event::CommandStopped(stopped) = &record.event {
+        said.extend(stop(job, record, stopped));
+    }
+    said
+}
+
+/// The event itself.
+fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
+    let view = event(job, 0, record);
+    let fields = view.fields().iter().filter(|(name, _)| {
+        !matches!(
+            *name,
+            "seq"
+                | "at"
+                | "type"
+                | "job"
+                | "output"
+                | "stdout"
+                | "stderr"
+                | "value"
+                | "working_dir"
+        )
+    });
+    let own = ("job", json!(job.id()));
+    LogRecord {
+        at: record.at,
+        level,
+        what: What::Event(record.event.word()),
+        fields: [own].into_iter().chain(fields.cloned()).collect(),
+    }
+}
+
+/// A budget that has stopped a command.
+fn stop(job: &Job, record: &Record, stopped: &Stopped) -> Option<LogRecord> {
+    let of = stopped.subject;
+    let command = job.plan().command(of.command);
+    let command = command.map_or("", |command| command.id.as_str());
+    let (level, what) = match stopped.reason {
+        Reason::RetryBudget => (
+            Level::Warn,
+            What::Message(format!("Retry budget exhausted for {command}")),
+        ),
+        Reason::RetryBudgetExpired => (
+            Level::Debug,
+            What::Message(format!("Command {command} retry budget expired")),
+        ),
+        Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted => {
+            (Level::Warn, What::Event("RetryBudgetExhausted"))
+        }
+        _ => return None,
+    };
+    let mut fields = of_item(job, of);
+    if let What::Event(_) = what {
+        let sum = stopped.sum.as_ref();
+        let used = match stopped.reason {
+            Reason::WorkflowBudgetExhausted => sum.and_then(|sum| sum.share),
+            _ => sum.and_then(|sum| sum.pool),
+        };
+        let pool = job.pool.map(|pool| (pool.consumed, pool.limits.total));
+        let (consumed, total) = used.or(pool).unwrap_or_default();
+        let reason = format!("{} ({consumed}/{total})", stopped.reason.word());
+        fields.push(("consumed", consumed.into()));
+        fields.push(("total", total.into()));
+        fields.push(("reason", reason.into()));
+    } else {
+        fields.push(("command", command.into()));
+        fields.push(("attempt", of.attempt.into()));
+        fields.push(("reason", stopped.reason.word().into()));
+    }
+    Some(LogRecord {
+        at: record.at,
+        level,
+        what,
+        fields,
+    })
+}
+
+fn of_item(job: &Job, of: Subject) -> Vec<(&'static str, Value)> {
+    let item = job.step(of.step).map(|step| step.items.identity(of.item));
+    vec![
+        ("job", job.id().into()),
+        ("item", item.into()),
+        (
+            "correlation_id",
+            correlation_id(job, of.step, of.item).into(),
+        ),
+    ]
+}
+
+fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
+    let completion = reached.completion();
+    let reported = reached.completed.saturating_add(reached.failed);
+    let step = job.plan().step(reached.step).map(|step| step.name.as_str());
+    LogRecord {
+        at: record.at,
+        level: Level::Info,
+        what: What::Event("BestEffortCompletion"),
+        fields: vec![
+            ("job", job.id().into()),
+            ("step", step.into()),
+            ("reason", completion.reason.to_string().into()),
+            ("completed", reached.completed.into()),
+            ("missing", reached.target.saturating_sub(reported).into()),
+            ("success", completion.success.into()),
+        ],
+    }
+}
+
+fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
+    let of = Subject {
+        step: late.step,
+        item: late.item,
+        command: 0,
+        attempt: 0,
+    };
+    let policy = if late.counted {
+        "update_result"
+    } else {
+        "log_only"
+    };
+    let mut fields = of_item(job, of);
+    for (name, _) in &mut fields {
+        if *name == "item" {
+            *name = "datacenter";
+        }
+    }
+    fields.push(("policy", policy.into()));
+    fields.push(("reason", late.reason.map(Reason::word).into()));
+    LogRecord {
+        at: record.at,
+        level: Level::Warn,
+        what: What::Event("LateDatacenterResult"),
+        fields,
+    }
+}
+
+#[cfg(test)]
+mod tests;

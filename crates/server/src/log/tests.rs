@@ -1,0 +1,122 @@
+use undaunted_engine::input::Input;
+use undaunted_policy::Cause;
+
+use super::*;
+use crate::scene::{Scene, text};
+
+/// What was said about all records of a job.
+fn said(scene: &Scene) -> Vec<Value> {
+    let records = scene.records.iter();
+    let said = records.flat_map(|record| records_of(&scene.job, record));
+    said.map(|record| serde_json::from_str(&record.line()).unwrap())
+        .collect()
+}
+
+fn named<'s>(said: &'s [Value], name: &str) -> Vec<&'s Value> {
+    let found = said
+        .iter()
+        .filter(|it| it["event"] == name || it["message"] == name);
+    found.collect()
+}
+
+fn flow(more: &str) -> Scene {
+    let steps = [("a", "x: {role: required}, y: {role: output}", more)];
+    let mut scene = Scene::of("wf-1", &text("a", "x: 1", &steps));
+    scene.start();
+    scene
+}
+
+#[test]
+fn a_flow_is_logged_from_its_beginning_to_its_end() {
+    let mut scene = flow(", work_config: {max_retries: 1, backoff: 1000}");
+    scene.fail(0, 0, Cause::Status(503));
+    scene.at(2000).start();
+    scene.fail(0, 0, Cause::Status(503));
+    let said = said(&scene);
+    assert_eq!(named(&said, "job_submitted")[0]["level"], "info");
+    assert_eq!(named(&said, "attempt_started").len(), 2);
+    assert_eq!(named(&said, "attempt_started")[0]["level"], "debug");
+    assert_eq!(named(&said, "job_failed")[0]["level"], "warn");
+    let id = &named(&said, "attempt_started")[0]["correlation_id"];
+    for name in ["attempt_failed", "retry_scheduled", "item_dead_lettered"] {
+        for record in named(&said, name) {
+            assert_eq!(&record["correlation_id"], id, "{name}");
+        }
+    }
+    for record in &said {
+        assert_eq!(record["job"], "wf-1");
+        assert!(record["at"].as_str().unwrap().ends_with('Z'));
+    }
+}
+
+#[test]
+fn an_exhausted_pool_is_said_with_its_numbers() {
+    let list = "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
+    let mut scene = Scene::of("p", &format!("retry_budget: 2\n{list}"));
+    for second in 0..3 {
+        scene.at(second * 1000).start();
+        scene.fail(0, 0, Cause::Exit(1));
+    }
+    let said = said(&scene);
+    let found = named(&said, "RetryBudgetExhausted");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["level"], "warn");
+    assert_eq!(found[0]["consumed"], 2);
+    assert_eq!(found[0]["total"], 2);
+    assert_eq!(found[0]["reason"], "job_budget_exhausted (2/2)");
+    assert_eq!(found[0]["item"], "shell-1");
+    assert!(found[0]["correlation_id"].is_string());
+}
+
+#[test]
+fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
+    let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
+    let mut scene = Scene::of("b", list);
+    scene.start();
+    scene.fail(0, 0, Cause::Exit(1));
+    scene.at(1000).start();
+    scene.fail(0, 0, Cause::Exit(1));
+    let found = said(&scene);
+    let found = named(&found, "Retry budget exhausted for c");
+    assert_eq!(found[0]["level"], "warn");
+    assert_eq!(found[0]["command"], "c");
+
+    let mut scene = Scene::of("b", list);
+    scene.start();
+    scene.fail(0, 0, Cause::Exit(1));
+    scene.at(60_000).tell(&Input::Resume { seen: None });
+    scene.tell(&Input::Woke);
+    scene.start();
+    let found = said(&scene);
+    let expired = named(&found, "Command c retry budget expired");
+    assert_eq!(expired.len(), 1, "{found:?}");
+    assert_eq!(expired[0]["level"], "debug");
+    assert_eq!(named(&found, "job_resumed")[0]["level"], "info");
+}
+
+#[test]
+fn a_completion_by_its_rule_and_what_comes_late_are_said() {
+    let each = "xs: {role: required, for_each: true}, y: {role: output}";
+    let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
+    let mut scene = Scene::of("e", &text("each", "xs: [1, 2, 3]", &[("each", each, rule)]));
+    scene.start();
+    scene.done(0, 0, &json!({"y": 1}));
+    scene.done(0, 1, &json!({"y": 1}));
+    let found = said(&scene);
+    let complete = named(&found, "BestEffortCompletion");
+    assert_eq!(complete.len(), 1, "{found:?}");
+    assert_eq!(complete[0]["reason"], "min_dcs_reached (1/1)");
+    assert_eq!(complete[0]["completed"], 1);
+    assert_eq!(complete[0]["missing"], 2);
+    assert_eq!(complete[0]["success"], true);
+    let late = named(&found, "LateDatacenterResult");
+    assert_eq!(late[0]["datacenter"], "each[1]");
+    assert_eq!(late[0]["policy"], "log_only");
+}
+
+#[test]
+fn levels_have_words_and_an_order() {
+    assert_eq!(Level::of("WARN"), Some(Level::Warn));
+    assert_eq!(Level::of("loud"), None);
+    assert!(Level::Error < Level::Debug);
+}

@@ -1,0 +1,298 @@
+//! What is counted, for Prometheus.
+//!
+//! Fed with the records of jobs, one by one. What a job has used of its pool is taken from its state, so
+//! that a job somebody goes on with counts what it used before. The library adds `_total` to the names of
+//! counters by itself.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use undaunted_engine::catalog::{Catalog, FlowStatus};
+use undaunted_engine::event::{Event, Failed, Record};
+use undaunted_engine::job::Job;
+use undaunted_policy::{Cause, Class, Phase, Reason};
+
+/// Upper bounds of delays, in seconds.
+const DELAYS: [f64; 12] = [
+    0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
+];
+
+const ITEM_STATES: [&str; 4] = ["running", "waiting", "held", "pending"];
+const BREAKER_STATES: [&str; 3] = ["closed", "open", "half_open"];
+const FLOW_STATES: [FlowStatus; 3] = [
+    FlowStatus::Active,
+    FlowStatus::Completed,
+    FlowStatus::Failed,
+];
+
+macro_rules! labels {
+    ($name:ident, $($field:ident),+) => {
+        #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+        struct $name { $($field: String),+ }
+    };
+}
+
+labels!(ByJob, job_id);
+labels!(ByReason, reason);
+labels!(ByOutcome, outcome);
+labels!(ByBreaker, breaker, state);
+labels!(ByStatus, status);
+labels!(ByState, state);
+
+type Ratio = Gauge<f64, AtomicU64>;
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    consumed: Family<ByJob, Counter>,
+    exhausted: Family<ByJob, Counter>,
+    completions: Family<ByReason, Counter>,
+    ratio: Family<ByJob, Ratio>,
+    attempts: Family<ByOutcome, Counter>,
+    retries: Counter,
+    delays: Histogram,
+    breakers: Family<ByBreaker, Gauge>,
+    flows: Family<ByStatus, Gauge>,
+    items: Family<ByState, Gauge>,
+    /// The gauges of that, in the order of the states.
+    queues: [Gauge; 4],
+    /// How many items of each job are counted in each state.
+    counted: Mutex<BTreeMap<String, [i64; 4]>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let items = Family::<ByState, Gauge>::default();
+        let queue = |state: &str| {
+            let state = state.to_owned();
+            items.get_or_create_owned(&ByState { state })
+        };
+        let mut metrics = Self {
+            registry: Registry::default(),
+            consumed: Family::default(),
+            exhausted: Family::default(),
+            completions: Family::default(),
+            ratio: Family::default(),
+            attempts: Family::default(),
+            retries: Counter::default(),
+            delays: Histogram::new(DELAYS),
+            breakers: Family::default(),
+            flows: Family::default(),
+            queues: ITEM_STATES.map(queue),
+            items,
+            counted: Mutex::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        let pool = "Retries charged to the pool of a job";
+        to.register("retry_budget_consumed", pool, self.consumed.clone());
+        let refused = "Retries that the pool of a job has refused";
+        to.register("retry_budget_exhausted", refused, self.exhausted.clone());
+        let rule = "Steps that were complete by their rule";
+        to.register("best_effort_completions", rule, self.completions.clone());
+        let share = "Share of items that had succeeded when a step was complete by its rule";
+        to.register("best_effort_completion_ratio", share, self.ratio.clone());
+        let attempts = "Attempts that have ended";
+        to.register("undaunted_attempts", attempts, self.attempts.clone());
+        let retries = "Retries that were scheduled";
+        to.register("undaunted_retries", retries, self.retries.clone());
+        let delays = "Delays before retries";
+        to.register("undaunted_retry_delay_seconds", delays, self.delays.clone());
+        let breakers = "Where breakers stand: 1 for the state they are in";
+        to.register("undaunted_breaker_state", breakers, self.breakers.clone());
+        to.register("undaunted_flows", "Flows", self.flows.clone());
+        let items = "Items that run, wait, are held or have not begun";
+        to.register("undaunted_items", items, self.items.clone());
+    }
+
+    /// Takes note of a record. The job is as it is after it, or ahead of it.
+    pub fn observe(&self, job: &Job, record: &Record) {
+        match &record.event {
+            Event::AttemptSucceeded(_) => self.ended("succeeded"),
+            Event::AttemptFailed(failed) => self.ended(outcome(failed)),
+            Event::RetryScheduled(retrying) => {
+                let _ = self.retries.inc();
+                self.delays.observe(retrying.delay.as_secs_f64());
+            }
+            Event::CommandStopped(stopped) => {
+                let pool = [Reason::JobBudgetExhausted, Reason::WorkflowBudgetExhausted];
+                if pool.contains(&stopped.reason) {
+                    let _ = self.exhausted.get_or_create(&by_job(job.id())).inc();
+                }
+            }
+            Event::CompletionReached(reached) => {
+                let reason = reached.completion().reason.word().to_owned();
+                let _ = self.completions.get_or_create(&ByReason { reason }).inc();
+                let ratio = share(reached.completed, reached.target);
+                let _ = self.ratio.get_or_create(&by_job(job.id())).set(ratio);
+            }
+            Event::BreakerOpened(opened) => {
+                self.breaker(job.texts.read(&opened.breaker), "open");
+            }
+            Event::BreakerHalfOpened { breaker } => {
+                self.breaker(job.texts.read(breaker), "half_open");
+            }
+            Event::BreakerClosed { breaker } => self.breaker(job.texts.read(breaker), "closed"),
+            _ => {}
+        }
+        self.restore(job);
+    }
+
+    /// Takes over what a job has come to.
+    pub fn restore(&self, job: &Job) {
+        if let Some(pool) = &job.pool {
+            let consumed = self.consumed.get_or_create(&by_job(job.id()));
+            let more = u64::from(pool.consumed).saturating_sub(consumed.get());
+            let _ = consumed.inc_by(more);
+        }
+        let now = if job.stage.has_ended() {
+            [0; 4]
+        } else {
+            queues(job)
+        };
+        self.count(job.id(), now);
+    }
+
+    /// A job is run elsewhere, or not at all for now: nothing of it is in a queue here.
+    pub fn leave(&self, job: &str) {
+        self.count(job, [0; 4]);
+    }
+
+    /// A job is no longer in the store.
+    pub fn forget(&self, job: &str) {
+        self.leave(job);
+        let of = by_job(job);
+        let _ = self.consumed.remove(&of);
+        let _ = self.exhausted.remove(&of);
+        let _ = self.ratio.remove(&of);
+    }
+
+    /// Where a breaker stands, as it was found.
+    pub fn found_breaker(&self, name: &str, phase: Phase) {
+        let state = match phase {
+            Phase::Closed { .. } => "closed",
+            Phase::Open { .. } => "open",
+            Phase::HalfOpen { .. } => "half_open",
+        };
+        self.breaker(name, state);
+    }
+
+    /// Everything as text, with the flows there are.
+    #[must_use]
+    pub fn text(&self, catalog: &Catalog) -> String {
+        for status in FLOW_STATES {
+            let flows = catalog.flows.values();
+            let many = flows.filter(|entry| entry.status == status).count();
+            let status = status.word().to_owned();
+            let gauge = self.flows.get_or_create(&ByStatus { status });
+            let _ = gauge.set(i64::try_from(many).unwrap_or(i64::MAX));
+        }
+        let mut text = String::new();
+        // Writing to memory cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    fn ended(&self, outcome: &str) {
+        let outcome = outcome.to_owned();
+        let _ = self.attempts.get_or_create(&ByOutcome { outcome }).inc();
+    }
+
+    fn breaker(&self, name: &str, now: &str) {
+        for state in BREAKER_STATES {
+            let of = ByBreaker {
+                breaker: name.to_owned(),
+                state: state.to_owned(),
+            };
+            let _ = self
+                .breakers
+                .get_or_create(&of)
+                .set(i64::from(state == now));
+        }
+    }
+
+    /// Queues are those of all jobs together.
+    fn count(&self, job: &str, now: [i64; 4]) {
+        let mut counted = self.counted();
+        let before = if now == [0; 4] {
+            counted.remove(job)
+        } else if let Some(known) = counted.get_mut(job) {
+            Some(std::mem::replace(known, now))
+        } else {
+            counted.insert(job.to_owned(), now)
+        };
+        let before = before.unwrap_or_default();
+        for ((gauge, now), before) in self.queues.iter().zip(now).zip(before) {
+            let _ = gauge.inc_by(now.saturating_sub(before));
+        }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<String, [i64; 4]>> {
+        // Numbers are replaced as a whole, so a panic elsewhere left nothing half done.
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn by_job(job: &str) -> ByJob {
+    ByJob {
+        job_id: job.to_owned(),
+    }
+}
+
+fn outcome(failed: &Failed) -> &'static str {
+    match (failed.cause, failed.class) {
+        (Cause::Timeout, _) => "timeout",
+        (Cause::Interrupted, _) => "interrupted",
+        (_, Class::Transient) => "transient",
+        (_, Class::Throttled) => "throttled",
+        (_, Class::Permanent) => "permanent",
+    }
+}
+
+/// What runs, waits, is held and has not begun.
+fn queues(job: &Job) -> [i64; 4] {
+    let mut queues = [0_i64; 4];
+    for (_, step) in job.busy_steps() {
+        let waiting = i64::try_from(step.waiting.len()).unwrap_or(i64::MAX);
+        let of = [
+            step.running.into(),
+            waiting,
+            step.held.len().into(),
+            step.pending().into(),
+        ];
+        for (sum, more) in queues.iter_mut().zip(of) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    queues
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share of more than 2^53 items need not be exact"
+)]
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

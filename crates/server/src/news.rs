@@ -1,0 +1,27 @@
+//! The word that something was stored, passed on to whoever follows it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Tells followers that there is something to read. It does not say what: they look for themselves, so
+/// that nothing is lost if they were not listening.
+#[derive(Clone, Debug)]
+pub struct News(Arc<watch::Sender<u64>>);
+
+impl News {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn quiet() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+
+    /// Records were stored. Cheap, and may be called from anywhere.
+    pub fn stir(&self) {
+        self.0.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}

@@ -1,0 +1,203 @@
+//! Which flows somebody asks for, page by page.
+//!
+//! Those under way come first, then those that have ended; among themselves by the time they began or
+//! ended, and by their names where that is the same. A cursor is the place of the last one that was
+//! shown, so that flows that come or go meanwhile shift nothing.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use serde_json::{Value, json};
+use undaunted_engine::catalog::{Catalog, FlowEntry, FlowStatus};
+
+use crate::answer::Refused;
+use crate::engine::digest;
+use crate::fields::Fields;
+use crate::flow_state::put;
+
+/// The most flows on a page, and how many there are on one if nothing is said.
+const MOST: u64 = 1000;
+
+/// What somebody asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    prefix: String,
+    labels: BTreeMap<String, String>,
+    statuses: Vec<FlowStatus>,
+    limit: Option<usize>,
+    after: Option<Place>,
+    newest_first: bool,
+}
+
+/// Where a flow stands: whether it has ended, since when, and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    ended: bool,
+    since: u64,
+    flow: String,
+}
+
+impl Query {
+    /// Every flow, the latest first.
+    pub(crate) fn all() -> Self {
+        Self {
+            newest_first: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn read(fields: &Fields) -> Result<Self, Refused> {
+        let prefix = fields.text("id_prefix")?.unwrap_or_default();
+        if !prefix.chars().all(is_of_id) {
+            return Err(Refused::wrong("`id_prefix` is not the beginning of an id"));
+        }
+        let labels = fields.labels("labels")?;
+        if labels
+            .iter()
+            .any(|(name, it)| name.is_empty() || it.is_empty())
+        {
+            return Err(Refused::wrong("`labels` has an empty name or value"));
+        }
+        let limit = match fields.number("limit")?.unwrap_or_default() {
+            0 => MOST,
+            limit if limit <= MOST => limit,
+            _ => return Err(Refused::wrong(format!("`limit` is more than {MOST}"))),
+        };
+        let newest_first = match fields.text("sort")?.as_deref() {
+            None | Some("" | "recent_asc") => false,
+            Some("recent_desc") => true,
+            Some(_) => {
+                let wrong = "`sort` is neither `recent_desc` nor `recent_asc`";
+                return Err(Refused::wrong(wrong));
+            }
+        };
+        let cursor = fields.text("cursor")?.filter(|cursor| !cursor.is_empty());
+        let after = cursor.map(|cursor| {
+            let place = Place::read(&cursor);
+            place.ok_or_else(|| Refused::wrong("`cursor` is none that was given out"))
+        });
+        Ok(Self {
+            prefix,
+            labels,
+            statuses: statuses(&fields.texts("statuses")?)?,
+            limit: usize::try_from(limit).ok(),
+            after: after.transpose()?,
+            newest_first,
+        })
+    }
+
+    /// The flows that are asked for.
+    pub(crate) fn answer(&self, catalog: &Catalog) -> Value {
+        let range = (Bound::Included(self.prefix.as_str()), Bound::Unbounded);
+        let from = catalog.flows.range::<str, _>(range);
+        let of = from.take_while(|(flow, _)| flow.starts_with(&self.prefix));
+        let mut found: Vec<(&str, &FlowEntry)> = of
+            .filter(|(flow, entry)| self.wants(flow, entry))
+            .map(|(flow, entry)| (&**flow, entry))
+            .collect();
+        found.sort_by(|one, other| self.order(&place(*one), &place(*other)));
+        let total = found.len();
+        let later = |flow: &(&str, &FlowEntry)| {
+            let after = self.after.as_ref();
+            after.is_none_or(|after| self.order(after, &place(*flow)) == Ordering::Less)
+        };
+        let mut rest = found.into_iter().filter(later);
+        let page: Vec<_> = rest
+            .by_ref()
+            .take(self.limit.unwrap_or(usize::MAX))
+            .collect();
+        let more = rest.next().is_some();
+        let shown: Vec<Value> = page.iter().map(|flow| shown(*flow)).collect();
+        let mut answer = json!({ "count": shown.len(), "flows": shown, "total": total });
+        if more {
+            put(&mut answer, "has_more", Some(true));
+            let last = page.last().map(|last| place(*last).write());
+            put(&mut answer, "next_cursor", last);
+        }
+        answer
+    }
+
+    fn wants(&self, flow: &str, entry: &FlowEntry) -> bool {
+        let mut labels = self.labels.iter();
+        // Flows of steps are looked at through the flow they belong to.
+        entry.parent.is_none()
+            && !flow.contains(':')
+            && (self.statuses.is_empty() || self.statuses.contains(&entry.status))
+            && labels.all(|(name, value)| entry.labels.get(name) == Some(value))
+    }
+
+    fn order(&self, one: &Place, other: &Place) -> Ordering {
+        let mut by_time = one.since.cmp(&other.since);
+        if self.newest_first {
+            by_time = by_time.reverse();
+        }
+        let groups = one.ended.cmp(&other.ended);
+        groups.then(by_time).then_with(|| one.flow.cmp(&other.flow))
+    }
+}
+
+impl Place {
+    fn write(&self) -> String {
+        let Self { ended, since, flow } = self;
+        format!("{}-{since}-{flow}", u8::from(*ended))
+    }
+
+    fn read(cursor: &str) -> Option<Self> {
+        let (ended, rest) = cursor.split_once('-')?;
+        let (since, flow) = rest.split_once('-')?;
+        let ended = match ended {
+            "0" => false,
+            "1" => true,
+            _ => return None,
+        };
+        Some(Self {
+            ended,
+            since: since.parse().ok()?,
+            flow: flow.to_owned(),
+        })
+    }
+}
+
+fn place((flow, entry): (&str, &FlowEntry)) -> Place {
+    Place {
+        ended: entry.status != FlowStatus::Active,
+        since: entry.ended.unwrap_or(entry.since).as_nanos(),
+        flow: flow.to_owned(),
+    }
+}
+
+/// A flow in a list: what is said of it, by itself and as the digest that some clients look for.
+fn shown((flow, entry): (&str, &FlowEntry)) -> Value {
+    let digest = digest(entry);
+    let mut shown = digest.clone();
+    put(&mut shown, "id", Some(flow));
+    put(&mut shown, "digest", Some(digest));
+    shown
+}
+
+fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, Refused> {
+    let all = [
+        FlowStatus::Active,
+        FlowStatus::Completed,
+        FlowStatus::Failed,
+    ];
+    let statuses = words.iter().map(|word| {
+        let mut all = all.into_iter();
+        let found = all.find(|status| status.word() == word);
+        found.ok_or_else(|| {
+            Refused::wrong(format!(
+                "`statuses` has `{word}`, which is none of active, completed and failed"
+            ))
+        })
+    });
+    statuses.collect()
+}
+
+/// Whether a character may stand in the id of a flow.
+pub(crate) const fn is_of_id(found: char) -> bool {
+    found.is_ascii_alphanumeric() || matches!(found, '_' | '.' | '-' | '+')
+}
+
+#[cfg(test)]
+mod tests;

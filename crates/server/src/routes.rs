@@ -1,0 +1,85 @@
+//! Which request goes where.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::json;
+
+use crate::answer::{Refused, said, told};
+use crate::api::Api;
+use crate::webhooks::{Deliver, webhooks};
+use crate::{engine, flows, socket, steps};
+
+/// The most bytes of what is asked for, but for results.
+const MOST: usize = 4 << 20;
+
+/// Everything that is answered.
+pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
+    let step = get(steps::show).put(steps::update).delete(steps::remove);
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .route("/engine", get(whole))
+        .route("/engine/", get(whole))
+        .route("/engine/step", get(steps::list).post(steps::register))
+        .route("/engine/step/{id}", step)
+        .route("/engine/health", get(steps::every_health))
+        .route("/engine/health/{id}", get(steps::one_health))
+        .route("/engine/plan", post(flows::plan))
+        .route("/engine/flow", get(flows::list).post(flows::start))
+        .route("/engine/flow/query", post(flows::query))
+        .route("/engine/flow/{id}", get(flows::show))
+        .route("/engine/ws", get(socket::connect))
+        .layer(DefaultBodyLimit::max(MOST))
+        .with_state(api)
+        .merge(webhooks(deliver))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(wrong_place)
+}
+
+async fn health(State(api): State<Api>) -> Response {
+    let looked = api.work(|served| {
+        let pulse = served.store.pulse();
+        pulse.map_err(|error| Refused::unavailable(error.to_string()))
+    });
+    let mut shown = json!({ "service": "undaunted", "status": "healthy" });
+    let status = match looked.await {
+        Ok(_) => StatusCode::OK,
+        Err(refused) => {
+            shown = json!({
+                "service": "undaunted", "status": "unhealthy",
+                "error": refused.error,
+            });
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    told(status, &shown)
+}
+
+async fn metrics(State(api): State<Api>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = api.book().known(|catalog, _| api.metrics().text(catalog));
+    ([(CONTENT_TYPE, kind)], text).into_response()
+}
+
+async fn whole(State(api): State<Api>) -> Result<Response, Refused> {
+    api.look(|catalog| Ok(told(StatusCode::OK, &engine::state(catalog))))
+        .await
+}
+
+async fn wrong_place() -> Response {
+    said(StatusCode::NOT_FOUND, "there is nothing at this address")
+}
+
+async fn wrong_method() -> Response {
+    said(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this address does not take this method",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+use serde_json::Value;
+use undaunted_engine::catalog::CatalogEvent;
+
+use crate::act::StartFlow;
+use crate::scene::{Scene, T0, text};
+use crate::stage::Stage;
+
+use super::*;
+
+fn step(id: &str) -> Value {
+    json!({
+        "id": id, "name": id, "type": "sync", "http": {"endpoint": "http://s/a", "timeout": 0},
+        "attributes": {
+            "x": {"role": "required", "type": "any", "for_each": false},
+            "y": {"role": "output", "type": "any"},
+        },
+    })
+}
+
+#[track_caller]
+fn refused((status, body): (u16, Value), expected: u16) -> String {
+    assert_eq!(status, expected, "{body}");
+    assert_eq!(body["status"], expected);
+    body["error"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn steps_are_registered_shown_updated_and_removed() {
+    let stage = Stage::set();
+    let (status, body) = stage.post("/engine/step", &step("a"));
+    assert_eq!(status, 201);
+    assert_eq!(body["message"], "Step registered");
+    assert_eq!(body["step"], step("a"));
+    assert_eq!(stage.get("/engine/step/a"), (200, step("a")));
+    let listed = json!({"steps": [step("a")], "count": 1});
+    assert_eq!(stage.get("/engine/step"), (200, listed));
+
+    // The same again changes nothing, also if it is said in other words.
+    let records = || stage.book.known(|_, version| version);
+    let before = records();
+    let mut same = step("a");
+    same["memoizable"] = json!(false);
+    same["labels"] = json!({});
+    same["predicate"] = json!(null);
+    let _ = same["attributes"]["x"]
+        .as_object_mut()
+        .unwrap()
+        .remove("for_each");
+    assert_eq!(stage.post("/engine/step", &same).0, 201);
+    assert_eq!(records(), before);
+
+    let mut other = step("a");
+    other["name"] = json!("other");
+    let _ = refused(stage.post("/engine/step", &other), 409);
+    let (status, body) = stage.ask("PUT", "/engine/step/a", &other.to_string());
+    assert_eq!((status, &body["message"]), (200, &json!("Step updated")));
+    assert_eq!(stage.get("/engine/step/a").1["name"], "other");
+    let _ = refused(stage.ask("PUT", "/engine/step/b", &other.to_string()), 400);
+    let unknown = stage.ask("PUT", "/engine/step/b", &step("b").to_string());
+    let _ = refused(unknown, 404);
+
+    assert_eq!(stage.ask("DELETE", "/engine/step/a", "").0, 200);
+    let _ = refused(stage.ask("DELETE", "/engine/step/a", ""), 404);
+    let _ = refused(stage.get("/engine/step/a"), 404);
+    assert_eq!(stage.get("/engine/step").1["count"], 0);
+}
+
+#[test]
+fn a_definition_that_is_none_is_refused() {
+    let stage = Stage::set();
+    for wrong in ["", "{", "[]", "null", "{}", r#"{"id":"a","type":"script"}"#] {
+        let _ = refused(stage.ask("POST", "/engine/step", wrong), 400);
+    }
+    let large = format!("{{\"id\":\"{}\"}}", "x".repeat(5 << 20));
+    let _ = refused(stage.ask("POST", "/engine/step", &large), 413);
+    assert_eq!(stage.get("/engine/step").1["count"], 0);
+}
+
+#[test]
+fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
+    let stage = Stage::set();
+    let asked = json!({
+        "id": "My Flow", "goals": ["a"], "init": {"x": 1}, "labels": {"k": "v"},
+        "retry_budget": 5, "best_effort": true, "best_effort_min_dcs": 2, "more": [],
+    });
+    let (status, body) = stage.post("/engine/flow", &asked);
+    assert_eq!(
+        (status, body),
+        (201, json!({"message": "", "flow_id": "my-flow"}))
+    );
+    let started = stage.flows.started.lock().unwrap().remove(0);
+    let expected = StartFlow {
+        id: "my-flow".to_owned(),
+        goals: vec!["a".to_owned()],
+        init: json!({"x": 1}).as_object().unwrap().clone(),
+        labels: [("k".to_owned(), "v".to_owned())].into(),
+        retry_budget: 5,
+        best_effort: Some(true),
+        best_effort_min_dcs: Some(2),
+        ..StartFlow::default()
+    };
+    assert_eq!(started, expected);
+    let start = |id: &str| stage.post("/engine/flow", &json!({"id": id, "goals": ["a"]}));
+    assert_eq!(start("again").0, 201);
+    let _ = refused(start("unknown"), 404);
+    let _ = refused(start("incomplete"), 400);
+    let _ = refused(start("taken"), 409);
+    let _ = refused(start("broken"), 503);
+    let _ = refused(start(":"), 400);
+    for (field, value) in [
+        ("goals", json!([])),
+        ("goals", json!("a")),
+        ("goals", json!([1])),
+        ("init", json!([])),
+        ("labels", json!({"a": 1})),
+        ("id", json!(7)),
+        ("retry_budget", json!(-1)),
+        ("retry_budget", json!("many")),
+        ("retry_budget_per_workflow", json!(1.5)),
+        ("best_effort", json!("yes")),
+        ("best_effort_min_dcs", json!(-1)),
+        ("best_effort_deadline_seconds", json!(-1)),
+    ] {
+        let mut asked = json!({"id": "f", "goals": ["a"]});
+        asked[field] = value.clone();
+        let error = refused(stage.post("/engine/flow", &asked), 400);
+        assert!(
+            error.contains(&format!("`{field}`")),
+            "{field} {value}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_plan_is_a_preview() {
+    let stage = Stage::set();
+    assert_eq!(stage.post("/engine/step", &step("a")).0, 201);
+    let (status, plan) = stage.post("/engine/plan", &json!({"goals": ["a"]}));
+    assert_eq!(status, 200);
+    assert_eq!(plan["steps"]["a"], step("a"));
+    assert_eq!(plan["attributes"]["y"]["providers"], json!(["a"]));
+    let _ = refused(stage.post("/engine/plan", &json!({"goals": ["b"]})), 404);
+    let _ = refused(stage.post("/engine/plan", &json!({"goals": []})), 400);
+}
+
+#[test]
+fn a_flow_is_shown_with_its_labels_and_listed() {
+    let stage = Stage::set();
+    let steps = [("a", "x: {role: required}, y: {role: output}", "")];
+    let mut scene = Scene::on(stage.store.clone(), "wf-1", &text("a", "x: 1", &steps));
+    scene.start();
+    stage.book.note(CatalogEvent::FlowActivated {
+        flow: "wf-1".to_owned(),
+        since: T0,
+        labels: vec![("k".to_owned(), "v".to_owned())],
+        parent: Some("above".to_owned()),
+    });
+    stage.book.flush().unwrap();
+    let (status, flow) = stage.get("/engine/flow/wf-1");
+    assert_eq!(status, 200);
+    assert_eq!(flow["labels"], json!({"k": "v"}));
+    assert_eq!(flow["metadata"]["parent_flow_id"], "above");
+    assert_eq!(flow["executions"]["a"]["status"], "active");
+    let _ = refused(stage.get("/engine/flow/nobody"), 404);
+    let _ = refused(stage.get("/engine/flow/%FF"), 404);
+
+    stage.book.note(CatalogEvent::FlowActivated {
+        flow: "wf-2".to_owned(),
+        since: T0,
+        labels: Vec::new(),
+        parent: None,
+    });
+    stage.book.flush().unwrap();
+    let (status, listed) = stage.get("/engine/flow");
+    assert_eq!((status, &listed["count"]), (200, &json!(1)));
+    assert_eq!(listed["flows"][0]["id"], "wf-2");
+    let (status, found) = stage.post("/engine/flow/query", &json!({"id_prefix": "wf"}));
+    assert_eq!((status, &found["count"]), (200, &json!(1)));
+    let _ = refused(stage.ask("POST", "/engine/flow/query", ""), 400);
+
+    let (status, engine) = stage.get("/engine");
+    assert_eq!(status, 200);
+    assert_eq!(engine["active"]["wf-1"]["parent_flow_id"], "above");
+    assert_eq!(engine["flow_digests"]["wf-2"]["status"], "active");
+    assert_eq!(stage.get("/engine/").0, 200);
+}
+
+#[test]
+fn health_metrics_and_results_are_answered_and_the_rest_is_refused_in_json() {
+    let stage = Stage::set();
+    assert_eq!(
+        stage.get("/health"),
+        (200, json!({"service": "undaunted", "status": "healthy"}))
+    );
+    let (status, text) = stage.get("/metrics");
+    assert_eq!(status, 200);
+    assert!(
+        text.as_str()
+            .unwrap()
+            .contains("undaunted_flows{status=\"active\"} 0")
+    );
+    let result = json!({"success": true});
+    let send = |token: &str| stage.post(&format!("/webhook/f/s/{token}"), &result);
+    assert_eq!(send("known").0, 200);
+    let _ = refused(send("x"), 404);
+    let _ = refused(send("busy"), 503);
+    let _ = refused(stage.get("/webhook/f/s/known"), 405);
+    let _ = refused(stage.get("/"), 404);
+    let _ = refused(stage.get("/engine/nothing"), 404);
+    let _ = refused(stage.ask("DELETE", "/engine/flow", ""), 405);
+    let _ = refused(stage.get("/engine/ws"), 400);
+    let plain = crate::spoken::request(
+        "POST",
+        "/engine/flow",
+        &["Host: localhost", "Content-Type: text/plain"],
+        "{}",
+    );
+    let (status, _, body) = crate::spoken::say(stage.server.address(), &plain);
+    let _ = refused((status, body), 415);
+}
+
+#[test]
+fn steps_are_looked_after() {
+    let stage = Stage::attentive();
+    let mut known = step("a");
+    known["http"]["health_check"] = json!("http://s/health");
+    assert_eq!(stage.post("/engine/step", &step("silent")).0, 201);
+    assert_eq!(stage.post("/engine/step", &known).0, 201);
+    let until = |status: &str| {
+        while stage.get("/engine/health/a").1["status"] != status {
+            std::thread::yield_now();
+        }
+    };
+    until("healthy");
+    *stage.flows.sick.lock().unwrap() = true;
+    until("unhealthy");
+    let (_, all) = stage.get("/engine/health");
+    assert_eq!(all["count"], 2);
+    assert_eq!(
+        all["health"]["a"]["error"],
+        "http://s/health does not answer"
+    );
+    assert_eq!(all["health"]["silent"], json!({"status": "unknown"}));
+    let _ = refused(stage.get("/engine/health/b"), 404);
+    // Nothing is recorded as long as nothing changes.
+    let changes = |stage: &Stage| {
+        let records = stage.book.records_after(undaunted_store::Version::EMPTY);
+        let records = records.unwrap().into_iter();
+        records
+            .filter(|(_, it)| it.event.word() == "step_health_changed")
+            .count()
+    };
+    assert_eq!(changes(&stage), 2);
+    *stage.flows.sick.lock().unwrap() = false;
+    until("healthy");
+    assert_eq!(changes(&stage), 3);
+}

@@ -1,0 +1,171 @@
+//! A flow in a store, told one thing at a time, for tests. Its records are written as a runner does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_engine::decide::react;
+use undaunted_engine::effect::ready;
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Job;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::{Cause, Timestamp};
+use undaunted_runner::journal::aggregate;
+use undaunted_store::{Append, Claim, MemoryStore, Store, Version};
+
+use crate::flow_events::flow_event;
+use crate::flow_state::FlowState;
+
+/// When every job of these tests is submitted.
+pub(crate) const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(crate) struct Scene {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) job: Job,
+    pub(crate) version: Version,
+    pub(crate) now: Timestamp,
+    /// Every record so far.
+    pub(crate) records: Vec<Record>,
+    claim: Claim,
+}
+
+/// The text of a flow. A step is its id, what it takes and gives, and what else it says.
+pub(crate) fn text(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> String {
+    let steps = steps.iter().map(|(id, attributes, more)| {
+        format!(
+            "  - {{id: {id}, name: {id}, type: sync, http: {{endpoint: 'http://s/{id}'}}, attributes: {{{attributes}}}{more}}}\n"
+        )
+    });
+    let steps: String = steps.collect();
+    format!("mode: flow\ngoals: [{goals}]\ninit: {{{init}}}\nsteps:\n{steps}")
+}
+
+impl Scene {
+    /// A job that was submitted and has begun.
+    pub(crate) fn of(id: &str, text: &str) -> Self {
+        Self::on(Arc::new(MemoryStore::new()), id, text)
+    }
+
+    pub(crate) fn on(store: Arc<MemoryStore>, id: &str, text: &str) -> Self {
+        let operator = Operator::default();
+        let checked = check(&Source::new("f.yaml", text), &operator);
+        let workflow = checked
+            .workflow
+            .unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
+        let around = Surroundings {
+            job: id.to_owned(),
+            file: "f.yaml".to_owned(),
+            working_dir: "/".to_owned(),
+            seed: 7,
+            operator: &operator,
+            variable: &|_| None,
+            release: "test".to_owned(),
+        };
+        let submitted = submission(&workflow, text, around).unwrap();
+        let first = Record {
+            at: T0,
+            event: Event::JobSubmitted(Box::new(submitted)),
+        };
+        let claim = store.claim(&aggregate(id).unwrap()).unwrap();
+        let mut scene = Self {
+            job: Job::begin(&first).unwrap(),
+            store,
+            version: Version::default(),
+            now: T0,
+            records: Vec::new(),
+            claim,
+        };
+        scene.write(vec![first]);
+        scene.tell(&Input::Woke);
+        scene
+    }
+
+    fn write(&mut self, records: Vec<Record>) {
+        let bytes = records.iter().map(Record::encode).collect();
+        let (aggregate, epoch) = (self.claim.aggregate.clone(), self.claim.epoch);
+        let append = Append::new(aggregate, self.version, epoch, bytes);
+        self.version = append.reaches();
+        self.store.append(vec![append]).unwrap();
+        self.records.extend(records);
+    }
+
+    pub(crate) fn tell(&mut self, input: &Input) {
+        let records = react(&mut self.job, input, self.now);
+        if !records.is_empty() {
+            self.write(records);
+        }
+    }
+
+    /// So many milliseconds after the submission.
+    pub(crate) fn at(&mut self, millis: u64) -> &mut Self {
+        self.now = T0.after(Duration::from_millis(millis));
+        self
+    }
+
+    /// Starts what is ready.
+    pub(crate) fn start(&mut self) {
+        for (step, item) in ready(&self.job, self.now) {
+            self.tell(&Input::Start {
+                step,
+                item,
+                refused: None,
+            });
+        }
+    }
+
+    fn start_of(&self, step: u32, item: u32) -> u64 {
+        let mut running = self.job.running.iter();
+        let found = running.find(|(_, place)| **place == (step, item));
+        *found
+            .unwrap_or_else(|| panic!("{step}/{item} does not run"))
+            .0
+    }
+
+    /// An item succeeds with these outputs.
+    pub(crate) fn done(&mut self, step: u32, item: u32, outputs: &Value) {
+        let start = self.start_of(step, item);
+        self.tell(&Input::Ended(Box::new(AttemptEnd {
+            start,
+            output: Some(outputs.to_string()),
+            ..AttemptEnd::default()
+        })));
+    }
+
+    pub(crate) fn fail(&mut self, step: u32, item: u32, cause: Cause) {
+        let start = self.start_of(step, item);
+        self.tell(&Input::Ended(Box::new(AttemptEnd {
+            start,
+            failure: Some(cause),
+            error: "it said no".to_owned(),
+            ..AttemptEnd::default()
+        })));
+    }
+
+    /// The flow as clients see it, read from the store.
+    pub(crate) fn state(&self) -> Value {
+        let (state, job, version) = FlowState::read(&*self.store, self.job.id()).unwrap();
+        assert_eq!(version, self.version);
+        state.json(&job, None)
+    }
+
+    /// All events so far.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let mut state = FlowState::default();
+        let mut job: Option<Job> = None;
+        let mut events = Vec::new();
+        for (number, record) in (1..).zip(&self.records) {
+            let job = match &mut job {
+                Some(job) => {
+                    job.apply(record);
+                    job
+                }
+                None => job.insert(Job::begin(record).unwrap()),
+            };
+            state.take(job, record);
+            events.extend(flow_event(&state, job, Version(number), record));
+        }
+        events
+    }
+}

@@ -1,0 +1,57 @@
+//! The server: everything at one address.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use crate::api::{Api, Served};
+use crate::guard::{Access, guarded};
+use crate::health::{HealthChecks, look_after};
+use crate::limits::Limits;
+use crate::listen::Listening;
+use crate::routes::routes;
+use crate::webhooks::Delivery;
+
+/// Somebody listens and answers, for as long as this is there.
+#[derive(Debug)]
+pub struct Server(Listening);
+
+/// How a server listens.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// Who may ask.
+    pub access: Access,
+    /// What is taken on at once.
+    pub limits: Limits,
+    /// How steps are looked after.
+    pub health: HealthChecks,
+}
+
+impl Server {
+    /// Answers on a listener. Whether that may be reached is asked of [`Access::may_listen`] before.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not give what it takes.
+    pub fn start(listener: TcpListener, manner: Manner, served: Served) -> io::Result<Self> {
+        let Manner {
+            access,
+            limits,
+            health,
+        } = manner;
+        let flows = Arc::clone(&served.flows);
+        let deliver = Arc::new(move |delivery: Delivery| flows.deliver(delivery));
+        let shown = served.clone();
+        let listening = Listening::start(listener, limits, |ending| {
+            guarded(routes(Api::of(shown, ending), deliver), access)
+        })?;
+        listening.beside(|ending| look_after(served, health, ending));
+        Ok(Self(listening))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+}

@@ -1,0 +1,297 @@
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+use undaunted_engine::catalog::CatalogEvent;
+use undaunted_policy::Cause;
+
+use super::*;
+use crate::scene::{Scene, text};
+use crate::stage::Stage;
+
+/// The other end of a socket.
+struct Client(TcpStream);
+
+/// What comes over it.
+#[derive(Debug)]
+enum Heard {
+    Text(Value),
+    Closed(u16),
+    Gone,
+}
+
+impl Client {
+    fn of(stage: &Stage) -> Self {
+        let mut stream = TcpStream::connect(stage.server.address()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let head = "GET /engine/ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.extend(byte);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 101"), "{answer:?}");
+        Self(stream)
+    }
+
+    fn frame(&mut self, kind: u8, body: &[u8]) {
+        // Masked with zeros, which leaves it as it is.
+        let mut frame = vec![0x80 | kind];
+        match body.len() {
+            length @ 0..126 => frame.push(0x80 | u8::try_from(length).unwrap()),
+            length @ 126..65536 => {
+                frame.push(0x80 | 0x7e);
+                frame.extend(u16::try_from(length).unwrap().to_be_bytes());
+            }
+            length => {
+                frame.push(0x80 | 0x7f);
+                frame.extend(u64::try_from(length).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend([0; 4]);
+        frame.extend(body);
+        // What is refused early need not be taken whole.
+        let _ = self.0.write_all(&frame);
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.frame(1, message.to_string().as_bytes());
+    }
+
+    fn subscribe(&mut self, data: &Value) -> Value {
+        self.say(&json!({"type": "subscribe", "data": data}));
+        self.hear()
+    }
+
+    fn next(&mut self) -> Heard {
+        loop {
+            let mut head = [0; 2];
+            if self.0.read_exact(&mut head).is_err() {
+                return Heard::Gone;
+            }
+            let length = match head[1] & 0x7f {
+                126 => {
+                    let mut more = [0; 2];
+                    self.0.read_exact(&mut more).unwrap();
+                    u16::from_be_bytes(more).into()
+                }
+                127 => {
+                    let mut more = [0; 8];
+                    self.0.read_exact(&mut more).unwrap();
+                    usize::try_from(u64::from_be_bytes(more)).unwrap()
+                }
+                length => length.into(),
+            };
+            let mut body = vec![0; length];
+            self.0.read_exact(&mut body).unwrap();
+            match head[0] & 0xf {
+                1 => return Heard::Text(serde_json::from_slice(&body).unwrap()),
+                8 => return Heard::Closed(u16::from_be_bytes([body[0], body[1]])),
+                _ => {}
+            }
+        }
+    }
+
+    #[track_caller]
+    fn hear(&mut self) -> Value {
+        match self.next() {
+            Heard::Text(message) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Everything up to an event of this type.
+    #[track_caller]
+    fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut heard = vec![self.hear()];
+        while heard.last().unwrap()["type"] != kind {
+            heard.push(self.hear());
+        }
+        heard
+    }
+}
+
+fn flow(stage: &Stage, id: &str) -> Scene {
+    let more = ", work_config: {max_retries: 1, backoff: 1000}";
+    let steps = [("a", "x: {role: required}, y: {role: output}", more)];
+    Scene::on(stage.store.clone(), id, &text("a", "x: 1", &steps))
+}
+
+fn finish(scene: &mut Scene) {
+    scene.start();
+    scene.fail(0, 0, Cause::Status(503));
+    scene.at(60_000).start();
+    scene.done(0, 0, &json!({"y": 2}));
+}
+
+#[test]
+fn a_flow_is_followed_from_its_state_on() {
+    let stage = Stage::set();
+    let mut scene = flow(&stage, "wf-1");
+    let mut client = Client::of(&stage);
+    let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
+    assert_eq!(answer["type"], "subscribed");
+    assert_eq!(answer["id"], json!(["flow", "wf-1"]));
+    assert_eq!(answer["data"]["status"], "active");
+    let next = answer["sequence"].as_u64().unwrap();
+    assert_eq!(next, scene.version.0 + 1);
+    let before = scene.events().len();
+    finish(&mut scene);
+    // Whether somebody says so or not.
+    let heard = client.until("flow_completed");
+    assert_eq!(heard, scene.events()[before..]);
+    assert!(
+        heard
+            .iter()
+            .all(|event| event["sequence"].as_u64().unwrap() >= next)
+    );
+}
+
+#[test]
+fn nothing_is_lost_or_told_twice_whenever_somebody_comes() {
+    let stage = Stage::set();
+    let mut scene = flow(&stage, "wf-1");
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::of(&stage)).collect();
+    let news = stage.news.clone();
+    let writing = std::thread::spawn(move || {
+        scene.start();
+        news.stir();
+        scene.fail(0, 0, Cause::Status(503));
+        news.stir();
+        scene.at(60_000).start();
+        scene.done(0, 0, &json!({"y": 2}));
+        news.stir();
+        scene
+    });
+    let heard: Vec<(u64, Vec<Value>)> = clients
+        .iter_mut()
+        .map(|client| {
+            let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
+            let ended = answer["data"]["status"] == "completed";
+            let events = if ended {
+                Vec::new()
+            } else {
+                client.until("flow_completed")
+            };
+            (answer["sequence"].as_u64().unwrap(), events)
+        })
+        .collect();
+    let all = writing.join().unwrap().events();
+    for (next, events) in heard {
+        let later = all
+            .iter()
+            .filter(|it| it["sequence"].as_u64() >= Some(next));
+        assert_eq!(events, later.cloned().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn one_socket_follows_several_and_only_what_it_asked_for() {
+    let stage = Stage::set();
+    let mut scenes = [flow(&stage, "one"), flow(&stage, "two")];
+    let mut client = Client::of(&stage);
+    let one = json!({"aggregate_id": ["flow", "one"], "event_types": ["flow_completed", "retry_scheduled"]});
+    assert_eq!(client.subscribe(&one)["type"], "subscribed");
+    // Asked for again, it takes the place of the first.
+    assert_eq!(client.subscribe(&one)["type"], "subscribed");
+    let two =
+        json!({"aggregate_id": ["flow", "two"], "sub_id": "s", "event_types": ["step_completed"]});
+    assert_eq!(client.subscribe(&two)["sub_id"], "s");
+    let gone = json!({"aggregate_id": ["flow", "two"], "sub_id": "gone"});
+    assert_eq!(client.subscribe(&gone)["sub_id"], "gone");
+    client.say(&json!({"type": "unsubscribe", "data": {"sub_id": "gone"}}));
+    // Behind this answer the wish before it was heard.
+    client.say(&json!({"type": "nonsense"}));
+    assert_eq!(client.hear()["type"], "error");
+    scenes.iter_mut().for_each(finish);
+    let mut kinds: Vec<String> = (0..3)
+        .map(|_| client.hear())
+        .map(|it| format!("{} {} {}", it["id"][1], it["type"], it["sub_id"]))
+        .collect();
+    kinds.sort();
+    assert_eq!(
+        kinds,
+        [
+            r#""one" "flow_completed" null"#,
+            r#""one" "retry_scheduled" null"#,
+            r#""two" "step_completed" "s""#,
+        ]
+    );
+}
+
+#[test]
+fn the_catalog_is_followed_as_the_engine() {
+    let stage = Stage::set();
+    let register = |id: &str| {
+        stage.book.note(CatalogEvent::StepRegistered {
+            id: id.to_owned(),
+            definition: json!({"id": id}).to_string(),
+        });
+        stage.book.flush().unwrap();
+    };
+    register("a");
+    let mut client = Client::of(&stage);
+    let answer = client.subscribe(&json!({"aggregate_id": ["engine"]}));
+    assert_eq!(answer["data"]["steps"], json!({"a": {"id": "a"}}));
+    assert_eq!(answer["sequence"], 2);
+    register("b");
+    let event = client.hear();
+    assert_eq!(event["type"], "step_registered");
+    assert_eq!(event["data"]["step"]["id"], "b");
+    assert_eq!(event["sequence"], 2);
+    assert_eq!(event["id"], json!(["engine"]));
+}
+
+#[test]
+fn what_makes_no_sense_is_said_and_the_socket_stays() {
+    let stage = Stage::set();
+    let _scene = flow(&stage, "wf-1");
+    let mut client = Client::of(&stage);
+    let unknown = client.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
+    assert_eq!(
+        (&unknown["type"], &unknown["status"]),
+        (&json!("error"), &json!(404))
+    );
+    assert_eq!(unknown["id"], json!(["flow", "nobody"]));
+    for wrong in [
+        json!(null),
+        json!([]),
+        json!({"type": "subscribe"}),
+        json!({"type": "subscribe", "data": {"aggregate_id": "flow"}}),
+        json!({"type": "subscribe", "data": {"aggregate_id": ["flow"]}}),
+        json!({"type": "subscribe", "data": {"aggregate_id": ["flow", ""]}}),
+        json!({"type": "subscribe", "data": {"aggregate_id": ["engine"], "event_types": "x"}}),
+        json!({"type": "subscribe", "data": {"aggregate_id": ["engine"], "sub_id": 1}}),
+        json!({"type": "unsubscribe", "data": {}}),
+    ] {
+        client.say(&wrong);
+        let answer = client.hear();
+        assert_eq!(
+            (&answer["type"], &answer["status"]),
+            (&json!("error"), &json!(400)),
+            "{wrong}"
+        );
+    }
+    client.frame(1, b"{");
+    assert_eq!(client.hear()["type"], "error");
+    client.frame(2, b"{}");
+    assert_eq!(client.hear()["type"], "error");
+    let answer = client.subscribe(&json!({"aggregate_id": ["flow", "wf-1"]}));
+    assert_eq!(answer["type"], "subscribed");
+}
+
+#[test]
+fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
+    let stage = Stage::set();
+    let mut client = Client::of(&stage);
+    client.frame(1, &vec![b'x'; LONGEST + 1]);
+    assert!(matches!(client.next(), Heard::Closed(1009) | Heard::Gone));
+    let mut client = Client::of(&stage);
+    let answer = client.subscribe(&json!({"aggregate_id": ["engine"]}));
+    assert_eq!(answer["type"], "subscribed");
+    drop(stage);
+    assert!(matches!(client.next(), Heard::Closed(1001)));
+}

@@ -1,0 +1,203 @@
+//! The steps that are registered.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+use undaunted_engine::catalog::{Catalog, CatalogEvent};
+
+use crate::answer::{Named, Refused, named, told};
+use crate::api::{Api, Served, unavailable};
+use crate::engine::{all_health, health};
+use crate::fields::Fields;
+use crate::flow_state::object;
+
+type Body = Result<Bytes, BytesRejection>;
+
+pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
+    api.look(|catalog| {
+        let steps = catalog.steps.values().map(|step| object(step));
+        let steps: Vec<Value> = steps.collect();
+        let listed = json!({ "count": steps.len(), "steps": steps });
+        Ok(told(StatusCode::OK, &listed))
+    })
+    .await
+}
+
+pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+    let id = named(id)?;
+    api.look(move |catalog| match catalog.steps.get(&id) {
+        Some(step) => Ok(told(StatusCode::OK, &object(step))),
+        None => Err(unknown(&id)),
+    })
+    .await
+}
+
+pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
+    let step = read(body)?;
+    api.work(move |served| {
+        let id = check(served, &step)?;
+        write(served, id, &step, |known, id| match known {
+            Known::Same => Ok(None),
+            Known::Other => Err(Refused::conflict(format!(
+                "the step `{id}` is registered with another definition"
+            ))),
+            Known::Missing => Ok(Some(true)),
+        })?;
+        let answer = json!({ "message": "Step registered", "step": step });
+        Ok(told(StatusCode::CREATED, &answer))
+    })
+    .await
+}
+
+pub(crate) async fn update(
+    State(api): State<Api>,
+    id: Named,
+    body: Body,
+) -> Result<Response, Refused> {
+    let id = named(id)?;
+    let step = read(body)?;
+    api.work(move |served| {
+        if step.get("id").and_then(Value::as_str) != Some(&id) {
+            return Err(Refused::wrong(format!(
+                "the `id` of the definition is not `{id}`, the step of the address"
+            )));
+        }
+        let id = check(served, &step)?;
+        write(served, id, &step, |known, id| match known {
+            Known::Same => Ok(None),
+            Known::Other => Ok(Some(false)),
+            Known::Missing => Err(unknown(id)),
+        })?;
+        let answer = json!({ "message": "Step updated", "step": step });
+        Ok(told(StatusCode::OK, &answer))
+    })
+    .await
+}
+
+pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+    let id = named(id)?;
+    api.work(move |served| {
+        let decide = move |catalog: &Catalog| {
+            let id = id.clone();
+            if catalog.steps.contains_key(&id) {
+                Ok(vec![CatalogEvent::StepUnregistered { id }])
+            } else {
+                Err(unknown(&id))
+            }
+        };
+        let _ = served.book.change(decide).map_err(unavailable)??;
+        served.news.stir();
+        Ok(told(
+            StatusCode::OK,
+            &json!({ "message": "Step unregistered" }),
+        ))
+    })
+    .await
+}
+
+pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, Refused> {
+    api.look(|catalog| {
+        let health = all_health(catalog);
+        let listed = json!({ "count": health.len(), "health": health });
+        Ok(told(StatusCode::OK, &listed))
+    })
+    .await
+}
+
+pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Response, Refused> {
+    let id = named(id)?;
+    api.look(move |catalog| {
+        if catalog.steps.contains_key(&id) {
+            let health = health(catalog.health.get(&id));
+            Ok(told(StatusCode::OK, &health))
+        } else {
+            Err(unknown(&id))
+        }
+    })
+    .await
+}
+
+fn unknown(id: &str) -> Refused {
+    Refused::missing(format!("there is no step `{id}`"))
+}
+
+fn read(body: Body) -> Result<Value, Refused> {
+    let body = body.map_err(|wrong| Refused::unread(&wrong))?;
+    Ok(Fields::read(&body)?.whole())
+}
+
+/// The id of a step whose definition is one.
+fn check(served: &Served, step: &Value) -> Result<String, Refused> {
+    let mut given = step.clone();
+    without_nulls(&mut given);
+    served.flows.check_step(&given).map_err(Refused::wrong)
+}
+
+/// What is known of a step.
+enum Known {
+    Missing,
+    Same,
+    Other,
+}
+
+/// Writes a definition, if that is decided: whether as the first of its step.
+fn write(
+    served: &Served,
+    id: String,
+    step: &Value,
+    decide: impl Fn(Known, &str) -> Result<Option<bool>, Refused> + Send + 'static,
+) -> Result<(), Refused> {
+    let definition = step.to_string();
+    let wanted = plain(step.clone());
+    let change = move |catalog: &Catalog| {
+        let known = match catalog.steps.get(&id) {
+            None => Known::Missing,
+            Some(known) if plain(object(known)) == wanted => Known::Same,
+            Some(_) => Known::Other,
+        };
+        let (id, definition) = (id.clone(), definition.clone());
+        Ok(match decide(known, &id)? {
+            None => Vec::new(),
+            Some(true) => vec![CatalogEvent::StepRegistered { id, definition }],
+            Some(false) => vec![CatalogEvent::StepUpdated { id, definition }],
+        })
+    };
+    let _ = served.book.change(change).map_err(unavailable)??;
+    served.news.stir();
+    Ok(())
+}
+
+/// A definition without what goes without saying, so that two that mean the same are the same.
+fn plain(mut step: Value) -> Value {
+    without_nulls(&mut step);
+    let Some(fields) = step.as_object_mut() else {
+        return step;
+    };
+    fields.retain(|name, value| match name.as_str() {
+        "memoizable" => *value != Value::Bool(false),
+        "labels" => value.as_object().is_none_or(|labels| !labels.is_empty()),
+        _ => true,
+    });
+    let attributes = fields.get_mut("attributes").and_then(Value::as_object_mut);
+    for attribute in attributes.into_iter().flat_map(|them| them.values_mut()) {
+        if let Some(attribute) = attribute.as_object_mut() {
+            attribute.retain(|name, value| name != "for_each" || *value != Value::Bool(false));
+        }
+    }
+    step
+}
+
+/// Some clients write null for what is not there.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}

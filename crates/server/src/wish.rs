@@ -1,0 +1,86 @@
+//! What whoever follows events asks for.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// Something that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// To be told of what happens to something, of these types of events or of all.
+    Subscribe {
+        aggregate: Aggregate,
+        types: BTreeSet<String>,
+        sub_id: Option<String>,
+    },
+    /// To be told no more.
+    Unsubscribe { sub_id: String },
+}
+
+/// What can be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    Engine,
+    Flow(String),
+}
+
+impl Aggregate {
+    /// Its name on the wire.
+    pub(crate) fn id(&self) -> Value {
+        match self {
+            Self::Engine => json!(["engine"]),
+            Self::Flow(flow) => json!(["flow", flow]),
+        }
+    }
+
+    fn read(parts: &Value) -> Option<Self> {
+        let parts = parts.as_array()?.iter().map(Value::as_str);
+        match *parts.collect::<Option<Vec<_>>>()?.as_slice() {
+            ["engine"] => Some(Self::Engine),
+            ["flow", flow] if !flow.is_empty() => Some(Self::Flow(flow.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl Wish {
+    /// Reads a message.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let message: Value = serde_json::from_str(text)
+            .map_err(|error| format!("the message is not JSON: {error}"))?;
+        let none = Value::Null;
+        let data = message.get("data").unwrap_or(&none);
+        let sub_id = match data.get("sub_id") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(_) => return Err("`sub_id` is no text".to_owned()),
+        };
+        match message.get("type").and_then(Value::as_str) {
+            Some("subscribe") => {
+                let aggregate = data.get("aggregate_id").and_then(Aggregate::read);
+                Ok(Self::Subscribe {
+                    aggregate: aggregate
+                        .ok_or("`aggregate_id` is neither [\"flow\", ID] nor [\"engine\"]")?,
+                    types: types(data.get("event_types"))?,
+                    sub_id,
+                })
+            }
+            Some("unsubscribe") => Ok(Self::Unsubscribe {
+                sub_id: sub_id.ok_or("`sub_id` is missing")?,
+            }),
+            _ => Err("`type` is neither `subscribe` nor `unsubscribe`".to_owned()),
+        }
+    }
+}
+
+fn types(given: Option<&Value>) -> Result<BTreeSet<String>, String> {
+    let given = match given {
+        None | Some(Value::Null) => return Ok(BTreeSet::new()),
+        Some(given) => given.as_array(),
+    };
+    let names = given.and_then(|given| {
+        let names = given.iter().map(|name| name.as_str().map(str::to_owned));
+        names.collect::<Option<_>>()
+    });
+    names.ok_or_else(|| "`event_types` is no list of names".to_owned())
+}
