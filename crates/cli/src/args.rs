@@ -26,6 +26,7 @@ use crate::commands::resume::ResumeArgs;
 use crate::commands::rm::{PruneArgs, RmArgs};
 use crate::commands::run::RunArgs;
 use crate::commands::schedule::ScheduleArgs;
+use crate::commands::serve::ServeArgs;
 use crate::commands::show::ShowArgs;
 use crate::commands::state::StateArgs;
 use crate::commands::store::StoreArgs;
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     /// Run a command for each line of the input, retried
     Map(MapArgs),
+    /// Run flows for whoever asks over HTTP
+    Serve(ServeArgs),
     /// Go on with a job that was suspended, or whose process has died
     Resume(ResumeArgs),
     /// List the jobs

@@ -59,6 +59,12 @@ pub(crate) fn check_interval() -> Result<Duration, Refused> {
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
 }
 
+/// A variable that holds a text; one that is empty says nothing.
+pub(crate) fn text(name: &str) -> Result<Option<String>, Refused> {
+    let text = read(name, "a text in UTF-8", |value| Some(value.to_owned()))?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
 fn late_results(value: &str) -> Option<bool> {
     match value {
         "log_only" => Some(false),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use undaunted_engine::catalog::Catalog;
 use undaunted_runner::catalog::Book;
+use undaunted_runner::flows::Host;
 use undaunted_runner::journal::JournalError;
 use undaunted_store::Store;
 
-use crate::act::Flows;
 use crate::answer::Refused;
 use crate::listen::Ending;
 use crate::metrics::Metrics;
@@ -17,12 +17,8 @@ use crate::news::News;
 /// What is served.
 #[derive(Clone)]
 pub struct Served {
-    /// Where facts are kept.
-    pub store: Arc<dyn Store>,
-    /// The catalog of that store.
-    pub book: Book,
-    /// Those who run flows.
-    pub flows: Arc<dyn Flows>,
+    /// Whoever runs the flows.
+    pub host: Arc<Host>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// The word that something was stored.
@@ -45,11 +41,11 @@ impl Api {
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.served.store)
+        self.served.host.store()
     }
 
     pub(crate) fn book(&self) -> &Book {
-        &self.served.book
+        self.served.host.book()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -79,7 +75,7 @@ impl Api {
         &self,
         look: impl FnOnce(&Catalog) -> Result<T, Refused> + Send + 'static,
     ) -> Result<T, Refused> {
-        self.work(|served| served.book.read(look).map_err(unavailable)?)
+        self.work(|served| served.host.book().read(look).map_err(unavailable)?)
             .await
     }
 }

@@ -77,10 +77,9 @@ impl Fields {
         self.get(name, "a whole number from 0", Value::as_u64)
     }
 
-    pub(crate) fn small(&self, name: &str) -> Result<u32, Refused> {
+    pub(crate) fn small(&self, name: &str) -> Result<Option<u32>, Refused> {
         let small = |value: &Value| u32::try_from(value.as_u64()?).ok();
-        let number = self.get(name, "a whole number from 0 to 4294967295", small)?;
-        Ok(number.unwrap_or_default())
+        self.get(name, "a whole number from 0 to 4294967295", small)
     }
 
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<f64>, Refused> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::job::Job;
-use undaunted_engine::workflow::{Attribute, FlowStep, Role, StepKind};
+use undaunted_engine::workflow::{Attribute, FlowStep, Role, StepKind, Work, Workflow};
 
 /// A plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +49,8 @@ pub fn plan(job: &Job) -> PlanView {
     let given: BTreeSet<&String> = given.map(|(name, _)| name).collect();
     let required = every().filter(|(name, it)| {
         let needed = it.role == Role::Required && it.default.is_none();
-        needed && !given.contains(name) && !flow.init.contains_key(*name)
+        let begun_with = job.attributes.get(*name).map(|given| given.step) == Some(None);
+        needed && !given.contains(name) && !begun_with
     });
     let required: BTreeSet<&String> = required.map(|(name, _)| name).collect();
     let written = written(&job.submitted().text);
@@ -62,6 +63,25 @@ pub fn plan(job: &Job) -> PlanView {
         goals: flow.goals.clone(),
         required: required.into_iter().cloned().collect(),
         steps: steps.collect(),
+    }
+}
+
+/// The plan of a flow that is not begun.
+#[must_use]
+pub fn preview(workflow: &Workflow, required: Vec<String>) -> PlanView {
+    let flow = workflow.flow.as_ref();
+    let planned = flow.into_iter().flat_map(|flow| &flow.plan);
+    let planned = planned.filter_map(|place| {
+        let step = workflow.steps.get(*place)?;
+        match &step.work {
+            Work::Call(call) => Some((step.name.clone(), definition(&step.name, call))),
+            _ => None,
+        }
+    });
+    PlanView {
+        goals: flow.map(|flow| flow.goals.clone()).unwrap_or_default(),
+        required,
+        steps: planned.collect(),
     }
 }
 

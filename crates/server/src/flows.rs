@@ -5,13 +5,15 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::Catalog;
+use undaunted_engine::workflow::Aim;
+use undaunted_runner::flows::{BeginError, PlanError, Wanted};
 
-use crate::act::{PlanError, StartError, StartFlow};
 use crate::answer::{Named, Refused, named, told};
 use crate::api::{Api, unavailable};
 use crate::fields::Fields;
+use crate::flow_plan::preview;
 use crate::flow_state::FlowState;
 use crate::query::{Query, is_of_id};
 
@@ -34,9 +36,9 @@ pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response
 pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, Refused> {
     let flow = named(flow)?;
     api.work(move |served| {
-        let (state, job, _) = FlowState::read(&*served.store, &flow).map_err(unavailable)?;
+        let (state, job, _) = FlowState::read(&*served.host.store(), &flow).map_err(unavailable)?;
         let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
-        let shown = served.book.read(look).map_err(unavailable)?;
+        let shown = served.host.book().read(look).map_err(unavailable)?;
         Ok(told(StatusCode::OK, &shown))
     })
     .await
@@ -45,15 +47,11 @@ pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response
 pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
     let fields = fields(body)?;
     let goals = goals(&fields)?;
-    let init = fields.object("init")?;
+    let init = fields.object("init")?.into_iter().collect();
     api.work(move |served| {
-        let steps = served.book.read(|catalog| catalog.steps.clone());
-        let steps = steps.map_err(unavailable)?;
-        let plan = served.flows.plan(&steps, &goals, &init);
-        let plan = plan.map_err(|error| match &error {
-            PlanError::UnknownStep(_) => Refused::missing(error.to_string()),
-            PlanError::MissingInputs(_) | PlanError::Other(_) => Refused::wrong(error.to_string()),
-        })?;
+        let planned = served.host.preview(&Aim { goals, init });
+        let (planned, required) = planned.map_err(not_planned)?;
+        let plan = preview(&planned.workflow, required);
         Ok(told(StatusCode::OK, &plan.json()))
     })
     .await
@@ -61,31 +59,53 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
 
 pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
     let fields = fields(body)?;
-    let flow = StartFlow {
+    let flow = Wanted {
         id: flow_id(&fields.text("id")?.unwrap_or_default())?,
         goals: goals(&fields)?,
         init: fields.object("init")?,
         labels: fields.labels("labels")?,
         retry_budget: fields.small("retry_budget")?,
         retry_budget_per_workflow: fields.small("retry_budget_per_workflow")?,
-        best_effort: fields.switch("best_effort")?,
-        best_effort_min_dcs: fields.number("best_effort_min_dcs")?,
-        best_effort_deadline_seconds: fields.seconds("best_effort_deadline_seconds")?,
+        of_steps: completion(&fields)?,
     };
     api.work(move |served| {
-        let answer = json!({ "message": "", "flow_id": flow.id });
-        let _ = served.flows.start(flow).map_err(|error| {
-            let text = error.to_string();
-            match error {
-                StartError::UnknownStep(_) => Refused::missing(text),
-                StartError::MissingInputs(_) | StartError::Wrong(_) => Refused::wrong(text),
-                StartError::Conflict(_) => Refused::conflict(text),
-                StartError::Store(_) => Refused::unavailable(text),
-            }
-        })?;
+        let _ = served.host.start(&flow).map_err(not_begun)?;
+        let answer = json!({ "message": "Flow started", "flow_id": flow.id });
         Ok(told(StatusCode::CREATED, &answer))
     })
     .await
+}
+
+/// What is said of the completion of steps.
+fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
+    let (switch, least) = ("best_effort", "best_effort_min_dcs");
+    let deadline = "best_effort_deadline_seconds";
+    let said = [
+        (switch, fields.switch(switch)?.map(Value::from)),
+        (least, fields.number(least)?.map(Value::from)),
+        (deadline, fields.seconds(deadline)?.map(Value::from)),
+    ];
+    let said = said.into_iter();
+    let said = said.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Ok(said.collect())
+}
+
+fn not_planned(error: PlanError) -> Refused {
+    match error {
+        PlanError::UnknownStep(_) => Refused::missing(error.to_string()),
+        PlanError::Journal(error) => unavailable(error),
+        error => Refused::wrong(error.to_string()),
+    }
+}
+
+fn not_begun(error: BeginError) -> Refused {
+    match error {
+        BeginError::Plan(error) => not_planned(error),
+        BeginError::Exists(_) => Refused::conflict(error.to_string()),
+        BeginError::Unfit(_) => Refused::wrong(error.to_string()),
+        BeginError::Journal(error) => unavailable(error),
+        error => Refused::unavailable(error.to_string()),
+    }
 }
 
 fn fields(body: Body) -> Result<Fields, Refused> {

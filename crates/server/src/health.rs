@@ -53,7 +53,7 @@ pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: En
 
 async fn round(served: &Arc<Served>, patience: Duration) {
     let asking = Arc::clone(served);
-    let addresses = spawn_blocking(move || asking.book.read(addresses));
+    let addresses = spawn_blocking(move || asking.host.book().read(addresses));
     // If the catalog cannot be read now it may be the next time.
     let Ok(Ok(addresses)) = addresses.await else {
         return;
@@ -82,7 +82,7 @@ fn addresses(catalog: &Catalog) -> Vec<(String, String)> {
 }
 
 fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
-    let error = served.flows.ask_health(address, patience).err();
+    let error = served.host.is_there(address, patience).err();
     let healthy = error.is_none();
     let id = id.to_owned();
     let decide = move |catalog: &Catalog| {
@@ -95,7 +95,7 @@ fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
         Ok::<_, std::convert::Infallible>(if told { vec![changed] } else { Vec::new() })
     };
     // What cannot be written now is found again the next time.
-    if let Ok(Ok(written)) = served.book.change(decide)
+    if let Ok(Ok(written)) = served.host.book().change(decide)
         && !written.is_empty()
     {
         served.news.stir();

@@ -2,11 +2,10 @@
 //!
 //! [`Server`] answers the requests of those who register steps, start flows and follow them, in the
 //! shapes that clients of Argyll know. It reads the store and shows what is there; what is to be done
-//! is done by whoever runs flows, behind the trait [`Flows`]. A step of a flow may answer at once that
-//! it has taken the work on, and send the result later, to an address it was given with the call:
-//! [`Webhooks`] is where such results arrive if nothing else is served.
+//! is done by the host of the flows. A step of a flow may answer at once that it has taken the work
+//! on, and send the result later, to an address it was given with the call: [`Webhooks`] is where such
+//! results arrive if nothing else is served.
 
-mod act;
 mod answer;
 mod api;
 mod engine;
@@ -34,13 +33,13 @@ mod spoken;
 #[cfg(test)]
 mod stage;
 mod steps;
+mod watch;
 mod webhooks;
 mod wish;
 
-pub use act::{Definitions, Flows, PlanError, StartError, StartFlow, Started};
 pub use api::Served;
 pub use flow_events::{catalog_event, flow_event};
-pub use flow_plan::{PlanView, plan};
+pub use flow_plan::{PlanView, plan, preview};
 pub use flow_state::FlowState;
 pub use guard::Access;
 pub use health::HealthChecks;
@@ -50,4 +49,5 @@ pub use log::{Level, Log, LogRecord, What, records_of};
 pub use metrics::Metrics;
 pub use news::News;
 pub use server::{Manner, Server};
-pub use webhooks::{Deliver, Delivered, Delivery, Webhooks};
+pub use watch::Watch;
+pub use webhooks::{Deliver, Webhooks};

@@ -42,7 +42,7 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
 
 async fn health(State(api): State<Api>) -> Response {
     let looked = api.work(|served| {
-        let pulse = served.store.pulse();
+        let pulse = served.host.store().pulse();
         pulse.map_err(|error| Refused::unavailable(error.to_string()))
     });
     let mut shown = json!({ "service": "undaunted", "status": "healthy" });

@@ -62,6 +62,8 @@ impl Scene {
             operator: &operator,
             variable: &|_| None,
             release: "test".to_owned(),
+            flow: None,
+            token_key: None,
         };
         let submitted = submission(&workflow, text, around).unwrap();
         let first = Record {

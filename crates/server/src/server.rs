@@ -4,13 +4,14 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use undaunted_runner::request::Arrived;
+
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
 use crate::health::{HealthChecks, look_after};
 use crate::limits::Limits;
 use crate::listen::Listening;
 use crate::routes::routes;
-use crate::webhooks::Delivery;
 
 /// Somebody listens and answers, for as long as this is there.
 #[derive(Debug)]
@@ -39,8 +40,8 @@ impl Server {
             limits,
             health,
         } = manner;
-        let flows = Arc::clone(&served.flows);
-        let deliver = Arc::new(move |delivery: Delivery| flows.deliver(delivery));
+        let host = Arc::clone(&served.host);
+        let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
         let shown = served.clone();
         let listening = Listening::start(listener, limits, |ending| {
             guarded(routes(Api::of(shown, ending), deliver), access)

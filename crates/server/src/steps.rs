@@ -88,7 +88,7 @@ pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response
                 Err(unknown(&id))
             }
         };
-        let _ = served.book.change(decide).map_err(unavailable)??;
+        let _ = served.host.book().change(decide).map_err(unavailable)??;
         served.news.stir();
         Ok(told(
             StatusCode::OK,
@@ -133,7 +133,7 @@ fn read(body: Body) -> Result<Value, Refused> {
 fn check(served: &Served, step: &Value) -> Result<String, Refused> {
     let mut given = step.clone();
     without_nulls(&mut given);
-    served.flows.check_step(&given).map_err(Refused::wrong)
+    served.host.check_step(&given).map_err(Refused::wrong)
 }
 
 /// What is known of a step.
@@ -165,7 +165,7 @@ fn write(
             Some(false) => vec![CatalogEvent::StepUpdated { id, definition }],
         })
     };
-    let _ = served.book.change(change).map_err(unavailable)??;
+    let _ = served.host.book().change(change).map_err(unavailable)??;
     served.news.stir();
     Ok(())
 }

@@ -15,6 +15,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use serde_json::json;
+use undaunted_runner::drive::Reported;
+use undaunted_runner::request::Arrived;
 use undaunted_runner::{StepResult, step_result};
 
 use crate::answer::{said, told};
@@ -24,32 +26,8 @@ use crate::listen::Listening;
 /// The most bytes of a result.
 const MOST: usize = 16 << 20;
 
-/// A result that has arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The flow.
-    pub flow: String,
-    /// Its step.
-    pub step: String,
-    /// The token the attempt was made with.
-    pub token: String,
-    /// What it gave, as JSON, or why it failed.
-    pub result: Result<String, String>,
-}
-
-/// What became of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    /// It was taken, now or before.
-    Taken,
-    /// Nobody waits for it.
-    Unknown,
-    /// Nobody could look at it.
-    Unheard,
-}
-
-/// Hands a result on. May wait.
-pub type Deliver = Arc<dyn Fn(Delivery) -> Delivered + Send + Sync>;
+/// Hands the result of an attempt of a flow on. Nothing if nobody could look at it. May wait.
+pub type Deliver = Arc<dyn Fn(&str, Arrived) -> Option<Reported> + Send + Sync>;
 
 /// Where results arrive, and nothing else does, for as long as it is there.
 #[derive(Debug)]
@@ -100,19 +78,18 @@ async fn arrived(
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(why) => return said(StatusCode::BAD_REQUEST, &why),
     };
-    let delivery = Delivery {
-        flow,
+    let arrived = Arrived {
         step,
         token,
         result,
     };
-    match tokio::task::spawn_blocking(move || deliver(delivery)).await {
-        Ok(Delivered::Taken) => told(StatusCode::OK, &json!({ "success": true })),
-        Ok(Delivered::Unknown) => said(
+    match tokio::task::spawn_blocking(move || deliver(&flow, arrived)).await {
+        Ok(Some(Reported::Taken)) => told(StatusCode::OK, &json!({ "success": true })),
+        Ok(Some(Reported::Unknown | Reported::Elsewhere)) => said(
             StatusCode::NOT_FOUND,
             "no attempt of this flow and step has this token",
         ),
-        Ok(Delivered::Unheard) | Err(_) => said(
+        Ok(None) | Err(_) => said(
             StatusCode::SERVICE_UNAVAILABLE,
             "it cannot be taken now; send it again later",
         ),

@@ -24,6 +24,7 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod store;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
-use super::news::{News, Report};
+use super::news::{News, Report, Reported};
 use crate::journal::Held;
+use crate::request::Arrived;
 use crate::secrets::Secrets;
 
 /// Something a loop is told.
@@ -43,12 +45,16 @@ impl Handle {
         drop(self.post.send(Post::Add(Box::new(held), secrets)));
     }
 
-    /// Hands on the result of an attempt of a job.
-    pub fn report(&self, job: &str, report: Report) {
-        drop(
-            self.post
-                .send(Post::News(job.into(), News::Reported(report))),
-        );
+    /// Hands on the result of an attempt of a job, and waits until it is on the disk. Nothing if nobody
+    /// could look at it: then it is to be sent again.
+    #[must_use]
+    pub fn deliver(&self, job: &str, arrived: Arrived) -> Option<Reported> {
+        /// How long a result waits for the loop to look at it.
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let (known, answer) = channel();
+        let report = News::Reported(Report { arrived, known });
+        drop(self.post.send(Post::News(job.into(), report)));
+        answer.recv_timeout(PATIENCE).ok()
     }
 
     /// Asks it to cancel a job.

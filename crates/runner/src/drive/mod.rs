@@ -27,6 +27,6 @@ mod tell;
 pub use error::DriveError;
 pub use handle::Handle;
 pub use hub::{Hub, Left, Watch};
-pub use news::{Report, Reported};
+pub use news::Reported;
 pub use observe::{Observer, Quiet};
 pub use running::World;

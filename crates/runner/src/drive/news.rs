@@ -33,11 +33,11 @@ pub(super) enum News {
 
 /// A result that somebody sends for an attempt that was taken on.
 #[derive(Debug)]
-pub struct Report {
+pub(super) struct Report {
     /// It.
-    pub arrived: Arrived,
+    pub(super) arrived: Arrived,
     /// Told what became of it.
-    pub known: Sender<Reported>,
+    pub(super) known: Sender<Reported>,
 }
 
 /// What became of a result.

@@ -1,8 +1,5 @@
 //! Results that arrive for one of many flows, whoever runs it.
 
-use std::sync::mpsc::channel;
-use std::time::Duration;
-
 use undaunted_engine::job::Stage;
 use undaunted_engine::task::{Found, find_token};
 use undaunted_engine::workflow::Mode;
@@ -10,29 +7,19 @@ use undaunted_store::ClaimError;
 
 use super::host::Host;
 use super::recover::secrets;
-use crate::drive::{Report, Reported};
+use crate::drive::Reported;
 use crate::journal::{self, Held, JournalError};
 use crate::request::{self, Arrived};
-
-/// How long a result waits for the loop to look at it.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Host {
     /// Hands a result to whoever runs the flow. Nothing if nobody could look at it: then it is to be
     /// sent again.
     #[must_use]
     pub fn deliver(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
-        match self.report(flow, arrived) {
+        match self.hub.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
             other => other,
         }
-    }
-
-    fn report(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
-        let (known, answer) = channel();
-        let arrived = arrived.clone();
-        self.hub.report(flow, Report { arrived, known });
-        answer.recv_timeout(PATIENCE).ok()
     }
 
     fn deliver_elsewhere(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
@@ -71,6 +58,6 @@ impl Host {
         };
         let flow = held.job.id().to_owned();
         self.take_on(held, secrets);
-        self.report(&flow, arrived)
+        self.hub.deliver(&flow, arrived.clone())
     }
 }

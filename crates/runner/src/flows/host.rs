@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::workflow::Operator;
@@ -13,6 +14,7 @@ use super::registered::Registered;
 use crate::catalog::Book;
 use crate::drive::{Handle, Hub, Left, Observer, World};
 use crate::endpoints::Endpoints;
+use crate::executor::is_there;
 use crate::journal::Held;
 use crate::secrets::Secrets;
 
@@ -106,8 +108,20 @@ impl Host {
 
     /// Where facts are kept.
     #[must_use]
-    pub fn store(&self) -> &dyn Store {
-        &*self.store
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// Asks an address whether a step is there, if it may be called.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong.
+    pub fn is_there(&self, address: &str, patience: Duration) -> Result<(), String> {
+        if !self.endpoints.allow(address) {
+            return Err("its address may not be called from here".to_owned());
+        }
+        is_there(address, patience)
     }
 
     /// Asks it to leave: the first time in good order, the second time at once.

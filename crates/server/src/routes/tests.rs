@@ -1,7 +1,11 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 use undaunted_engine::catalog::CatalogEvent;
 
-use crate::act::StartFlow;
 use crate::scene::{Scene, T0, text};
 use crate::stage::Stage;
 
@@ -79,6 +83,7 @@ fn a_definition_that_is_none_is_refused() {
 #[test]
 fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
     let stage = Stage::set();
+    assert_eq!(stage.post("/engine/step", &step("a")).0, 201);
     let asked = json!({
         "id": "My Flow", "goals": ["a"], "init": {"x": 1}, "labels": {"k": "v"},
         "retry_budget": 5, "best_effort": true, "best_effort_min_dcs": 2, "more": [],
@@ -86,27 +91,29 @@ fn flows_are_started_under_a_clean_name_and_refused_for_a_reason() {
     let (status, body) = stage.post("/engine/flow", &asked);
     assert_eq!(
         (status, body),
-        (201, json!({"message": "", "flow_id": "my-flow"}))
+        (
+            201,
+            json!({"message": "Flow started", "flow_id": "my-flow"})
+        )
     );
-    let started = stage.flows.started.lock().unwrap().remove(0);
-    let expected = StartFlow {
-        id: "my-flow".to_owned(),
-        goals: vec!["a".to_owned()],
-        init: json!({"x": 1}).as_object().unwrap().clone(),
-        labels: [("k".to_owned(), "v".to_owned())].into(),
-        retry_budget: 5,
-        best_effort: Some(true),
-        best_effort_min_dcs: Some(2),
-        ..StartFlow::default()
+    let (_, flow) = stage.get("/engine/flow/my-flow");
+    assert_eq!(flow["labels"], json!({"k": "v"}));
+    assert_eq!(flow["attributes"]["x"]["value"], 1);
+    assert_eq!(flow["plan"]["goals"], json!(["a"]));
+    let start = |id: &str, init: Value| {
+        stage.post(
+            "/engine/flow",
+            &json!({"id": id, "goals": ["a"], "init": init}),
+        )
     };
-    assert_eq!(started, expected);
-    let start = |id: &str| stage.post("/engine/flow", &json!({"id": id, "goals": ["a"]}));
-    assert_eq!(start("again").0, 201);
-    let _ = refused(start("unknown"), 404);
-    let _ = refused(start("incomplete"), 400);
-    let _ = refused(start("taken"), 409);
-    let _ = refused(start("broken"), 503);
-    let _ = refused(start(":"), 400);
+    assert_eq!(start("my flow", json!({"x": 1})).0, 201);
+    let other = refused(start("My Flow", json!({"x": 2})), 409);
+    assert!(other.contains("my-flow"), "{other}");
+    let missing = refused(start("f", json!({})), 400);
+    assert!(missing.contains('x'), "{missing}");
+    let unknown = stage.post("/engine/flow", &json!({"id": "f", "goals": ["b"]}));
+    assert!(refused(unknown, 404).contains("`b`"));
+    let _ = refused(start(":", json!({"x": 1})), 400);
     for (field, value) in [
         ("goals", json!([])),
         ("goals", json!("a")),
@@ -137,7 +144,8 @@ fn a_plan_is_a_preview() {
     assert_eq!(stage.post("/engine/step", &step("a")).0, 201);
     let (status, plan) = stage.post("/engine/plan", &json!({"goals": ["a"]}));
     assert_eq!(status, 200);
-    assert_eq!(plan["steps"]["a"], step("a"));
+    assert_eq!(plan["steps"]["a"]["http"]["endpoint"], "http://s/a");
+    assert_eq!(plan["required"], json!(["x"]));
     assert_eq!(plan["attributes"]["y"]["providers"], json!(["a"]));
     let _ = refused(stage.post("/engine/plan", &json!({"goals": ["b"]})), 404);
     let _ = refused(stage.post("/engine/plan", &json!({"goals": []})), 400);
@@ -201,9 +209,7 @@ fn health_metrics_and_results_are_answered_and_the_rest_is_refused_in_json() {
     );
     let result = json!({"success": true});
     let send = |token: &str| stage.post(&format!("/webhook/f/s/{token}"), &result);
-    assert_eq!(send("known").0, 200);
     let _ = refused(send("x"), 404);
-    let _ = refused(send("busy"), 503);
     let _ = refused(stage.get("/webhook/f/s/known"), 405);
     let _ = refused(stage.get("/"), 404);
     let _ = refused(stage.get("/engine/nothing"), 404);
@@ -223,7 +229,26 @@ fn health_metrics_and_results_are_answered_and_the_rest_is_refused_in_json() {
 fn steps_are_looked_after() {
     let stage = Stage::attentive();
     let mut known = step("a");
-    known["http"]["health_check"] = json!("http://s/health");
+    let there = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = there.local_addr().unwrap();
+    known["http"]["health_check"] = json!(format!("http://{address}/health"));
+    let well = Arc::new(AtomicBool::new(true));
+    let is_well = Arc::clone(&well);
+    let _ = std::thread::spawn(move || {
+        for stream in there.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 1024];
+            let _ = stream.read(&mut head).unwrap();
+            let status = if is_well.load(Ordering::SeqCst) {
+                "200 OK"
+            } else {
+                "500 No"
+            };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
     assert_eq!(stage.post("/engine/step", &step("silent")).0, 201);
     assert_eq!(stage.post("/engine/step", &known).0, 201);
     let until = |status: &str| {
@@ -232,14 +257,11 @@ fn steps_are_looked_after() {
         }
     };
     until("healthy");
-    *stage.flows.sick.lock().unwrap() = true;
+    well.store(false, Ordering::SeqCst);
     until("unhealthy");
     let (_, all) = stage.get("/engine/health");
     assert_eq!(all["count"], 2);
-    assert_eq!(
-        all["health"]["a"]["error"],
-        "http://s/health does not answer"
-    );
+    assert_eq!(all["health"]["a"]["error"], "it answered 500");
     assert_eq!(all["health"]["silent"], json!({"status": "unknown"}));
     let _ = refused(stage.get("/engine/health/b"), 404);
     // Nothing is recorded as long as nothing changes.
@@ -251,7 +273,7 @@ fn steps_are_looked_after() {
             .count()
     };
     assert_eq!(changes(&stage), 2);
-    *stage.flows.sick.lock().unwrap() = false;
+    well.store(true, Ordering::SeqCst);
     until("healthy");
     assert_eq!(changes(&stage), 3);
 }

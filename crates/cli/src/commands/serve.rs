@@ -1,0 +1,297 @@
+//! `undaunted serve`: flows for whoever asks over HTTP.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use undaunted_runner::clock::Clock;
+use undaunted_runner::drive::{DriveError, Left};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::flows::{Host, Recovered, Settings};
+use undaunted_runner::{breakers, with_causes};
+use undaunted_server::{
+    Access, Level, Log, LogRecord, Manner, Metrics, News, Served, Server, Watch, What,
+};
+use undaunted_store::{AppendError, StoreError};
+
+use crate::environment;
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_journal};
+use crate::webhooks::{USUAL, base_url};
+
+use super::run::current_directory;
+
+/// How often to look for flows whose owner has died.
+const TAKE_OVER: Duration = Duration::from_secs(5);
+
+/// Where to listen, and for whom.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  undaunted serve
+  undaunted serve --listen 127.0.0.1:7070 --allow-endpoint 'http://127.0.0.1:*'
+  UNDAUNTED_TOKEN=… undaunted serve --listen 0.0.0.0:7070 --public-url https://flows.example.com
+
+Flows that were under way are gone on with. Ctrl-C lets calls that are under way finish and
+suspends the flows; a second one ends them at once. Logs are JSON, on standard error.")]
+pub(crate) struct ServeArgs {
+    /// The address to listen at; one that others reach needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = USUAL)]
+    listen: String,
+
+    /// The address others know this server by; the webhook addresses it hands out begin with it
+    /// [default: `$WEBHOOK_BASE_URL`, or where it listens]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+
+    /// The file that holds the token others have to show [default: the value of `$UNDAUNTED_TOKEN`]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Addresses steps may have, with `*` for any text; all of them, if none is given
+    #[arg(long, value_name = "PATTERN")]
+    allow_endpoint: Vec<String>,
+
+    /// What is logged: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    log_level: Level,
+}
+
+fn level(word: &str) -> Result<Level, String> {
+    Level::of(word).ok_or_else(|| format!("`{word}` is not error, warn, info or debug"))
+}
+
+/// What the main thread is told.
+enum Told {
+    /// Somebody wants us to leave.
+    Signal,
+    /// The store cannot be used any more.
+    StoreLost(String),
+}
+
+pub(crate) fn run(store: Option<&Path>, args: ServeArgs) -> Result<Exit> {
+    let operator = environment::operator()?;
+    let address: SocketAddr = args.listen.parse().map_err(|_| {
+        Refused::Usage(format!(
+            "`{}` is not an address such as {USUAL}",
+            args.listen
+        ))
+    })?;
+    let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
+    let endpoints = endpoints.map_err(|wrong| Refused::Usage(wrong.to_string()))?;
+    let public = base_url(args.public_url.as_deref())?;
+    let access = access(&args, public.as_deref())?;
+    if let Err(why) = access.may_listen(address.ip()) {
+        let help = "set UNDAUNTED_TOKEN or give --token-file, or listen at 127.0.0.1";
+        return Err(Refused::Usage(format!("{why}\n  help: {help}")).into());
+    }
+    let directory = current_directory()?;
+    let jobs = Jobs::open(store)?;
+    let listener = TcpListener::bind(address).map_err(|error| Refused::Store {
+        message: format!("nobody can listen at {address}: {error}"),
+        help: Some("--listen names another address".to_owned()),
+    })?;
+    let address = listener.local_addr()?;
+    let log = Log {
+        level: args.log_level,
+    };
+    let watch = Watch {
+        metrics: Arc::new(Metrics::default()),
+        log,
+        news: News::quiet(),
+    };
+    let (tell, told) = channel();
+    let settings = Settings {
+        operator,
+        webhooks: public.unwrap_or_else(|| format!("http://{address}")),
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        directory,
+        watch: {
+            let watch = watch.clone();
+            Box::new(move |_| Box::new(watch.clone()))
+        },
+        left: left(watch.clone(), tell.clone()),
+    };
+    let mut world = jobs.world()?;
+    world.endpoints = endpoints;
+    let host = Arc::new(Host::begin(world, jobs.book()?, settings));
+    let signals = listen_for_signals(tell)?;
+    let served = Served {
+        host: Arc::clone(&host),
+        metrics: Arc::clone(&watch.metrics),
+        news: watch.news.clone(),
+    };
+    let manner = Manner {
+        access,
+        ..Manner::default()
+    };
+    let server = Server::start(listener, manner, served)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening at http://{address}")?;
+    out.flush()?;
+    drop(out);
+    restore_breakers(&jobs, &watch.metrics)?;
+    let recovered = host.recover().map_err(|error| of_journal(&error))?;
+    tell_recovered(log, "flows are gone on with", &recovered);
+    let exit = attend(&host, log, &told);
+    signals.close();
+    drop(server);
+    exit
+}
+
+/// Who may ask.
+fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
+    let token = match &args.token_file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Refused::Usage(format!(
+                    "the token cannot be read from `{}`: {error}",
+                    path.display()
+                ))
+            })?;
+            Some(text.trim().to_owned())
+        }
+        None => environment::text("UNDAUNTED_TOKEN")?,
+    };
+    Ok(match token {
+        Some(token) => Access::by_token(token),
+        None => Access::local(public),
+    })
+}
+
+/// Hears how flows were left.
+fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
+    Box::new(move |flow: &str, how: &Left| {
+        watch.metrics.leave(flow);
+        watch.news.stir();
+        let Err(error) = how else { return };
+        let why = with_causes(error);
+        let fields = vec![("job", json!(flow)), ("error", json!(&why))];
+        say(
+            watch.log,
+            Level::Error,
+            "a flow cannot be gone on with",
+            fields,
+        );
+        if is_lost(error) {
+            // If nobody hears it any more, the process is about to end.
+            drop(tell.send(Told::StoreLost(why)));
+        }
+    })
+}
+
+/// Whether nothing can be written any more until the store was opened again.
+const fn is_lost(error: &DriveError) -> bool {
+    let (DriveError::Store(error) | DriveError::Append(AppendError::Store(error))) = error else {
+        return false;
+    };
+    matches!(error, StoreError::MustReopen { .. })
+}
+
+/// Breakers stand where they stood.
+fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), Refused> {
+    let listed = breakers::list(&*jobs.store).map_err(|error| of_journal(&error))?;
+    for (name, record) in listed {
+        metrics.found_breaker(&name, record.state.breaker.phase());
+    }
+    Ok(())
+}
+
+fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for (heard, _) in (1_u32..).zip(signals.forever()) {
+            if heard > 2 || tell.send(Told::Signal).is_err() {
+                // Whoever insists gets what `kill -9` would do: nothing recorded is lost.
+                std::process::exit(130);
+            }
+        }
+    });
+    Ok(handle)
+}
+
+/// Stays until somebody wants us to leave, and until every flow was left.
+fn attend(host: &Arc<Host>, log: Log, told: &Receiver<Told>) -> Result<Exit> {
+    let mut after = String::new();
+    let lost = loop {
+        match told.recv_timeout(TAKE_OVER) {
+            Err(RecvTimeoutError::Timeout) => match host.take_over(&mut after) {
+                Ok(taken) => tell_recovered(log, "flows were taken over", &taken),
+                Err(error) => {
+                    let why = vec![("error", json!(with_causes(&error)))];
+                    say(log, Level::Error, "flows cannot be looked for", why);
+                }
+            },
+            Ok(Told::StoreLost(why)) => break Some(why),
+            Ok(Told::Signal) | Err(RecvTimeoutError::Disconnected) => break None,
+        }
+    };
+    say(log, Level::Info, "flows are being suspended", Vec::new());
+    host.interrupt();
+    let (done, ended) = channel::<()>();
+    let waiting = Arc::clone(host);
+    std::thread::spawn(move || {
+        waiting.wait();
+        drop(done);
+    });
+    let mut insisted = false;
+    // Nothing is ever sent: what is waited for is that the other side goes.
+    while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
+        if let Ok(Told::Signal) = told.try_recv() {
+            insisted = true;
+            host.interrupt();
+        }
+    }
+    match lost {
+        Some(message) => Err(Refused::Store {
+            message,
+            help: Some("nothing that was recorded is lost; start it again".to_owned()),
+        }
+        .into()),
+        None if insisted => Ok(Exit::Interrupted),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn tell_recovered(log: Log, what: &str, recovered: &Recovered) {
+    for (flow, why) in &recovered.broken {
+        let fields = vec![("job", json!(flow)), ("error", json!(why))];
+        say(log, Level::Error, "a flow cannot be gone on with", fields);
+    }
+    for flow in &recovered.repaired {
+        let fields = vec![("job", json!(flow))];
+        say(
+            log,
+            Level::Warn,
+            "a flow was missing from the catalog",
+            fields,
+        );
+    }
+    if *recovered != Recovered::default() {
+        let fields = vec![
+            ("resumed", json!(recovered.resumed.len())),
+            ("repaired", json!(recovered.repaired.len())),
+            ("owned_by_others", json!(recovered.owned.len())),
+            ("broken", json!(recovered.broken.len())),
+        ];
+        say(log, Level::Info, what, fields);
+    }
+}
+
+fn say(log: Log, level: Level, what: &str, fields: Vec<(&'static str, Value)>) {
+    log.write(&[LogRecord {
+        at: Clock::set().now(),
+        level,
+        what: What::Message(what.to_owned()),
+        fields,
+    }]);
+}

@@ -1,0 +1,44 @@
+//! Whoever looks on at flows while they run: what happens is counted, logged, and passed on to those who
+//! follow.
+
+use std::sync::Arc;
+
+use undaunted_engine::event::{Event, Record};
+use undaunted_engine::job::Job;
+use undaunted_runner::drive::{Handle, Observer};
+
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::news::News;
+
+/// Looks on at flows.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What is logged.
+    pub log: Log,
+    /// The word that something was stored.
+    pub news: News,
+}
+
+impl Observer for Watch {
+    fn begins(&mut self, job: &Job, _: Handle) {
+        self.metrics.restore(job);
+        // That it was submitted was recorded before anybody looked on.
+        if job.last_at == job.submitted_at {
+            let submitted = Box::new(job.submitted().clone());
+            let record = Record {
+                at: job.submitted_at,
+                event: Event::JobSubmitted(submitted),
+            };
+            self.log.tell(job, &record);
+        }
+    }
+
+    fn recorded(&mut self, job: &Job, _: u64, record: &Record) {
+        self.metrics.observe(job, record);
+        self.log.tell(job, record);
+        self.news.stir();
+    }
+}
