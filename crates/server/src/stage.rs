@@ -1,6 +1,7 @@
 //! A server on a store in memory, for tests: flows are told what to do by the tests themselves.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ pub(crate) struct Stage {
 pub(crate) struct Pretended {
     pub(crate) started: Mutex<Vec<StartFlow>>,
     pub(crate) sick: Mutex<bool>,
+    pub(crate) asked: AtomicUsize,
 }
 
 impl Flows for Pretended {
@@ -85,6 +87,7 @@ impl Flows for Pretended {
     }
 
     fn ask_health(&self, address: &str, _: Duration) -> Result<(), String> {
+        let _ = self.asked.fetch_add(1, Ordering::SeqCst);
         if *self.sick.lock().unwrap() {
             Err(format!("{address} does not answer"))
         } else {
