@@ -43,7 +43,8 @@ impl Server {
         let deliver = Arc::new(move |delivery: Delivery| flows.deliver(delivery));
         let shown = served.clone();
         let listening = Listening::start(listener, limits, |ending| {
-            guarded(routes(Api::of(shown, ending), deliver), access)
+            let api = Api::of(shown, ending, limits.event);
+            guarded(routes(api, deliver), access)
         })?;
         listening.beside(|ending| look_after(served, health, ending));
         Ok(Self(listening))

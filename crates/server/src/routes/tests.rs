@@ -1,3 +1,5 @@
+//! Every address, asked over a real socket.
+
 use serde_json::Value;
 use undaunted_engine::catalog::CatalogEvent;
 
