@@ -1,6 +1,7 @@
 //! What the routes look at, and whom they ask.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use undaunted_engine::catalog::Catalog;
@@ -30,13 +31,15 @@ pub struct Served {
 pub(crate) struct Api {
     served: Arc<Served>,
     ending: Ending,
+    patience: Duration,
 }
 
 impl Api {
-    pub(crate) fn of(served: Served, ending: Ending) -> Self {
+    pub(crate) fn of(served: Served, ending: Ending, patience: Duration) -> Self {
         Self {
             served: Arc::new(served),
             ending,
+            patience,
         }
     }
 
@@ -54,6 +57,11 @@ impl Api {
 
     pub(crate) fn news(&self) -> &News {
         &self.served.news
+    }
+
+    /// How long an event may take to be sent.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     pub(crate) fn ending(&self) -> Ending {

@@ -24,6 +24,8 @@ pub struct Limits {
     pub header: Duration,
     /// How long a request may take as a whole.
     pub request: Duration,
+    /// How long an event may take to be sent to somebody who follows them.
+    pub event: Duration,
     /// How long whoever is being answered is waited for at the end.
     pub grace: Duration,
 }
@@ -35,6 +37,7 @@ impl Default for Limits {
             requests: 256,
             header: Duration::from_secs(10),
             request: Duration::from_mins(1),
+            event: Duration::from_secs(10),
             grace: Duration::from_secs(2),
         }
     }

@@ -44,7 +44,8 @@ impl Server {
         let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
         let shown = served.clone();
         let listening = Listening::start(listener, limits, |ending| {
-            guarded(routes(Api::of(shown, ending), deliver), access)
+            let api = Api::of(shown, ending, limits.event);
+            guarded(routes(api, deliver), access)
         })?;
         listening.beside(|ending| look_after(served, health, ending));
         Ok(Self(listening))

@@ -22,8 +22,6 @@ use crate::wish::Wish;
 
 /// The longest message that is heard.
 const LONGEST: usize = 64 << 10;
-/// How long a message may take to be sent.
-const SENDING: Duration = Duration::from_secs(10);
 /// How often to look without being told.
 const LOOK: Duration = Duration::from_millis(200);
 /// How often to look at most.
@@ -168,7 +166,7 @@ impl Session {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Over> {
-        match timeout(SENDING, self.socket.send(message)).await {
+        match timeout(self.api.patience(), self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Over),
         }

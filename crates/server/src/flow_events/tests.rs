@@ -1,3 +1,5 @@
+//! What is told of flows and of the catalog, event by event.
+
 use undaunted_engine::catalog::FlowStatus;
 use undaunted_engine::input::Input;
 use undaunted_policy::Cause;

@@ -1,3 +1,5 @@
+//! Flows as their clients see them, read from real journals.
+
 use serde_json::json;
 use undaunted_engine::input::Input;
 use undaunted_policy::Cause;

@@ -1,3 +1,5 @@
+//! Who is answered, asked over a real socket.
+
 use std::net::{SocketAddr, TcpListener};
 
 use axum::routing::any;

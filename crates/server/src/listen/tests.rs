@@ -1,3 +1,5 @@
+//! The bounds of a listener, reached over real sockets.
+
 use std::io::{Read, Write};
 use std::time::Instant;
 

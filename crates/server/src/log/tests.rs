@@ -1,3 +1,5 @@
+//! What is said about the records of real jobs.
+
 use undaunted_engine::input::Input;
 use undaunted_policy::Cause;
 

@@ -1,3 +1,5 @@
+//! What is counted of the records of real jobs.
+
 use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
 use undaunted_engine::event::Text;

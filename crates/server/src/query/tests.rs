@@ -1,3 +1,5 @@
+//! Which flows are found, and in which order.
+
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
 use undaunted_policy::Timestamp;
 

@@ -1,3 +1,5 @@
+//! Events as they happen, heard at the other end of a real socket.
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -6,7 +8,9 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_policy::Cause;
 
 use super::*;
+use crate::limits::Limits;
 use crate::scene::{Scene, text};
+use crate::server::Manner;
 use crate::stage::Stage;
 
 /// The other end of a socket.
@@ -294,4 +298,32 @@ fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
     assert_eq!(answer["type"], "subscribed");
     drop(stage);
     assert!(matches!(client.next(), Heard::Closed(1001)));
+}
+
+#[test]
+fn whoever_takes_nothing_is_closed() {
+    let stage = Stage::with(Manner {
+        limits: Limits {
+            connections: 1,
+            event: Duration::from_millis(100),
+            ..Limits::default()
+        },
+        ..Manner::default()
+    });
+    let large = format!("x: {}", "x".repeat(1 << 20));
+    let steps = [("a", "x: {role: required}, y: {role: output}", "")];
+    let _scene = Scene::on(stage.store.clone(), "wf-1", &text("a", &large, &steps));
+    let mut client = Client::of(&stage);
+    // More than any buffer between the two can hold.
+    for _ in 0..50 {
+        client.say(&json!({"type": "subscribe", "data": {"aggregate_id": ["flow", "wf-1"]}}));
+    }
+    // Somebody else gets its place, although it has read nothing.
+    let _other = Client::of(&stage);
+    let mut heard = 0_usize;
+    let mut piece = vec![0; 1 << 16];
+    while let Ok(more @ 1..) = client.0.read(&mut piece) {
+        heard += more;
+    }
+    assert!(heard < 50 << 20);
 }
