@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(store, &run),
         Command::Exec(exec) => return exit::of_exec(commands::exec::run(store, &exec)),
         Command::Map(map) => commands::map::run(store, &map),
-        Command::Serve(serve) => commands::serve::run(store, serve),
+        Command::Serve(serve) => commands::serve::run(store, &serve),
         Command::Resume(resume) => commands::resume::run(store, &resume),
         Command::Ls(ls) => commands::ls::run(store, &ls),
         Command::Show(show) => commands::show::run(store, &show),

@@ -77,22 +77,12 @@ enum Told {
     StoreLost(String),
 }
 
-pub(crate) fn run(store: Option<&Path>, args: ServeArgs) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let operator = environment::operator()?;
-    let address: SocketAddr = args.listen.parse().map_err(|_| {
-        Refused::Usage(format!(
-            "`{}` is not an address such as {USUAL}",
-            args.listen
-        ))
-    })?;
     let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
     let endpoints = endpoints.map_err(|wrong| Refused::Usage(wrong.to_string()))?;
     let public = base_url(args.public_url.as_deref())?;
-    let access = access(&args, public.as_deref())?;
-    if let Err(why) = access.may_listen(address.ip()) {
-        let help = "set UNDAUNTED_TOKEN or give --token-file, or listen at 127.0.0.1";
-        return Err(Refused::Usage(format!("{why}\n  help: {help}")).into());
-    }
+    let (address, access) = place(args, public.as_deref())?;
     let directory = current_directory()?;
     let jobs = Jobs::open(store)?;
     let listener = TcpListener::bind(address).map_err(|error| Refused::Store {
@@ -100,31 +90,29 @@ pub(crate) fn run(store: Option<&Path>, args: ServeArgs) -> Result<Exit> {
         help: Some("--listen names another address".to_owned()),
     })?;
     let address = listener.local_addr()?;
-    let log = Log {
-        level: args.log_level,
-    };
     let watch = Watch {
         metrics: Arc::new(Metrics::default()),
-        log,
+        log: Log {
+            level: args.log_level,
+        },
         news: News::quiet(),
     };
     let (tell, told) = channel();
+    let watching = watch.clone();
     let settings = Settings {
         operator,
         webhooks: public.unwrap_or_else(|| format!("http://{address}")),
         release: env!("CARGO_PKG_VERSION").to_owned(),
         directory,
-        watch: {
-            let watch = watch.clone();
-            Box::new(move |_| Box::new(watch.clone()))
-        },
+        watch: Box::new(move |_| Box::new(watching.clone())),
         left: left(watch.clone(), tell.clone()),
     };
     let mut world = jobs.world()?;
     world.endpoints = endpoints;
     let host = Arc::new(Host::begin(world, jobs.book()?, settings));
     let signals = listen_for_signals(tell)?;
-    let served = Served {
+    restore_breakers(&jobs, &watch.metrics)?;
+    let what = Served {
         host: Arc::clone(&host),
         metrics: Arc::clone(&watch.metrics),
         news: watch.news.clone(),
@@ -133,18 +121,38 @@ pub(crate) fn run(store: Option<&Path>, args: ServeArgs) -> Result<Exit> {
         access,
         ..Manner::default()
     };
-    let server = Server::start(listener, manner, served)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "listening at http://{address}")?;
-    out.flush()?;
-    drop(out);
-    restore_breakers(&jobs, &watch.metrics)?;
+    let server = Server::start(listener, manner, what)?;
+    announce(address)?;
     let recovered = host.recover().map_err(|error| of_journal(&error))?;
-    tell_recovered(log, "flows are gone on with", &recovered);
-    let exit = attend(&host, log, &told);
+    tell_recovered(watch.log, "flows are gone on with", &recovered);
+    let exit = attend(&host, watch.log, &told);
     signals.close();
     drop(server);
     exit
+}
+
+/// Says where it can be reached, for whoever started it.
+fn announce(address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening at http://{address}")?;
+    out.flush()
+}
+
+/// Where to listen, and who may ask there.
+fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), Refused> {
+    let address: SocketAddr = args.listen.parse().map_err(|_| {
+        Refused::Usage(format!(
+            "`{}` is not an address such as {USUAL}",
+            args.listen
+        ))
+    })?;
+    let access = access(args, public)?;
+    match access.may_listen(address.ip()) {
+        Ok(()) => Ok((address, access)),
+        Err(why) => Err(Refused::Usage(format!(
+            "{why}\n  help: set UNDAUNTED_TOKEN or give --token-file, or listen at 127.0.0.1"
+        ))),
+    }
 }
 
 /// Who may ask.
