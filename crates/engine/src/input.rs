@@ -110,4 +110,6 @@ pub struct AttemptEnd {
     pub left: u32,
     /// The wait the other side asked for before it is called again.
     pub retry_after: Option<Duration>,
+    /// Whether it is tried again without delay, if it may be: nobody has failed but whoever ran it.
+    pub at_once: bool,
 }

@@ -66,7 +66,9 @@ pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
             put(&mut data, "error", error.as_deref());
             data
         }
-        CatalogEvent::FlowArchiving { flow } | CatalogEvent::FlowArchived { flow, .. } => {
+        CatalogEvent::FlowArchiving { flow }
+        | CatalogEvent::FlowArchived { flow, .. }
+        | CatalogEvent::FlowRemoved { flow } => {
             json!({ "flow_id": flow })
         }
     };

@@ -68,13 +68,18 @@ pub fn plan(job: &Job) -> PlanView {
 
 /// The plan of a flow that is not begun.
 #[must_use]
-pub fn preview(workflow: &Workflow, required: Vec<String>) -> PlanView {
+pub fn preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanView {
+    let written = written(text);
     let flow = workflow.flow.as_ref();
     let planned = flow.into_iter().flat_map(|flow| &flow.plan);
     let planned = planned.filter_map(|place| {
         let step = workflow.steps.get(*place)?;
         match &step.work {
-            Work::Call(call) => Some((step.name.clone(), definition(&step.name, call))),
+            Work::Call(call) => {
+                let known = written.get(&step.name).cloned();
+                let definition = known.unwrap_or_else(|| definition(&step.name, call));
+                Some((step.name.clone(), definition))
+            }
             _ => None,
         }
     });

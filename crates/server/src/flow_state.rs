@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::FlowEntry;
+use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::{Ended, Event, Record, Subject};
 use undaunted_engine::job::{Doing, Item, Job, Settled, Stage, StepStage, StepState};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_engine::view::rfc3339;
 use undaunted_engine::workflow::Role;
-use undaunted_policy::{Reason, Timestamp};
+use undaunted_policy::{Cause, Reason, Timestamp};
 use undaunted_runner::journal::{JournalError, replay};
 use undaunted_store::{Store, Version};
 
@@ -124,9 +125,15 @@ impl FlowState {
                 item.round = round.unwrap_or(item.round);
             }
             Event::AttemptFailed(failed) => {
-                let error = failed.error.as_ref().map(|error| job.texts.read(error));
-                let error = error.map(str::to_owned);
-                self.item(failed.subject.step, failed.subject.item).error = error;
+                let said = failed.error.as_ref().map(|error| job.texts.read(error));
+                let cause = cause_in_words(failed.cause);
+                let error = match said {
+                    None | Some("") => cause,
+                    // What the other side says of itself is passed on as it is.
+                    Some(said) if failed.cause == Cause::Refused => said.to_owned(),
+                    Some(said) => format!("{cause}: {said}"),
+                };
+                self.item(failed.subject.step, failed.subject.item).error = Some(error);
             }
             Event::RetryScheduled(retrying) => {
                 let item = self.item(retrying.subject.step, retrying.subject.item);
@@ -138,8 +145,15 @@ impl FlowState {
                 item.error = None;
                 item.ended = Some(at);
             }
-            Event::ItemDeadLettered { subject, error, .. } => {
-                let error = job.texts.read(error).to_owned();
+            Event::ItemDeadLettered {
+                subject,
+                reason,
+                error,
+            } => {
+                // What the last attempt said, if that and no limit is why.
+                let last = self.item(subject.step, subject.item).error.clone();
+                let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));
+                let error = last.unwrap_or_else(|| job.texts.read(error).to_owned());
                 self.end(subject.step, subject.item, at, error);
             }
             Event::ItemSkipped { step, item, reason } => {

@@ -51,7 +51,7 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
     api.work(move |served| {
         let planned = served.host.preview(&Aim { goals, init });
         let (planned, required) = planned.map_err(not_planned)?;
-        let plan = preview(&planned.workflow, required);
+        let plan = preview(&planned.workflow, &planned.text, required);
         Ok(told(StatusCode::OK, &plan.json()))
     })
     .await

@@ -46,7 +46,25 @@ pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: En
         }
         tokio::select! {
             () = tokio::time::sleep(how.every) => {}
+            () = somebody_is_unknown(&served) => {}
             () = ending.comes() => return,
+        }
+    }
+}
+
+/// Waits until a step was registered that nobody has looked at.
+async fn somebody_is_unknown(served: &Arc<Served>) {
+    /// Much may happen at once.
+    const PAUSE: Duration = Duration::from_millis(200);
+    let mut news = served.news.listen();
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let unknown = served.host.book().known(|catalog, _| {
+            let mut steps = addresses(catalog).into_iter();
+            steps.any(|(id, _)| !catalog.health.contains_key(&id))
+        });
+        if unknown || news.changed().await.is_err() {
+            return;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
@@ -152,7 +153,13 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         message: format!("`{}` cannot be removed: {error}", folder.path().display()),
         help: None,
     })?;
-    journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))
+    journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))?;
+    if held.job.workflow().flow.is_some() {
+        // Should this not be written, whoever starts a server next finds that the flow is gone.
+        let flow = held.job.id().to_owned();
+        jobs.book()?.note(CatalogEvent::FlowRemoved { flow });
+    }
+    Ok(())
 }
 
 /// Asks on a terminal; elsewhere nobody could answer.

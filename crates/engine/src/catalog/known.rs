@@ -124,7 +124,7 @@ impl Catalog {
                     entry.updated = record.at;
                 }
             }
-            CatalogEvent::FlowArchived { flow, .. } => {
+            CatalogEvent::FlowArchived { flow, .. } | CatalogEvent::FlowRemoved { flow } => {
                 self.flows.remove(flow.as_str());
             }
         }

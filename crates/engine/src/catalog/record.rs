@@ -113,6 +113,13 @@ pub enum CatalogEvent {
         #[n(1)]
         file: String,
     },
+    /// A flow is no longer in the store.
+    #[n(8)]
+    FlowRemoved {
+        /// The flow.
+        #[n(0)]
+        flow: String,
+    },
 }
 
 /// How a flow stands.
@@ -154,6 +161,7 @@ impl CatalogEvent {
             Self::FlowDeactivated { .. } => "flow_deactivated",
             Self::FlowArchiving { .. } => "flow_archiving",
             Self::FlowArchived { .. } => "flow_archived",
+            Self::FlowRemoved { .. } => "flow_removed",
         }
     }
 }

@@ -150,9 +150,15 @@ fn failed(
     let next = consequence(active, &verdict, &last);
     match (facts.job.ending(of.step, of.item), next) {
         (None, Consequence::Retry { due, delay }) => {
+            let sum = Sum::of(&verdict.arithmetic);
+            let (sum, due, delay) = if end.at_once {
+                (sum.without_delay(), facts.now, Duration::ZERO)
+            } else {
+                (sum, due, delay)
+            };
             facts.push(Event::RetryScheduled(Box::new(Retrying {
                 subject: of,
-                sum: Sum::of(&verdict.arithmetic),
+                sum,
                 due,
                 delay,
             })));

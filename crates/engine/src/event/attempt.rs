@@ -195,6 +195,17 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// The same for a retry that is made at once.
+    pub(crate) const fn without_delay(self) -> Self {
+        Self {
+            computed: None,
+            capped: None,
+            drawn: None,
+            spent_after: self.spent_before,
+            ..self
+        }
+    }
+
     /// The numbers of a verdict, as they are recorded and shown.
     #[must_use]
     pub fn of(arithmetic: &Arithmetic) -> Self {

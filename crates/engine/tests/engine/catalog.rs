@@ -73,6 +73,9 @@ fn records() -> Vec<(String, CatalogRecord)> {
         deactivated("wf-1", Some("step resize failed")),
         archiving("wf-1"),
         archived("wf-1"),
+        CatalogEvent::FlowRemoved {
+            flow: "wf-1".to_owned(),
+        },
     ];
     let named = events.map(|event| {
         let name = format!("catalog_record_{}", event.word());
@@ -119,7 +122,7 @@ fn no_event_of_the_catalog_is_forgotten() {
         }
     });
     let numbers: Vec<Vec<u8>> = numbers.collect();
-    let all = (0_u8..8).map(|number| minicbor::to_vec(number).unwrap());
+    let all = (0_u8..9).map(|number| minicbor::to_vec(number).unwrap());
     assert_eq!(numbers, all.collect::<Vec<_>>());
 }
 
@@ -291,6 +294,7 @@ fn any_event() -> impl Strategy<Value = CatalogEvent> {
         ),
         name().prop_map(|flow| CatalogEvent::FlowArchiving { flow }),
         (name(), text()).prop_map(|(flow, file)| CatalogEvent::FlowArchived { flow, file }),
+        name().prop_map(|flow| CatalogEvent::FlowRemoved { flow }),
     ]
 }
 
@@ -311,7 +315,8 @@ fn subject(event: &CatalogEvent) -> (bool, &str) {
         CatalogEvent::FlowActivated { flow, .. }
         | CatalogEvent::FlowDeactivated { flow, .. }
         | CatalogEvent::FlowArchiving { flow }
-        | CatalogEvent::FlowArchived { flow, .. } => (false, flow),
+        | CatalogEvent::FlowArchived { flow, .. }
+        | CatalogEvent::FlowRemoved { flow } => (false, flow),
     }
 }
 

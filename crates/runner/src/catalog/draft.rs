@@ -67,7 +67,8 @@ impl Before {
             CatalogEvent::FlowActivated { flow, .. }
             | CatalogEvent::FlowDeactivated { flow, .. }
             | CatalogEvent::FlowArchiving { flow }
-            | CatalogEvent::FlowArchived { flow, .. } => Self::Flow {
+            | CatalogEvent::FlowArchived { flow, .. }
+            | CatalogEvent::FlowRemoved { flow } => Self::Flow {
                 id: flow.clone(),
                 entry: catalog.flows.get(flow.as_str()).cloned(),
             },

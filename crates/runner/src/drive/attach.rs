@@ -38,6 +38,7 @@ impl Drive<'_> {
                         start,
                         failure: Some(Cause::Interrupted),
                         error: "whoever sent the request died before the answer came".to_owned(),
+                        at_once: self.calls_step(start),
                         ..AttemptEnd::default()
                     });
                 }
@@ -58,6 +59,11 @@ impl Drive<'_> {
     /// Whether an attempt sends a request, which needs no keeper either.
     fn calls_out(&self, start: u64) -> bool {
         matches!(self.action(start), Some(Action::Http(_) | Action::Step(_)))
+    }
+
+    /// Whether an attempt calls a step of a flow: what ran at a crash is sent again at once.
+    fn calls_step(&self, start: u64) -> bool {
+        matches!(self.action(start), Some(Action::Step(_)))
     }
 
     /// Whether an attempt is a flow of its own.

@@ -20,6 +20,7 @@ use super::hub::Hub;
 use super::news::{Ask, News};
 use crate::clock::Clock;
 use crate::journal::{self, Held, JournalError};
+use crate::request::{self, Request};
 use crate::with_causes;
 
 /// How often to look at a flow that another process runs.
@@ -49,7 +50,12 @@ impl Hub<'_> {
                 let name: Arc<str> = flow.id.as_str().into();
                 self.sub_flows.waiting.remove(&name);
                 self.sub_flows.elsewhere.remove(&name);
-                self.tell(&name, News::Cancel);
+                if self.jobs.contains_key(&name) {
+                    self.tell(&name, News::Cancel);
+                } else {
+                    // Whoever runs it, or goes on with it, hears of it; one that has ended needs not.
+                    drop(request::ask(&*self.world.store, &name, Request::Cancel));
+                }
             }
         }
     }

@@ -4,14 +4,15 @@
 //! crash. Those that the catalog says are done with are skipped, which is most of them; whatever is
 //! missing from the catalog is added before anything else happens to it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use undaunted_engine::catalog::{CatalogEvent, FlowPlace};
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::workflow::Mode;
-use undaunted_store::{ClaimError, Version};
+use undaunted_store::{ClaimError, Listed, Version};
 
 use super::host::Host;
 use crate::catalog::{activated, deactivated};
@@ -35,6 +36,9 @@ pub struct Recovered {
     pub broken: Vec<(String, String)>,
 }
 
+/// Where flows are in their lives, as the catalog has it.
+type Places = BTreeMap<Arc<str>, FlowPlace>;
+
 /// What is to be done with one.
 enum Fate {
     Nothing,
@@ -55,9 +59,10 @@ impl Host {
         let places = self.book.read(|catalog| {
             let flows = catalog.flows.iter();
             let places = flows.map(|(flow, entry)| (flow.clone(), entry.place));
-            places.collect::<std::collections::BTreeMap<_, _>>()
+            places.collect::<Places>()
         })?;
         let listed = self.store.list(journal::FAMILY, "")?;
+        self.forget_what_is_gone(&places, &listed);
         let candidates = listed.into_iter().filter_map(|listed| {
             let id = listed.aggregate.id();
             let place = places.get(id).copied();
@@ -70,6 +75,16 @@ impl Host {
             self.recover_group(group, &mut recovered)?;
         }
         Ok(recovered)
+    }
+
+    /// Whoever removed a flow may have died before the catalog heard of it.
+    fn forget_what_is_gone(&self, places: &Places, listed: &[Listed]) {
+        let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
+        let gone = places.keys().filter(|flow| !there.contains(&***flow));
+        for flow in gone {
+            let flow = flow.to_string();
+            self.book.note(CatalogEvent::FlowRemoved { flow });
+        }
     }
 
     /// Goes on with flows whose owner has died, if there are any: at most so many are looked at, those
@@ -161,8 +176,6 @@ impl Host {
         match self.is_flow(id) {
             Ok(true) => {}
             Ok(false) => return Fate::Nothing,
-            // What is no flow for sure is nobody's business here.
-            Err(_) if !known => return Fate::Nothing,
             Err(error) => return Fate::Broken(with_causes(&error)),
         }
         let held = match journal::claim_sharing(&*self.store, id, &self.plans) {

@@ -59,8 +59,10 @@ impl Host {
     ///
     /// Everything that is wrong, in words.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
-        let source = Source::new("step", plain_definition(definition).to_string());
-        let (id, step) = check_step(&source, &self.operator).map_err(|found| said(&found))?;
+        let text = plain_definition(definition).to_string();
+        let source = Source::new("step", text.clone());
+        let checked = check_step(&source, &self.operator);
+        let (id, step) = checked.map_err(|found| said(&text, &found))?;
         if let StepKind::Call {
             endpoint,
             health_check,
@@ -139,7 +141,7 @@ impl Host {
         let checked = check_aimed(&source, &self.operator, Some(aim));
         match checked.workflow {
             Some(workflow) => Ok(Planned { text, workflow }),
-            None => Err(PlanError::Impossible(said(&checked.diagnostics))),
+            None => Err(PlanError::Impossible(said(&text, &checked.diagnostics))),
         }
     }
 
@@ -175,18 +177,33 @@ fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<Selection<'s>, PlanErr
     Ok(select(&parsed.collect(), aim))
 }
 
-/// What is wrong, in one line.
-fn said(found: &[Diagnostic]) -> String {
+/// What is wrong with a text, in one line, with the keys it is about.
+fn said(text: &str, found: &[Diagnostic]) -> String {
     let errors = found
         .iter()
         .filter(|found| found.code.severity() == Severity::Error);
-    let errors = errors.map(|found| match &found.help {
-        Some(help) => format!("{} ({help})", found.message),
-        None => found.message.clone(),
+    let errors = errors.map(|found| {
+        let message = found.message.lines().next().unwrap_or_default();
+        let message = match key_at(text, found.span.range().start) {
+            Some(key) if !message.contains(&format!("`{key}`")) => format!("`{key}`: {message}"),
+            _ => message.to_owned(),
+        };
+        match &found.help {
+            Some(help) => format!("{message} ({help})"),
+            None => message,
+        }
     });
     let errors: Vec<String> = errors.collect();
     if errors.is_empty() {
         return "it says nothing".to_owned();
     }
     errors.join("; ")
+}
+
+/// The key whose value begins at a place of a JSON text.
+fn key_at(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?.trim_end().strip_suffix(':')?;
+    let before = before.trim_end().strip_suffix('"')?;
+    let begin = before.rfind('"')?;
+    before.get(begin.saturating_add(1)..)
 }

@@ -76,7 +76,7 @@ fn the_events_of_a_flow_come_in_the_order_clients_expect() {
     let retry = &events[4]["data"];
     assert_eq!(retry["retry_count"], 1);
     assert_eq!(retry["next_retry_at"], "2023-11-14T22:13:21.500Z");
-    assert_eq!(retry["error"], "it said no");
+    assert_eq!(retry["error"], "HTTP 503: it said no");
     assert_eq!(events[6]["data"]["outputs"], json!({"y": 2}));
     assert_eq!(events[7]["data"]["key"], "y");
     assert_eq!(events[7]["data"]["value"], 2);

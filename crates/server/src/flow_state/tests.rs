@@ -115,7 +115,7 @@ fn a_scheduled_retry_puts_the_item_back_with_its_count_and_the_time_that_was_sto
     assert_eq!(work["status"], "pending");
     assert_eq!(work["retry_count"], 1);
     assert_eq!(work["next_retry_at"], rfc3339(due));
-    assert_eq!(work["error"], "it said no");
+    assert_eq!(work["error"], "HTTP 503: it said no");
     scene.at(1500).start();
     let (same, work) = item(&scene.state(), "first");
     assert_eq!((same, &work["status"]), (token, &json!("active")));
