@@ -108,6 +108,36 @@ fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() 
 }
 
 #[test]
+fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
+    const FLOWS: usize = 30;
+    const WHO: usize = 4;
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let engines = [world.engine(), world.engine()];
+    for flow in 0..FLOWS {
+        let asked = wanted(&format!("f{flow}"), "make", &json!({"x": flow}));
+        let begun: Vec<Result<Begun, String>> = thread::scope(|scope| {
+            let racing = (0..WHO).map(|who| {
+                let (engine, asked) = (&engines[who % 2], &asked);
+                scope.spawn(move || {
+                    let begun = engine.host().start(asked);
+                    begun.map_err(|error| error.to_string())
+                })
+            });
+            let racing: Vec<_> = racing.collect();
+            racing.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let now = begun.iter().filter(|it| **it == Ok(Begun::Now)).count();
+        let before = begun.iter().filter(|it| **it == Ok(Begun::Before)).count();
+        assert_eq!((now, before), (1, WHO - 1), "{begun:?}");
+    }
+    for flow in 0..FLOWS {
+        world.ended(&format!("f{flow}"));
+    }
+    assert_eq!(server.all().len(), FLOWS);
+}
+
+#[test]
 fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
     const FLOWS: usize = 30;
     let server = StepServer::start().on("/make", &[ok()]);

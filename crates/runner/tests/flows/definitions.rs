@@ -96,6 +96,27 @@ fn what_is_wrong_with_a_definition_is_named() {
 }
 
 #[test]
+fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
+    let world = World::new();
+    let engine = world.engine();
+    for (definition, named) in [
+        (with("http.timeout", json!(-1)), "timeout"),
+        (
+            with("work_config", json!({"parallelism": -1})),
+            "parallelism",
+        ),
+        (
+            with("predicate", json!({"language": "cel", "script": "x ==="})),
+            "predicate",
+        ),
+    ] {
+        let words = engine.host().check_step(&definition).unwrap_err();
+        assert!(words.contains(named), "{words}");
+        assert!(!words.contains('\n'), "{words}");
+    }
+}
+
+#[test]
 fn several_things_that_are_wrong_are_all_said() {
     let world = World::new();
     let engine = world.engine();

@@ -1,6 +1,7 @@
 //! Results that arrive: in time, early, late, twice, for nobody, for flows that nobody runs.
 
 use serde_json::{Value, json};
+use undaunted_engine::event::Event;
 use undaunted_engine::job::Stage;
 use undaunted_runner::drive::Reported::{Taken, Unknown};
 use undaunted_runner::request::Arrived;
@@ -205,4 +206,33 @@ fn a_flow_that_nobody_runs_is_gone_on_with_when_its_result_comes() {
     assert_eq!(engine.deliver("a", "later", &token, RESULT), Some(Taken));
     engine.completes("a");
     assert_eq!(server.requests("/later").len(), 1);
+}
+
+#[test]
+fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
+    let server = server();
+    let world = world(&server, &Value::Null);
+    let asked = wanted("template", "use", &json!({}));
+    world.deposit("a", &asked, &[Event::JobSuspended]);
+    let engine = world.engine();
+    assert_eq!(
+        engine.deliver("a", "later", "nonsense", RESULT),
+        Some(Unknown)
+    );
+    engine.suspend();
+    assert_eq!(world.records("a").len(), 2);
+    assert!(server.all().is_empty());
+}
+
+#[test]
+fn a_result_for_a_job_that_is_no_flow_does_not_set_it_going() {
+    let world = World::new();
+    world.deposit_shell("shell", &[Event::JobSuspended]);
+    let engine = world.engine();
+    assert_eq!(
+        engine.deliver("shell", "shell-1", "nonsense", RESULT),
+        Some(Unknown)
+    );
+    engine.suspend();
+    assert_eq!(world.records("shell").len(), 2);
 }

@@ -85,6 +85,24 @@ fn what_ran_is_interrupted_and_sent_again_with_its_token_and_the_next_number() {
 }
 
 #[test]
+fn what_ran_is_sent_again_now_and_not_after_a_delay() {
+    let server = StepServer::start().on("/s", &[ok().gated()]);
+    let work = json!({"max_retries": 3, "backoff": 50_000});
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = world.process();
+    process.begin(&wanted("a", "s", &json!({})));
+    server.wait_for("/s", 1);
+    process.kill();
+    server.open("/s");
+    let engine = world.engine();
+    engine.host().recover().unwrap();
+    let retry = World::eventually("a retry", || world.all("a", "retry_scheduled").pop());
+    assert_eq!(retry["delay_ms"], 0, "{retry}");
+    engine.completes("a");
+    assert_eq!(server.all().len(), 2);
+}
+
+#[test]
 fn what_ran_and_may_not_be_tried_again_fails_as_interrupted() {
     let server = StepServer::start().on("/s", &[ok().gated()]);
     let world = World::of(&[step(

@@ -5,7 +5,7 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Stage;
 use undaunted_runner::drive::Reported;
-use undaunted_runner::journal;
+use undaunted_runner::{journal, request};
 
 use crate::engine::Engine;
 use crate::http_server::{Reply, Request, StepServer};
@@ -187,6 +187,17 @@ fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
     outer.completes(&flow);
     outer.completes("a");
     assert_eq!(server.requests("/inner").len(), 1);
+}
+
+#[test]
+fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
+    let server = server();
+    let world = world(&server);
+    let mut inner = world.process();
+    let (outer, [flow, _]) = apart(&world, &server, &mut inner);
+    request::ask(world.store(), "a", request::Request::Cancel).unwrap();
+    assert_eq!(outer.left("a"), Ok(Stage::Cancelled));
+    assert_eq!(world.ended(&flow).stage, Stage::Cancelled);
 }
 
 #[test]
