@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    CompletionDefaults, Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, Late, NewItem,
-    Opened, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started,
-    Stopped, Subject, Submitted, Succeeded, Sum, Text, Why,
+    CompletionDefaults, Counts, Ended, Event, Failed, FlowRun, Held, ImportedCommand, Kept, Late,
+    NewItem, Opened, Parent, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed,
+    Retrying, Started, Stopped, Subject, Submitted, Succeeded, Sum, Text, Why, WorkDefaultsStored,
 };
 use undaunted_policy::{Cause, Class, Reason};
 
@@ -372,6 +372,38 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
 
 fn of_flows() -> Vec<(&'static str, Event)> {
     vec![
+        (
+            "job_submitted_work",
+            Event::JobSubmitted(Box::new(Submitted {
+                job: "wf-1".to_owned(),
+                work: Some(WorkDefaultsStored {
+                    max_retries: Some(10),
+                    backoff: secs(1),
+                    max_backoff: secs(60),
+                    growth: 2,
+                }),
+                ..Submitted::default()
+            })),
+        ),
+        (
+            "job_submitted_flow",
+            Event::JobSubmitted(Box::new(Submitted {
+                job: "wf-1:ship:51ab".to_owned(),
+                flow: Some(FlowRun {
+                    goals: vec!["process".to_owned(), "notify".to_owned()],
+                    init: "{\"region\":\"US\"}".to_owned(),
+                    labels: vec![("team".to_owned(), "blue".to_owned())],
+                    parent: Some(Parent {
+                        flow: "wf-1".to_owned(),
+                        step: "ship".to_owned(),
+                        token: "51ab".to_owned(),
+                        depth: 1,
+                    }),
+                }),
+                token_key: Some(u64::MAX),
+                ..Submitted::default()
+            })),
+        ),
         ("step_skipped", Event::StepSkipped { step: 1 }),
         (
             "step_unreachable",

@@ -161,6 +161,9 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::JobSubmitted(it), 11) => it.passing = None,
         (Event::JobSubmitted(it), 12) => it.completion = None,
         (Event::JobSubmitted(it), 13) => it.late_results_count = None,
+        (Event::JobSubmitted(it), 14) => it.work = None,
+        (Event::JobSubmitted(it), 15) => it.flow = None,
+        (Event::JobSubmitted(it), 16) => it.token_key = None,
         (Event::JobResumed(it), 5) => it.restored.held = None,
         (Event::AttemptStarted(it), 2) => it.pass = None,
         (Event::Held(it), 2) => it.until = None,
@@ -233,6 +236,9 @@ fn sum_without(mut sum: Sum, field: usize) -> Sum {
 /// Where the fields of an event stand that may be missing, and their numbers.
 fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
     match event {
+        Event::JobSubmitted(it) if it.work.is_some() || it.flow.is_some() => {
+            (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13, 14, 15, 16])
+        }
         Event::JobSubmitted(it) if it.completion.is_some() => {
             (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13])
         }

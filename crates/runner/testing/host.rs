@@ -1,0 +1,77 @@
+//! A process that runs flows, to be killed by tests of this crate. Not part of any product.
+//!
+//! `test-host FOLDER` opens the store in the folder. Every line of its input asks for something and is
+//! answered by a line: `{"start": {"id", "goals", "init"}}` or `"recover"`. It stays until
+//! its input ends, or until it is killed.
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use undaunted_engine::workflow::Operator;
+use undaunted_runner::catalog::Book;
+use undaunted_runner::drive::{Quiet, World};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::flows::{Host, Settings, Wanted};
+use undaunted_store::{SqliteStore, Store};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from);
+    let folder = folder.ok_or("no folder")?;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
+    let book = Book::open(Arc::clone(&store))?;
+    let world = World {
+        store,
+        folder,
+        keeper: PathBuf::from("/nowhere"),
+        keeper_args: Vec::new(),
+        grace: Duration::from_secs(1),
+        check_interval: Duration::from_secs(5),
+        catalog: None,
+        endpoints: Endpoints::default(),
+        around: Vec::new(),
+    };
+    let settings = Settings {
+        operator: Operator::default(),
+        webhooks: "http://nowhere".to_owned(),
+        release: "test".to_owned(),
+        directory: "/".to_owned(),
+        watch: Box::new(|_| Box::new(Quiet)),
+        left: Box::new(|_, _| {}),
+    };
+    let host = Host::begin(world, book, settings);
+    for line in std::io::stdin().lock().lines() {
+        let answer = answer(&host, &serde_json::from_str(&line?)?);
+        writeln!(std::io::stdout(), "{answer}")?;
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn answer(host: &Host, asked: &Value) -> Value {
+    match asked.as_str() {
+        Some("recover") => match host.recover() {
+            Ok(found) => json!({"resumed": found.resumed, "owned": found.owned}),
+            Err(error) => json!({"error": error.to_string()}),
+        },
+        _ => match host.start(&wanted(&asked["start"])) {
+            Ok(begun) => json!({"begun": format!("{begun:?}")}),
+            Err(error) => json!({"error": error.to_string()}),
+        },
+    }
+}
+
+fn wanted(asked: &Value) -> Wanted {
+    let goals = asked["goals"].as_array().into_iter().flatten();
+    Wanted {
+        id: asked["id"].as_str().unwrap_or_default().to_owned(),
+        goals: goals
+            .filter_map(|goal| Some(goal.as_str()?.to_owned()))
+            .collect(),
+        init: asked["init"].as_object().cloned().unwrap_or_default(),
+        ..Wanted::default()
+    }
+}

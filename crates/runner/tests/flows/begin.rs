@@ -1,0 +1,247 @@
+//! Beginning a flow: what is refused, what is there already, and what is kept of it.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use serde_json::{Value, json};
+use undaunted_runner::flows::{BeginError, Begun, PlanError, Wanted};
+
+use crate::engine::Engine;
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, step, wanted};
+
+fn ok() -> Reply {
+    Reply::outputs(&json!({"y": 1}))
+}
+
+/// A step that makes `y` of `x`.
+fn make(server: &StepServer, work: &Value) -> World {
+    let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
+    World::of(&[step("make", &server.url("/make"), &attributes, work)])
+}
+
+fn stored(world: &World) -> Vec<String> {
+    let listed = world.store().list("job", "").unwrap();
+    let ids = listed.iter().map(|listed| listed.aggregate.id().to_owned());
+    ids.collect()
+}
+
+#[test]
+fn a_goal_that_nobody_has_registered_is_refused_by_its_name() {
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let engine = world.engine();
+    let mut asked = wanted("a", "make", &json!({"x": 1}));
+    asked.goals.push("nobody".to_owned());
+    let error = engine.host().start(&asked).unwrap_err();
+    assert!(
+        matches!(&error, BeginError::Plan(PlanError::UnknownStep(step)) if step == "nobody"),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("`nobody`"), "{error}");
+    assert_eq!(stored(&world), Vec::<String>::new());
+    assert!(server.all().is_empty());
+}
+
+#[test]
+fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let attributes = json!({"y": {"role": "required"}, "region": {"role": "required"}});
+    world.register(&step("use", &server.url("/use"), &attributes, &Value::Null));
+    let engine = world.engine();
+    for (goal, init, missing, given) in [
+        ("make", json!({}), "`x`", "`y`"),
+        ("use", json!({"x": 1}), "`region`", "`x`"),
+        ("use", json!({"y": 1}), "`region`", "`x`"),
+    ] {
+        let error = engine.host().start(&wanted("a", goal, &init)).unwrap_err();
+        let words = error.to_string();
+        assert!(matches!(error, BeginError::Plan(PlanError::Impossible(_))));
+        assert!(words.contains(missing), "{words}");
+        assert!(!words.contains(given), "{words}");
+    }
+    assert_eq!(stored(&world), Vec::<String>::new());
+    assert!(server.all().is_empty());
+}
+
+#[test]
+fn a_flow_that_is_there_is_not_begun_again_and_another_of_its_name_is_refused() {
+    let server = StepServer::start().on("/make", &[ok().gated()]);
+    let world = make(&server, &Value::Null);
+    world.register(&step(
+        "other",
+        &server.url("/other"),
+        &json!({}),
+        &Value::Null,
+    ));
+    let engine = world.engine();
+    let asked = wanted("a", "make", &json!({"x": {"deep": [1, 2.5, null]}}));
+    engine.start(&asked);
+    let elsewhere = world.engine();
+    let same_or_not = |engine: &Engine| {
+        assert_eq!(engine.host().start(&asked).unwrap(), Begun::Before);
+        let mut labelled = asked.clone();
+        labelled.labels.insert("k".to_owned(), "v".to_owned());
+        assert_eq!(engine.host().start(&labelled).unwrap(), Begun::Before);
+        for others in [
+            wanted("a", "make", &json!({"x": {"deep": [1, 2.5, 0]}})),
+            wanted("a", "make", &json!({"x": 1, "z": 2})),
+            wanted("a", "other", &json!({"x": {"deep": [1, 2.5, null]}})),
+        ] {
+            let error = engine.host().start(&others).unwrap_err();
+            assert!(
+                matches!(&error, BeginError::Exists(id) if id == "a"),
+                "{error:?}"
+            );
+        }
+    };
+    // While it runs, here and elsewhere, and when it has ended.
+    same_or_not(&engine);
+    same_or_not(&elsewhere);
+    server.open("/make");
+    engine.completes("a");
+    same_or_not(&engine);
+    same_or_not(&elsewhere);
+    assert_eq!(server.all().len(), 1);
+    assert_eq!(world.all("a", "attempt_started").len(), 1);
+}
+
+#[test]
+fn of_many_who_begin_the_same_flow_at_once_exactly_one_does() {
+    const FLOWS: usize = 30;
+    const WHO: usize = 4;
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let engines = [world.engine(), world.engine()];
+    for flow in 0..FLOWS {
+        let asked = wanted(&format!("f{flow}"), "make", &json!({"x": flow}));
+        let begun: Vec<Result<Begun, String>> = thread::scope(|scope| {
+            let racing = (0..WHO).map(|who| {
+                let (engine, asked) = (&engines[who % 2], &asked);
+                scope.spawn(move || {
+                    let begun = engine.host().start(asked);
+                    begun.map_err(|error| error.to_string())
+                })
+            });
+            let racing: Vec<_> = racing.collect();
+            racing.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let now = begun.iter().filter(|it| **it == Ok(Begun::Now)).count();
+        let before = begun.iter().filter(|it| **it == Ok(Begun::Before)).count();
+        assert_eq!((now, before), (1, WHO - 1), "{begun:?}");
+    }
+    for flow in 0..FLOWS {
+        world.ended(&format!("f{flow}"));
+    }
+    assert_eq!(server.all().len(), FLOWS);
+}
+
+#[test]
+fn of_many_who_begin_different_flows_of_one_name_at_once_exactly_one_does() {
+    const FLOWS: usize = 30;
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let engine = world.engine();
+    for flow in 0..FLOWS {
+        let begun: Vec<bool> = thread::scope(|scope| {
+            let racing = (0..3).map(|who| {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let asked = wanted(&format!("f{flow}"), "make", &json!({"x": who}));
+                    match engine.host().start(&asked) {
+                        Ok(Begun::Now) => true,
+                        Err(BeginError::Exists(_)) => false,
+                        other => panic!("{other:?}"),
+                    }
+                })
+            });
+            let racing: Vec<_> = racing.collect();
+            racing.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        assert_eq!(begun.iter().filter(|it| **it).count(), 1, "{begun:?}");
+        let flow = format!("f{flow}");
+        engine.completes(&flow);
+        // What was begun is what its winner asked for.
+        let winner = begun.iter().position(|it| *it).unwrap();
+        let init = world.job(&flow).submitted().flow.clone().unwrap().init;
+        assert_eq!(init, json!({"x": winner}).to_string());
+    }
+    assert_eq!(server.all().len(), FLOWS);
+}
+
+#[test]
+fn goals_beginning_labels_and_budgets_are_kept_with_the_flow() {
+    let server = StepServer::start().on("/make", &[ok()]);
+    let world = make(&server, &Value::Null);
+    let engine = world.engine();
+    let labels = [("team", "blue"), ("tier", "1")];
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    for (id, budget, per_item, pool) in [
+        ("none", None, None, None),
+        ("both", Some(7), Some(2), Some((7, 2))),
+        ("defaults", Some(0), Some(0), Some((20, 3))),
+        ("ceilings", Some(1000), Some(9), Some((50, 5))),
+        ("one", Some(2), None, Some((2, 2))),
+        ("other", None, Some(4), Some((20, 4))),
+    ] {
+        let asked = Wanted {
+            labels: labels.clone().into(),
+            retry_budget: budget,
+            retry_budget_per_workflow: per_item,
+            ..wanted(id, "make", &json!({"x": [1]}))
+        };
+        engine.start(&asked);
+        engine.completes(id);
+        let job = world.job(id);
+        assert_eq!(job.submitted().pool, pool, "{id}");
+        let run = job.submitted().flow.clone().unwrap();
+        assert_eq!(run.goals, ["make"]);
+        assert_eq!(run.init, r#"{"x":[1]}"#);
+        assert_eq!(run.labels, labels);
+        assert_eq!(run.parent, None);
+        assert!(job.submitted().token_key.is_some());
+        let known = world.book.read(|catalog| catalog.flows[id].labels.clone());
+        assert_eq!(known.unwrap(), labels.clone().into());
+    }
+}
+
+#[test]
+fn the_budget_of_a_flow_is_in_force() {
+    let server = StepServer::start().on("/make", &[Reply::status(503)]);
+    let work = json!({"max_retries": 10, "backoff": 1});
+    let world = make(&server, &work);
+    let engine = world.engine();
+    let asked = Wanted {
+        retry_budget: Some(2),
+        ..wanted("a", "make", &json!({"x": 1}))
+    };
+    engine.start(&asked);
+    engine.left("a").unwrap();
+    assert_eq!(server.all().len(), 3);
+    let stopped = world.all("a", "command_stopped");
+    assert_eq!(stopped[0]["reason"], "job_budget_exhausted", "{stopped:?}");
+}
+
+#[test]
+fn flows_of_one_name_in_two_stores_have_different_tokens() {
+    let server = StepServer::start().on("/make", &[Reply::status(503), ok()]);
+    let worlds = [0, 1].map(|_| make(&server, &json!({"max_retries": 3, "backoff": 1})));
+    let mut tokens = Vec::new();
+    for world in &worlds {
+        server.answers("/make", &[Reply::status(503), ok()]);
+        let engine = world.engine();
+        engine.start(&wanted("a", "make", &json!({"x": 1})));
+        engine.completes("a");
+        let sent = server.requests("/make").split_off(tokens.len());
+        tokens.extend(sent.iter().map(|sent| sent.token().to_owned()));
+    }
+    // The attempts of an item share theirs.
+    assert_eq!(tokens.len(), 4);
+    assert_eq!(tokens[0], tokens[1]);
+    assert_eq!(tokens[2], tokens[3]);
+    let different: BTreeSet<&String> = tokens.iter().collect();
+    assert_eq!(different.len(), 2);
+    let keys = worlds.map(|world| world.job("a").submitted().token_key);
+    assert!(keys[0].is_some() && keys[0] != keys[1], "{keys:?}");
+}

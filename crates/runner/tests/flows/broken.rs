@@ -1,0 +1,143 @@
+//! Flows that cannot be gone on with: reported, left as they are, and no hindrance to others.
+
+use serde_json::{Value, json};
+use undaunted_engine::event::Submitted;
+use undaunted_runner::journal;
+use undaunted_store::Append;
+
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, activated, now, step, wanted};
+
+/// A byte in the middle of the row that holds this record is another.
+fn damage(world: &World, flow: &str, version: u64) {
+    let database = rusqlite::Connection::open(world.folder().join("undaunted.db")).unwrap();
+    let (row, mut body): (i64, Vec<u8>) = database
+        .query_row(
+            "SELECT batches.rowid, body FROM batches JOIN aggregates ON aggregate = number
+             WHERE family = 'job' AND aggregates.id = ?1 AND first = ?2",
+            (flow, i64::try_from(version).unwrap()),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    let middle = body.len() / 2;
+    body[middle] ^= 0x55;
+    let changed = database.execute("UPDATE batches SET body = ?1 WHERE rowid = ?2", (body, row));
+    assert_eq!(changed.unwrap(), 1);
+}
+
+/// A record of a release that does not exist yet stands in the journal.
+fn append(world: &World, flow: &str, record: Vec<u8>) {
+    let aggregate = journal::aggregate(flow).unwrap();
+    let claim = world.store().claim(&aggregate).unwrap();
+    let append = Append::new(aggregate, claim.version, claim.epoch, vec![record]);
+    world.store().append(vec![append]).unwrap();
+    world.store().release(&claim).unwrap();
+}
+
+/// How many bytes of a journal there are, whatever they are.
+fn length(world: &World, flow: &str) -> u64 {
+    let aggregate = journal::aggregate(flow).unwrap();
+    world.store().head(&aggregate).unwrap().unwrap().version.0
+}
+
+#[test]
+fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
+    let world = World::of(&[step("s", "http://nowhere/s", &json!({}), &Value::Null)]);
+    let submitted = world.submission(&wanted("template", "s", &json!({})));
+    let mut text: Value = serde_json::from_str(&submitted.text).unwrap();
+    text["secrets"] = json!({"KEY": {"env": "SURELY_NOT_SET"}});
+    let submitted = Submitted {
+        job: "a".to_owned(),
+        text: text.to_string(),
+        ..submitted
+    };
+    journal::deposit(world.store(), submitted, &[], now()).unwrap();
+    let engine = world.engine();
+    let found = engine.host().recover().unwrap();
+    assert_eq!(found.resumed, Vec::<String>::new());
+    assert_eq!(found.broken[0].0, "a");
+    assert!(found.broken[0].1.contains("SURELY_NOT_SET"), "{found:?}");
+    engine.suspend();
+    assert_eq!(length(&world, "a"), 1);
+    world.free("a");
+}
+
+#[test]
+fn broken_flows_are_reported_and_left_and_the_others_go_on() {
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
+    let asked = wanted("template", "s", &json!({}));
+    let flows = [
+        "altered",
+        "good-1",
+        "good-2",
+        "headless",
+        "later",
+        "unplanned",
+    ];
+    for flow in flows {
+        if flow == "unplanned" {
+            let submitted = Submitted {
+                job: flow.to_owned(),
+                text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.to_owned(),
+                ..world.submission(&asked)
+            };
+            // What is no workflow for this release is not stored by it, but may have been by another.
+            let record = undaunted_engine::event::Record {
+                at: now(),
+                event: undaunted_engine::event::Event::JobSubmitted(Box::new(submitted)),
+            };
+            append(&world, flow, record.encode());
+        } else {
+            world.deposit(flow, &asked, &[]);
+        }
+        world.noted(vec![activated(flow)]);
+    }
+    // A second record, which is altered.
+    append(&world, "altered", world.records("good-1")[0].encode());
+    damage(&world, "altered", 2);
+    damage(&world, "headless", 1);
+    append(
+        &world,
+        "later",
+        vec![1, 0x82, 0x00, 0x82, 0x19, 0x03, 0xe7, 0x80],
+    );
+    let before = flows.map(|flow| length(&world, flow));
+    let engine = world.engine();
+    let found = engine.host().recover().unwrap();
+    assert_eq!(found.resumed, ["good-1", "good-2"]);
+    let (names, reasons): (Vec<&str>, Vec<&str>) = found
+        .broken
+        .iter()
+        .map(|(flow, why)| (flow.as_str(), why.as_str()))
+        .unzip();
+    assert_eq!(names, ["altered", "headless", "later", "unplanned"]);
+    // Each with its place.
+    assert!(
+        reasons[0].contains("record 2") && reasons[0].contains("altered"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[1].contains("record 1") && reasons[1].contains("headless"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[2].contains("record 2") && reasons[2].contains("later"),
+        "{reasons:?}"
+    );
+    assert!(reasons[3].contains("unplanned"), "{reasons:?}");
+    engine.completes("good-1");
+    engine.completes("good-2");
+    assert_eq!(server.all().len(), 2);
+    for (flow, before) in flows.into_iter().zip(before) {
+        if flow.starts_with("good") {
+            continue;
+        }
+        assert_eq!(length(&world, flow), before, "{flow}");
+        // Whoever repairs it can have it.
+        world.free(flow);
+        assert_eq!(world.words_of(flow), ["flow_activated"], "{flow}");
+    }
+    // The same is found the next time.
+    assert_eq!(engine.host().recover().unwrap().broken, found.broken);
+}

@@ -1,0 +1,216 @@
+//! Definitions of steps: what is refused, by name, and what is read past.
+
+use serde_json::{Value, json};
+use undaunted_engine::job::Stage;
+
+use crate::engine::Told;
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, step, wanted};
+
+/// A definition with something else in the place of a key.
+fn with(key: &str, value: Value) -> Value {
+    let mut step = json!({
+        "id": "s", "type": "sync", "http": {"endpoint": "http://steps/s"},
+        "attributes": {"x": {"role": "required"}},
+    });
+    let mut place = &mut step;
+    for key in key.split('.') {
+        place = &mut place[key];
+    }
+    *place = value;
+    step
+}
+
+#[test]
+fn what_is_wrong_with_a_definition_is_named() {
+    let world = World::new();
+    let engine = world.engine();
+    let cases = [
+        (with("work_config", json!({"backoff": -1})), "backoff"),
+        (
+            with("work_config", json!({"max_backoff": -1})),
+            "max_backoff",
+        ),
+        (
+            with("work_config", json!({"backoff": 100, "max_backoff": 99})),
+            "max_backoff",
+        ),
+        (
+            with("work_config", json!({"backoff_type": "fibonacci"})),
+            "fibonacci",
+        ),
+        (
+            with("work_config", json!({"max_retries": -2})),
+            "max_retries",
+        ),
+        (with("work_config", json!("often")), "work_config"),
+        (with("type", json!("script")), "script"),
+        (with("type", json!("sometimes")), "sometimes"),
+        (with("type", Value::Null), "type"),
+        (with("memoizable", json!(true)), "memoizable"),
+        (
+            with("predicate", json!({"language": "lua", "script": "x"})),
+            "lua",
+        ),
+        (
+            with("predicate", json!({"language": "cel", "script": "x ==="})),
+            "CEL",
+        ),
+        (with("attributes.x.role", json!("perhaps")), "perhaps"),
+        (with("attributes.x.type", json!("text")), "text"),
+        (
+            with("attributes.x", json!({"role": "const", "default": "{"})),
+            "default",
+        ),
+        (with("http", Value::Null), "http"),
+        (
+            with("http.endpoint", json!("ftp://steps/s")),
+            "ftp://steps/s",
+        ),
+        (with("http.endpoint", json!("steps")), "steps"),
+        (with("id", Value::Null), "id"),
+        (json!([]), ""),
+        (json!("s"), ""),
+        (json!({}), "id"),
+    ];
+    for (definition, named) in cases {
+        let found = engine.host().check_step(&definition);
+        let words = found.expect_err(&definition.to_string());
+        assert!(words.contains(named), "{definition}: {words}");
+        assert!(!words.is_empty(), "{definition}");
+    }
+    // The two that differ by one are fine.
+    for fine in [
+        with("work_config", json!({"backoff": 100, "max_backoff": 100})),
+        with("work_config", json!({"max_retries": -1, "backoff": 0})),
+        with("memoizable", json!(false)),
+        with("predicate", json!({"language": "cel", "script": "x == 1"})),
+    ] {
+        let found = engine.host().check_step(&fine);
+        assert_eq!(
+            found.as_ref().map(|(id, _)| id.as_str()),
+            Ok("s"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_the_key_it_is_about() {
+    let world = World::new();
+    let engine = world.engine();
+    for (definition, named) in [
+        (with("http.timeout", json!(-1)), "timeout"),
+        (
+            with("work_config", json!({"parallelism": -1})),
+            "parallelism",
+        ),
+        (
+            with("predicate", json!({"language": "cel", "script": "x ==="})),
+            "predicate",
+        ),
+    ] {
+        let words = engine.host().check_step(&definition).unwrap_err();
+        assert!(words.contains(named), "{words}");
+        assert!(!words.contains('\n'), "{words}");
+    }
+}
+
+#[test]
+fn several_things_that_are_wrong_are_all_said() {
+    let world = World::new();
+    let engine = world.engine();
+    let mut definition = with("work_config", json!({"backoff": -1}));
+    definition["attributes"]["x"]["role"] = "perhaps".into();
+    let words = engine.host().check_step(&definition).unwrap_err();
+    assert!(
+        words.contains("backoff") && words.contains("perhaps"),
+        "{words}"
+    );
+}
+
+#[test]
+fn keys_that_mean_nothing_here_and_nulls_are_read_past() {
+    let world = World::new();
+    let engine = world.engine();
+    let plain = json!({
+        "id": "s", "type": "sync", "http": {"endpoint": "http://steps/s"},
+        "attributes": {"x": {"role": "optional", "default": "1"}},
+    });
+    let wordy = json!({
+        "id": "s", "type": "sync", "colour": "blue", "flow": null, "predicate": null,
+        "work_config": null, "memoizable": null,
+        "http": {"endpoint": "http://steps/s", "health_check": null, "timeout": null, "retry": 7},
+        "attributes": {
+            "x": {"role": "optional", "default": "1", "mapping": null, "since": 2020},
+        },
+    });
+    let [plain, wordy] = [plain, wordy].map(|step| engine.host().check_step(&step).unwrap());
+    assert_eq!(plain.0, wordy.0);
+    let [plain, wordy] = [plain, wordy].map(|(_, text)| {
+        let kept: Value = serde_json::from_str(&text).unwrap();
+        kept
+    });
+    assert_eq!(plain, wordy);
+}
+
+#[test]
+fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
+    let world = World::new();
+    let engine = world.engine_told(Told {
+        endpoints: &["http://127.0.0.1:*", "https://*.example.com/hooks/*"],
+        ..Told::default()
+    });
+    for address in [
+        "http://elsewhere/s",
+        "https://a.example.com/other",
+        "http://127.0.0.1@evil/",
+    ] {
+        let found = engine
+            .host()
+            .check_step(&with("http.endpoint", address.into()));
+        let words = found.unwrap_err();
+        assert!(words.contains(address), "{words}");
+        let mut checked = with("http.endpoint", "http://127.0.0.1:1/s".into());
+        checked["http"]["health_check"] = address.into();
+        let words = engine.host().check_step(&checked).unwrap_err();
+        assert!(words.contains(address), "{words}");
+    }
+    for address in ["http://127.0.0.1:7/s", "https://a.example.com/hooks/s"] {
+        engine
+            .host()
+            .check_step(&with("http.endpoint", address.into()))
+            .unwrap();
+    }
+}
+
+#[test]
+fn an_address_that_may_not_be_called_any_more_is_not_called_by_flows_that_were_stored_before() {
+    let server = StepServer::start().on("/again", &[Reply::status(503)]);
+    let world = World::of(&[step(
+        "again",
+        &server.url("/again"),
+        &json!({}),
+        &json!({"max_retries": 5, "backoff": 1500}),
+    )]);
+    let engine = world.engine();
+    engine.start(&wanted("waiting", "again", &json!({})));
+    server.wait_for("/again", 1);
+    World::eventually("a retry", || world.all("waiting", "retry_scheduled").pop());
+    engine.suspend();
+    drop(engine);
+    world.deposit("fresh", &wanted("fresh", "again", &json!({})), &[]);
+    let engine = world.engine_told(Told {
+        endpoints: &["http://elsewhere"],
+        ..Told::default()
+    });
+    let found = engine.host().recover().unwrap();
+    assert_eq!(found.resumed, ["fresh", "waiting"]);
+    for flow in ["fresh", "waiting"] {
+        assert_eq!(engine.left(flow), Ok(Stage::Failed), "{flow}");
+        let failed = world.events(flow).pop().unwrap();
+        let error = failed["error"].as_str().unwrap();
+        assert!(error.contains("may not be called from here"), "{error}");
+    }
+    assert_eq!(server.all().len(), 1);
+}

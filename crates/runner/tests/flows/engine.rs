@@ -1,0 +1,152 @@
+//! A host in this process, and how its flows were left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::workflow::Operator;
+use undaunted_runner::catalog::Book;
+use undaunted_runner::drive::{Quiet, Reported, World};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::flows::{Begun, Host, Settings, Wanted};
+use undaunted_runner::request::Arrived;
+use undaunted_runner::with_causes;
+use undaunted_store::{SqliteStore, Store};
+
+use crate::world::DEADLINE;
+
+/// Called when a flow is taken on, before anything happens to it.
+type TakenOn = Box<dyn Fn(&Job) + Send>;
+
+/// What a host is told that not every test says.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) operator: Operator,
+    pub(crate) endpoints: &'static [&'static str],
+    pub(crate) taken_on: Option<TakenOn>,
+}
+
+/// How flows were left, in order.
+#[derive(Default)]
+struct Ends {
+    ends: Mutex<BTreeMap<String, Vec<Result<Stage, String>>>>,
+    changed: Condvar,
+}
+
+pub(crate) struct Engine {
+    host: Option<Arc<Host>>,
+    ends: Arc<Ends>,
+}
+
+impl Engine {
+    pub(crate) fn of(folder: &Path, told: Told) -> Self {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder).unwrap());
+        let book = Book::open(Arc::clone(&store)).unwrap();
+        let world = World {
+            store,
+            folder: folder.to_owned(),
+            keeper: PathBuf::from("/nowhere"),
+            keeper_args: Vec::new(),
+            grace: Duration::from_secs(1),
+            check_interval: Duration::from_secs(5),
+            catalog: None,
+            endpoints: Endpoints::of(told.endpoints.iter().copied()).unwrap(),
+            around: Vec::new(),
+        };
+        let ends = Arc::new(Ends::default());
+        let noted = Arc::clone(&ends);
+        let taken_on = told.taken_on;
+        let settings = Settings {
+            operator: told.operator,
+            webhooks: "http://here".to_owned(),
+            release: "test".to_owned(),
+            directory: "/".to_owned(),
+            watch: Box::new(move |job| {
+                if let Some(taken_on) = &taken_on {
+                    taken_on(job);
+                }
+                Box::new(Quiet)
+            }),
+            left: Box::new(move |name, left| {
+                let how = match left {
+                    Ok(job) => Ok(job.stage),
+                    Err(error) => Err(with_causes(error)),
+                };
+                let mut ends = noted.ends.lock().unwrap();
+                ends.entry(name.to_owned()).or_default().push(how);
+                noted.changed.notify_all();
+            }),
+        };
+        Self {
+            host: Some(Arc::new(Host::begin(world, book, settings))),
+            ends,
+        }
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        self.host.as_ref().unwrap()
+    }
+
+    /// Begins a flow that nobody has begun.
+    pub(crate) fn start(&self, wanted: &Wanted) {
+        assert_eq!(self.host().start(wanted).unwrap(), Begun::Now);
+    }
+
+    /// Waits until a flow was left, and says how.
+    pub(crate) fn left(&self, flow: &str) -> Result<Stage, String> {
+        let ends = self.ends.ends.lock().unwrap();
+        let is_there = |ends: &mut BTreeMap<String, Vec<_>>| !ends.contains_key(flow);
+        let waited = self
+            .ends
+            .changed
+            .wait_timeout_while(ends, DEADLINE, is_there);
+        let (ends, waited) = waited.unwrap();
+        assert!(!waited.timed_out(), "{flow} was not left");
+        ends[flow].last().cloned().unwrap()
+    }
+
+    /// The flows that were left, and how each was every time.
+    pub(crate) fn all_left(&self) -> BTreeMap<String, Vec<Result<Stage, String>>> {
+        self.ends.ends.lock().unwrap().clone()
+    }
+
+    /// A flow comes to its goals here.
+    pub(crate) fn completes(&self, flow: &str) {
+        assert_eq!(self.left(flow), Ok(Stage::Completed), "{flow}");
+    }
+
+    /// A result arrives.
+    pub(crate) fn deliver(
+        &self,
+        flow: &str,
+        step: &str,
+        token: &str,
+        result: &str,
+    ) -> Option<Reported> {
+        let arrived = Arrived {
+            step: step.to_owned(),
+            token: token.to_owned(),
+            result: Ok(result.to_owned()),
+        };
+        self.host().deliver(flow, &arrived)
+    }
+
+    /// Leaves in good order.
+    pub(crate) fn suspend(&self) {
+        self.host().interrupt();
+        self.host().wait();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // At once, whatever it waits for; then the store is closed.
+        if let Some(host) = self.host.take() {
+            host.interrupt();
+            host.interrupt();
+            host.wait();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Many flows at once in one host, and a host that leaves.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use undaunted_engine::catalog::FlowPlace;
+use undaunted_engine::job::Stage;
+
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, async_step, step, wanted};
+
+#[test]
+fn a_thousand_flows_at_once_call_every_step_exactly_once() {
+    const FLOWS: usize = 1000;
+    let server = StepServer::start()
+        .by("/double", |sent| {
+            let x = sent.json()["arguments"]["x"].as_u64().unwrap();
+            Reply::outputs(&json!({"y": 2 * x}))
+        })
+        .by("/add", |sent| {
+            let y = sent.json()["arguments"]["y"].as_u64().unwrap();
+            Reply::outputs(&json!({"z": y + 1}))
+        });
+    let attributes =
+        |from: &str, to: &str| json!({from: {"role": "required"}, to: {"role": "output"}});
+    let world = World::of(&[
+        step(
+            "double",
+            &server.url("/double"),
+            &attributes("x", "y"),
+            &Value::Null,
+        ),
+        step(
+            "add",
+            &server.url("/add"),
+            &attributes("y", "z"),
+            &Value::Null,
+        ),
+    ]);
+    let engine = world.engine();
+    for flow in 0..FLOWS {
+        engine.start(&wanted(&format!("f{flow}"), "add", &json!({"x": flow})));
+    }
+    for flow in 0..FLOWS {
+        engine.completes(&format!("f{flow}"));
+    }
+    let mut calls: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for sent in server.all() {
+        let metadata = sent.json()["metadata"].clone();
+        let of = ["flow_id", "step_id"].map(|key| metadata[key].as_str().unwrap().to_owned());
+        *calls.entry(of.into()).or_default() += 1;
+    }
+    assert_eq!(calls.len(), 2 * FLOWS);
+    assert!(calls.values().all(|calls| *calls == 1));
+    for flow in [0, 1, 500, 999] {
+        let job = world.job(&format!("f{flow}"));
+        assert_eq!(job.attributes["z"].value, json!(2 * flow + 1));
+    }
+    assert_eq!(engine.all_left().len(), FLOWS);
+    // Each was added to the catalog once, and is done with.
+    World::eventually("all are done with", || {
+        let done = world.book.read(|catalog| {
+            let mut flows = catalog.flows.values();
+            flows.all(|flow| flow.place == FlowPlace::Deactivated)
+        });
+        done.unwrap().then_some(())
+    });
+    let records = world.book.known(|_, version| version.0);
+    assert_eq!(records, 2 + 2 * u64::try_from(FLOWS).unwrap());
+}
+
+#[test]
+fn a_host_that_leaves_suspends_all_its_flows_and_they_all_go_on() {
+    let server = StepServer::start()
+        .on("/gated", &[Reply::outputs(&json!({})).gated()])
+        .on("/later", &[Reply::outputs(&json!({}))])
+        .on("/failing", &[Reply::status(503)]);
+    let work = json!({"max_retries": 3, "backoff": 1500, "backoff_type": "fixed"});
+    let y = json!({"y": {"role": "output"}});
+    let gated = json!({"g": {"role": "required", "for_each": true}});
+    let one = json!({"max_retries": 3, "parallelism": 1});
+    let world = World::of(&[
+        step("gated", &server.url("/gated"), &gated, &one),
+        async_step("later", &server.url("/later"), &y, &work),
+        step("failing", &server.url("/failing"), &json!({}), &work),
+    ]);
+    let engine = world.engine();
+    let flows = ["running", "accepted", "waiting"];
+    engine.start(&wanted("running", "gated", &json!({"g": [1, 2]})));
+    engine.start(&wanted("accepted", "later", &json!({})));
+    engine.start(&wanted("waiting", "failing", &json!({})));
+    server.wait_for("/gated", 1);
+    World::eventually("it was taken on", || {
+        world.all("accepted", "attempt_accepted").pop()
+    });
+    World::eventually("a wait", || world.all("waiting", "retry_scheduled").pop());
+    engine.host().interrupt();
+    // What runs finishes; nothing new starts.
+    for flow in ["accepted", "waiting"] {
+        assert_eq!(engine.left(flow), Ok(Stage::Suspended), "{flow}");
+    }
+    server.open("/gated");
+    engine.host().wait();
+    for flow in flows {
+        assert_eq!(engine.left(flow), Ok(Stage::Suspended), "{flow}");
+        assert_eq!(world.place(flow), Some(FlowPlace::Active));
+        assert_eq!(world.all(flow, "job_suspended").len(), 1);
+        assert_eq!(world.all(flow, "attempt_started").len(), 1);
+    }
+    drop(engine);
+    server.answers("/failing", &[Reply::outputs(&json!({}))]);
+    let engine = world.engine();
+    let mut resumed = engine.host().recover().unwrap().resumed;
+    resumed.sort();
+    assert_eq!(resumed, ["accepted", "running", "waiting"]);
+    let sent = server.requests("/later")[0].json();
+    let token = sent["metadata"]["receipt_token"].as_str().unwrap();
+    engine
+        .deliver("accepted", "later", token, r#"{"y": 1}"#)
+        .unwrap();
+    for flow in flows {
+        engine.completes(flow);
+        assert_eq!(world.all(flow, "job_resumed")[0]["planned"], true);
+        assert_eq!(
+            world.all(flow, "attempt_failed").len(),
+            usize::from(flow == "waiting")
+        );
+    }
+    assert_eq!(server.requests("/gated").len(), 2);
+    assert_eq!(server.requests("/later").len(), 1);
+    assert_eq!(server.requests("/failing").len(), 2);
+}
+
+#[test]
+fn a_flow_begun_at_a_host_that_has_left_is_on_the_disk_and_gone_on_with() {
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &Value::Null)]);
+    let engine = world.engine();
+    engine.suspend();
+    engine.start(&wanted("a", "s", &json!({})));
+    drop(engine);
+    assert!(server.all().is_empty());
+    let engine = world.engine();
+    assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
+    engine.completes("a");
+    assert_eq!(server.all().len(), 1);
+}
+
+#[test]
+fn a_host_that_is_told_twice_leaves_at_once_and_what_ran_is_sent_again() {
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let work = json!({"max_retries": 3, "backoff": 1});
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let engine = world.engine();
+    engine.start(&wanted("a", "s", &json!({})));
+    server.wait_for("/s", 1);
+    // Twice, when it is dropped.
+    drop(engine);
+    assert_eq!(world.all("a", "attempt_failed")[0]["cause"], "interrupted");
+    server.open("/s");
+    let engine = world.engine();
+    assert_eq!(engine.host().recover().unwrap().resumed, ["a"]);
+    engine.completes("a");
+    let sent = server.requests("/s");
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0].token(), sent[1].token());
+}

@@ -1,0 +1,63 @@
+//! A host in a process of its own, which can be killed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use undaunted_runner::flows::Wanted;
+
+pub(crate) struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    pub(crate) fn start(folder: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_test-host"))
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    fn ask(&mut self, asked: &Value) -> Value {
+        writeln!(self.input, "{asked}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub(crate) fn begin(&mut self, wanted: &Wanted) {
+        let asked = json!({
+            "start": {"id": wanted.id, "goals": wanted.goals, "init": wanted.init}
+        });
+        assert_eq!(self.ask(&asked), json!({"begun": "Now"}));
+    }
+
+    pub(crate) fn recover(&mut self) -> Value {
+        self.ask(&"recover".into())
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be dead already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

@@ -1,0 +1,218 @@
+//! Steps that are flows of their own, in one host or in several.
+
+use serde_json::{Value, json};
+use undaunted_engine::catalog::CatalogEvent;
+use undaunted_engine::input::Input;
+use undaunted_engine::job::Stage;
+use undaunted_runner::drive::Reported;
+use undaunted_runner::{journal, request};
+
+use crate::engine::Engine;
+use crate::http_server::{Reply, Request, StepServer};
+use crate::process::Process;
+use crate::world::{World, async_step, now, step, wanted};
+
+/// A flow `outer` whose step waits for a flow that has one step, whose result comes later.
+fn world(server: &StepServer) -> World {
+    let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
+    let work = json!({"max_retries": 3, "backoff": 1});
+    World::of(&[
+        async_step("inner", &server.url("/inner"), &inner, &work),
+        json!({
+            "id": "middle", "type": "flow", "flow": {"goals": ["inner"]},
+            "work_config": {"max_retries": 3, "backoff": 1, "parallelism": 2},
+            "attributes": {
+                "w": {"role": "required", "for_each": true, "mapping": {"name": "x"}},
+                "ys": {"role": "output", "mapping": {"name": "y"}},
+            },
+        }),
+        step(
+            "outer",
+            &server.url("/outer"),
+            &json!({"ys": {"role": "required"}}),
+            &Value::Null,
+        ),
+    ])
+}
+
+fn server() -> StepServer {
+    let fine = Reply::outputs(&json!({}));
+    StepServer::start()
+        .on("/inner", std::slice::from_ref(&fine))
+        .on("/outer", std::slice::from_ref(&fine))
+}
+
+/// The flow and the token of a call.
+fn of(sent: &Request) -> [String; 2] {
+    let metadata = sent.json()["metadata"].clone();
+    ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap().to_owned())
+}
+
+fn accepted(world: &World, flow: &str) {
+    World::eventually("it was taken on", || {
+        let there = journal::replay(world.store(), flow, |_, _, _| {}).is_ok();
+        there
+            .then(|| world.all(flow, "attempt_accepted").pop())
+            .flatten()
+    });
+}
+
+#[test]
+fn a_flow_of_an_item_is_a_flow_of_its_own_with_a_parent() {
+    let server = server();
+    let world = world(&server);
+    let engine = world.engine();
+    engine.start(&wanted("a", "outer", &json!({"w": [5, 6]})));
+    for sent in server.wait_for("/inner", 2) {
+        let [flow, token] = of(&sent);
+        let metadata = sent.json()["metadata"].clone();
+        assert_eq!(metadata["parent_flow_id"], "a");
+        assert_eq!(metadata["parent_step_id"], "middle");
+        let parent = metadata["parent_work_item_token"].as_str().unwrap();
+        assert_eq!(flow, format!("a:middle:{parent}"));
+        let x = sent.json()["arguments"]["x"].as_u64().unwrap();
+        let result = json!({"y": x * x}).to_string();
+        let answer = engine.deliver(&flow, "inner", &token, &result);
+        assert_eq!(answer, Some(Reported::Taken));
+        engine.completes(&flow);
+        assert_eq!(world.ended(&flow).stage, Stage::Completed);
+        let CatalogEvent::FlowActivated { parent, .. } = &world.catalog_of(&flow)[0].event else {
+            panic!("it was not activated first");
+        };
+        assert_eq!(parent.as_deref(), Some("a"));
+    }
+    engine.completes("a");
+    let sent = server.requests("/outer")[0].json();
+    let ys = json!([{"x": 5, "y": 25}, {"x": 6, "y": 36}]);
+    assert_eq!(sent["arguments"]["ys"], ys);
+}
+
+#[test]
+fn both_are_gone_on_with_after_a_kill_and_neither_is_begun_again() {
+    let server = server();
+    let world = world(&server);
+    let mut process = world.process();
+    process.begin(&wanted("a", "outer", &json!({"w": [5]})));
+    let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
+    accepted(&world, "a");
+    accepted(&world, &flow);
+    process.kill();
+    let engine = world.engine();
+    let found = engine.host().recover().unwrap();
+    assert_eq!(found.resumed, ["a".to_owned(), flow.clone()]);
+    let answer = engine.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
+    assert_eq!(answer, Some(Reported::Taken));
+    engine.completes(&flow);
+    engine.completes("a");
+    assert_eq!(server.requests("/inner").len(), 1);
+    assert_eq!(world.all("a", "attempt_started").len(), 2);
+    assert_eq!(world.all(&flow, "attempt_started").len(), 1);
+}
+
+#[test]
+fn a_flow_that_ended_while_nobody_waited_for_it_gives_its_result() {
+    let server = server();
+    let world = world(&server);
+    let mut process = world.process();
+    process.begin(&wanted("a", "outer", &json!({"w": [5]})));
+    let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
+    accepted(&world, "a");
+    accepted(&world, &flow);
+    process.kill();
+    let first = world.engine();
+    // Only the inner one is gone on with, and comes to its end.
+    let answer = first.deliver(&flow, "inner", &token, r#"{"y": 1}"#);
+    assert_eq!(answer, Some(Reported::Taken));
+    first.completes(&flow);
+    drop(first);
+    let second = world.engine();
+    assert_eq!(second.host().recover().unwrap().resumed, ["a"]);
+    second.completes("a");
+    assert_eq!(server.requests("/inner").len(), 1);
+    assert_eq!(world.all(&flow, "job_submitted").len(), 1);
+}
+
+/// A flow whose inner one runs elsewhere: the engine of the outer one, and what the inner one is called
+/// and waits for. Both were begun by a process that was killed since.
+fn apart(world: &World, server: &StepServer, inner: &mut Process) -> (Engine, [String; 2]) {
+    let mut process = world.process();
+    process.begin(&wanted("a", "outer", &json!({"w": [5]})));
+    let [flow, token] = of(&server.wait_for("/inner", 1)[0]);
+    accepted(world, "a");
+    accepted(world, &flow);
+    process.kill();
+    // While somebody has the outer one only the inner one can be gone on with.
+    let held = journal::claim(world.store(), "a").unwrap();
+    let found = inner.recover();
+    assert_eq!(found, json!({"resumed": [flow], "owned": ["a"]}));
+    journal::tell(world.store(), held, &Input::Unpause, now()).unwrap();
+    let outer = world.engine();
+    let found = outer.host().recover().unwrap();
+    assert_eq!(found.resumed, ["a"]);
+    assert_eq!(found.owned, std::slice::from_ref(&flow));
+    World::eventually("it goes on", || world.all("a", "job_resumed").pop());
+    (outer, [flow, token])
+}
+
+#[test]
+fn a_flow_that_another_host_runs_is_waited_for() {
+    let server = server();
+    let world = world(&server);
+    let mut inner = world.process();
+    let (outer, [flow, token]) = apart(&world, &server, &mut inner);
+    // It comes to the wrong one, which hands it on.
+    let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
+    assert_eq!(answer, Some(Reported::Taken));
+    assert_eq!(world.ended(&flow).stage, Stage::Completed);
+    outer.completes("a");
+    assert_eq!(server.requests("/inner").len(), 1);
+    let sent = server.requests("/outer")[0].json();
+    assert_eq!(sent["arguments"]["ys"], 4);
+    assert!(!outer.all_left().contains_key(&flow));
+    assert_eq!(world.all("a", "attempt_started").len(), 2);
+}
+
+#[test]
+fn a_flow_whose_host_was_killed_is_taken_over_by_whoever_waits_for_it() {
+    let server = server();
+    let world = world(&server);
+    let mut inner = world.process();
+    let (outer, [flow, token]) = apart(&world, &server, &mut inner);
+    inner.kill();
+    World::eventually("it is taken over", || {
+        (world.all(&flow, "job_resumed").len() == 2).then_some(())
+    });
+    let answer = outer.deliver(&flow, "inner", &token, r#"{"y": 4}"#);
+    assert_eq!(answer, Some(Reported::Taken));
+    outer.completes(&flow);
+    outer.completes("a");
+    assert_eq!(server.requests("/inner").len(), 1);
+}
+
+#[test]
+fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
+    let server = server();
+    let world = world(&server);
+    let mut inner = world.process();
+    let (outer, [flow, _]) = apart(&world, &server, &mut inner);
+    request::ask(world.store(), "a", request::Request::Cancel).unwrap();
+    assert_eq!(outer.left("a"), Ok(Stage::Cancelled));
+    assert_eq!(world.ended(&flow).stage, Stage::Cancelled);
+}
+
+#[test]
+fn a_flow_that_fails_fails_its_item_for_good_and_says_why() {
+    let server = server();
+    server.answers("/inner", &[Reply::refusal("no roots today")]);
+    let world = world(&server);
+    let engine = world.engine();
+    engine.start(&wanted("a", "outer", &json!({"w": [5]})));
+    assert_eq!(engine.left("a"), Ok(Stage::Failed));
+    let failed = world.events("a").pop().unwrap();
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("no roots today"), "{error}");
+    assert_eq!(server.requests("/inner").len(), 1);
+    let [flow, _] = of(&server.requests("/inner")[0]);
+    assert_eq!(world.ended(&flow).stage, Stage::Failed);
+    assert_eq!(world.ended("a").stage, Stage::Failed);
+}

@@ -1,0 +1,158 @@
+//! Two hosts on one store: every flow is run by one of them, and results find it.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use serde_json::{Value, json};
+use undaunted_engine::job::Stage;
+use undaunted_runner::drive::Reported;
+
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, async_step, step, wanted};
+
+/// How often each flow was called.
+fn calls(server: &StepServer) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::new();
+    for sent in server.all() {
+        let flow = sent.json()["metadata"]["flow_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        *calls.entry(flow).or_default() += 1;
+    }
+    calls
+}
+
+#[test]
+fn flows_begun_on_both_are_each_run_by_one_and_once() {
+    const FLOWS: usize = 20;
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let x = json!({"x": {"role": "required"}});
+    let world = World::of(&[step("s", &server.url("/s"), &x, &Value::Null)]);
+    let hosts = [world.engine(), world.engine()];
+    for flow in 0..FLOWS {
+        let asked = wanted(&format!("f{flow}"), "s", &json!({"x": flow}));
+        hosts[flow % 2].start(&asked);
+    }
+    server.wait_for("/s", FLOWS);
+    // Neither takes what the other has, nor what is its own.
+    for host in &hosts {
+        let found = host.host().recover().unwrap();
+        assert_eq!(found.resumed, Vec::<String>::new());
+        assert_eq!(found.owned.len(), FLOWS);
+    }
+    server.open("/s");
+    for flow in 0..FLOWS {
+        hosts[flow % 2].completes(&format!("f{flow}"));
+    }
+    assert!(
+        calls(&server).values().all(|calls| *calls == 1),
+        "{:?}",
+        calls(&server)
+    );
+    for (number, host) in hosts.iter().enumerate() {
+        let left = host.all_left();
+        assert_eq!(left.len(), FLOWS / 2);
+        for (flow, ends) in left {
+            assert_eq!(ends, [Ok(Stage::Completed)], "{flow} of {number}");
+            assert_eq!(world.all(&flow, "attempt_started").len(), 1);
+            world.ended(&flow);
+            assert_eq!(
+                world.words_of(&flow),
+                ["flow_activated", "flow_deactivated"]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_result_that_comes_to_the_wrong_one_is_handed_on_and_taken() {
+    const FLOWS: usize = 10;
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let y = json!({"y": {"role": "output"}});
+    let world = World::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
+    let hosts = [world.engine(), world.engine()];
+    for flow in 0..FLOWS {
+        hosts[flow % 2].start(&wanted(&format!("f{flow}"), "s", &json!({})));
+    }
+    for sent in server.wait_for("/s", FLOWS) {
+        let metadata = sent.json()["metadata"].clone();
+        let [flow, token] = ["flow_id", "receipt_token"].map(|key| metadata[key].as_str().unwrap());
+        World::eventually("it was taken on", || {
+            world.all(flow, "attempt_accepted").pop()
+        });
+        let number: usize = flow[1..].parse().unwrap();
+        let wrong = &hosts[(number + 1) % 2];
+        let result = json!({"y": number}).to_string();
+        assert_eq!(
+            wrong.deliver(flow, "s", token, &result),
+            Some(Reported::Taken)
+        );
+        hosts[number % 2].completes(flow);
+        assert_eq!(world.job(flow).attributes["y"].value, json!(number));
+        // And again, now that it has ended.
+        assert_eq!(wrong.deliver(flow, "s", token, "{}"), Some(Reported::Taken));
+    }
+    assert!(calls(&server).values().all(|calls| *calls == 1));
+    for host in &hosts {
+        assert_eq!(host.all_left().len(), FLOWS / 2);
+    }
+}
+
+#[test]
+fn a_result_handed_to_one_that_was_killed_is_heard_by_the_next() {
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({}))]);
+    let y = json!({"y": {"role": "output"}});
+    let world = World::of(&[async_step("s", &server.url("/s"), &y, &Value::Null)]);
+    let mut process = world.process();
+    process.begin(&wanted("a", "s", &json!({})));
+    let sent = server.wait_for("/s", 1)[0].json();
+    World::eventually("it was taken on", || {
+        world.all("a", "attempt_accepted").pop()
+    });
+    let token = sent["metadata"]["receipt_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let engine = world.engine();
+    // It has the flow for as long as it lives; whether it hears of the result before it dies is open.
+    assert_eq!(
+        engine.deliver("a", "s", &token, r#"{"y": 3}"#),
+        Some(Reported::Taken)
+    );
+    process.kill();
+    engine.host().recover().unwrap();
+    assert_eq!(world.ended("a").stage, Stage::Completed);
+    assert_eq!(world.job("a").attributes["y"].value, json!(3));
+    assert_eq!(server.all().len(), 1);
+}
+
+#[test]
+fn two_who_go_on_with_the_flows_of_a_dead_one_share_them() {
+    const FLOWS: usize = 30;
+    let server = StepServer::start().on("/s", &[Reply::outputs(&json!({})).gated()]);
+    let work = json!({"max_retries": 3, "backoff": 1});
+    let world = World::of(&[step("s", &server.url("/s"), &json!({}), &work)]);
+    let mut process = world.process();
+    for flow in 0..FLOWS {
+        process.begin(&wanted(&format!("f{flow}"), "s", &json!({})));
+    }
+    server.wait_for("/s", FLOWS);
+    process.kill();
+    server.open("/s");
+    let hosts = [world.engine(), world.engine()];
+    let found = thread::scope(|scope| {
+        let found = hosts.each_ref();
+        let found = found.map(|host| scope.spawn(|| host.host().recover().unwrap()));
+        found.map(|found| found.join().unwrap())
+    });
+    let resumed = found[0].resumed.len() + found[1].resumed.len();
+    for flow in 0..FLOWS {
+        let flow = format!("f{flow}");
+        assert_eq!(world.ended(&flow).stage, Stage::Completed);
+        assert_eq!(world.all(&flow, "job_resumed").len(), 1, "{flow}");
+        assert_eq!(world.all(&flow, "attempt_started").len(), 2, "{flow}");
+    }
+    assert_eq!(resumed, FLOWS, "{found:?}");
+    assert!(calls(&server).values().all(|calls| *calls == 2));
+}

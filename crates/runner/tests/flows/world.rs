@@ -1,0 +1,276 @@
+//! A store in a folder of its own, with steps that are registered in it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowPlace};
+use undaunted_engine::event::{Event, Record, Submitted};
+use undaunted_engine::job::Job;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::view;
+use undaunted_engine::workflow::{Operator, Source, check, plain_definition};
+use undaunted_policy::Timestamp;
+use undaunted_runner::catalog::{self, Book};
+use undaunted_runner::flows::Wanted;
+use undaunted_runner::journal;
+use undaunted_store::{SqliteStore, Store, Version};
+
+use crate::engine::{Engine, Told};
+use crate::process::Process;
+
+/// Longer than anything here takes on the slowest machine.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    /// A handle of the test's own, which runs nothing.
+    store: Arc<dyn Store>,
+    pub(crate) book: Book,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path()).unwrap());
+        let book = Book::open(Arc::clone(&store)).unwrap();
+        Self {
+            folder,
+            store,
+            book,
+        }
+    }
+
+    /// A world in which these steps are registered.
+    pub(crate) fn of(steps: &[Value]) -> Self {
+        let world = Self::new();
+        for step in steps {
+            world.register(step);
+        }
+        world
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// A process that runs flows, which is this one.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::of(self.folder(), Told::default())
+    }
+
+    pub(crate) fn engine_told(&self, told: Told) -> Engine {
+        Engine::of(self.folder(), told)
+    }
+
+    /// One that can be killed.
+    pub(crate) fn process(&self) -> Process {
+        Process::start(self.folder())
+    }
+
+    /// Registers a step, whatever is wrong with it.
+    pub(crate) fn register(&self, step: &Value) {
+        let id = step["id"].as_str().unwrap().to_owned();
+        let definition = plain_definition(step).to_string();
+        self.noted(vec![CatalogEvent::StepRegistered { id, definition }]);
+    }
+
+    /// Writes facts to the catalog.
+    pub(crate) fn noted(&self, events: Vec<CatalogEvent>) {
+        let wish = move |_: &_| Ok::<_, ()>(events.clone());
+        self.book.change(wish).unwrap().unwrap();
+    }
+
+    /// The records of the catalog that are about a flow.
+    pub(crate) fn catalog_of(&self, flow: &str) -> Vec<CatalogRecord> {
+        let all = catalog::records(self.store(), Version::EMPTY).unwrap();
+        let all = all.into_iter().map(|(_, record)| record);
+        all.filter(|record| flow_of(&record.event) == Some(flow))
+            .collect()
+    }
+
+    /// What the catalog says of a flow, as words.
+    pub(crate) fn words_of(&self, flow: &str) -> Vec<&'static str> {
+        let records = self.catalog_of(flow);
+        records.iter().map(|record| record.event.word()).collect()
+    }
+
+    pub(crate) fn place(&self, flow: &str) -> Option<FlowPlace> {
+        let place = |catalog: &undaunted_engine::catalog::Catalog| {
+            catalog.flows.get(flow).map(|entry| entry.place)
+        };
+        self.book.read(place).unwrap()
+    }
+
+    /// Waits until the catalog says that a flow is done with, which is after its last record.
+    pub(crate) fn ended(&self, flow: &str) -> Job {
+        Self::eventually(flow, || {
+            (self.place(flow) == Some(FlowPlace::Deactivated)).then_some(())
+        });
+        self.job(flow)
+    }
+
+    /// A flow as its journal has it.
+    pub(crate) fn job(&self, flow: &str) -> Job {
+        let (job, _) = journal::replay(self.store(), flow, |_, _, _| {}).unwrap();
+        job
+    }
+
+    pub(crate) fn records(&self, flow: &str) -> Vec<Record> {
+        let mut records = Vec::new();
+        journal::replay(self.store(), flow, |_, _, record| {
+            records.push(record.clone());
+        })
+        .unwrap();
+        records
+    }
+
+    /// The events of a flow, as `events --json` shows them.
+    pub(crate) fn events(&self, flow: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        journal::replay(self.store(), flow, |job, version, record| {
+            let shown = view::event(job, version.0, record);
+            events.push(serde_json::to_value(shown).unwrap());
+        })
+        .unwrap();
+        events
+    }
+
+    /// The events of a flow of one kind.
+    pub(crate) fn all(&self, flow: &str, kind: &str) -> Vec<Value> {
+        let mut events = self.events(flow);
+        events.retain(|event| event["type"] == kind);
+        events
+    }
+
+    /// Stores a flow as it is right after it was stored: nobody runs it, and the catalog knows nothing
+    /// of it.
+    pub(crate) fn deposit(&self, flow: &str, wanted: &Wanted, known: &[Event]) {
+        let submitted = self.submission(wanted);
+        let submitted = Submitted {
+            job: flow.to_owned(),
+            ..submitted
+        };
+        journal::deposit(self.store(), submitted, known, now()).unwrap();
+    }
+
+    /// Stores a job that is no flow.
+    pub(crate) fn deposit_shell(&self, job: &str, known: &[Event]) {
+        let (text, operator) = ("- shell: touch never\n", Operator::default());
+        let checked = check(&Source::new("w.yaml", text), &operator);
+        let around = Surroundings {
+            job: job.to_owned(),
+            file: "w.yaml".to_owned(),
+            working_dir: self.folder().to_string_lossy().into_owned(),
+            seed: 1,
+            operator: &operator,
+            variable: &|_| None,
+            release: "test".to_owned(),
+            flow: None,
+            token_key: None,
+        };
+        let submitted = submission(&checked.workflow.unwrap(), text, around).unwrap();
+        journal::deposit(self.store(), submitted, known, now()).unwrap();
+    }
+
+    /// What a host would store of a flow: taken from one that was begun elsewhere.
+    pub(crate) fn submission(&self, wanted: &Wanted) -> Submitted {
+        let elsewhere = World::new();
+        let steps = self.book.read(|catalog| catalog.steps.clone()).unwrap();
+        let steps = steps.into_iter();
+        elsewhere.noted(
+            steps
+                .map(|(id, definition)| CatalogEvent::StepRegistered {
+                    id,
+                    definition: definition.to_string(),
+                })
+                .collect(),
+        );
+        let engine = elsewhere.engine_told(Told {
+            // It cannot call anybody.
+            endpoints: &["http://nowhere"],
+            ..Told::default()
+        });
+        engine.host().start(wanted).unwrap();
+        drop(engine);
+        elsewhere.job(&wanted.id).submitted().clone()
+    }
+
+    /// Waits until nobody owns a job: what is given up is given up a little later.
+    pub(crate) fn free(&self, job: &str) {
+        let aggregate = journal::aggregate(job).unwrap();
+        Self::eventually("it is free", || {
+            let owner = self.store().owner(&aggregate).unwrap();
+            owner.is_none().then_some(())
+        });
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(begun.elapsed() < DEADLINE, "{what} did not happen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The flow that a record of the catalog is about.
+fn flow_of(event: &CatalogEvent) -> Option<&str> {
+    match event {
+        CatalogEvent::FlowActivated { flow, .. }
+        | CatalogEvent::FlowDeactivated { flow, .. }
+        | CatalogEvent::FlowArchiving { flow }
+        | CatalogEvent::FlowArchived { flow, .. } => Some(flow),
+        _ => None,
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    undaunted_runner::clock::Clock::set().now()
+}
+
+/// That a flow is active, as whoever begins it writes it.
+pub(crate) fn activated(flow: &str) -> CatalogEvent {
+    CatalogEvent::FlowActivated {
+        flow: flow.to_owned(),
+        since: now(),
+        labels: vec![],
+        parent: None,
+    }
+}
+
+/// A step: its id, where it is called, what it takes and gives, and its `work_config`. Its breaker has
+/// more patience than these tests.
+pub(crate) fn step(id: &str, endpoint: &str, attributes: &Value, work: &Value) -> Value {
+    json!({
+        "id": id, "type": "sync", "http": {"endpoint": endpoint}, "attributes": attributes,
+        "work_config": work, "breaker": {"failure_threshold": 1000},
+    })
+}
+
+/// The same, with a result that comes later.
+pub(crate) fn async_step(id: &str, endpoint: &str, attributes: &Value, work: &Value) -> Value {
+    let mut step = step(id, endpoint, attributes, work);
+    step["type"] = "async".into();
+    step
+}
+
+/// A flow that wants one step, and begins with this.
+pub(crate) fn wanted(id: &str, goal: &str, init: &Value) -> Wanted {
+    let init: Option<&Map<String, Value>> = init.as_object();
+    Wanted {
+        id: id.to_owned(),
+        goals: vec![goal.to_owned()],
+        init: init.cloned().unwrap_or_default(),
+        ..Wanted::default()
+    }
+}
