@@ -37,7 +37,7 @@ pub(crate) fn holds(script: &str, arguments: &BTreeMap<String, Value>) -> Result
 }
 
 fn compiled(script: &str) -> Result<Program, String> {
-    Program::compile(script).map_err(|error| format!("the condition is not CEL: {error}"))
+    Program::compile(script).map_err(|error| format!("the predicate is not CEL: {error}"))
 }
 
 fn apart<T: Send>(

@@ -42,7 +42,7 @@ pub enum PlanError {
     #[error("there is no step `{0}`")]
     UnknownStep(String),
     /// It requires attributes that nobody gives.
-    #[error("nobody gives what is required: {}", .0.join(", "))]
+    #[error("nobody gives what is required: `{}`", .0.join("`, `"))]
     MissingInputs(Vec<String>),
     /// Steps wait for each other, or what is said of it makes no sense.
     #[error("{0}")]

@@ -57,7 +57,10 @@ fn an_input_that_is_missing_is_named_and_nothing_is_begun() {
     ] {
         let error = engine.host().start(&wanted("a", goal, &init)).unwrap_err();
         let words = error.to_string();
-        assert!(matches!(error, BeginError::Plan(PlanError::Impossible(_))));
+        assert!(matches!(
+            error,
+            BeginError::Plan(PlanError::MissingInputs(_))
+        ));
         assert!(words.contains(missing), "{words}");
         assert!(!words.contains(given), "{words}");
     }
