@@ -4,7 +4,7 @@
 //! that a job somebody goes on with counts what it used before. The library adds `_total` to the names of
 //! counters by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,6 +65,8 @@ pub struct Metrics {
     items: Family<ByState, Gauge>,
     /// The gauges of that, in the order of the states.
     queues: [Gauge; 4],
+    /// The jobs that have series of their own.
+    series: Mutex<BTreeSet<String>>,
     /// How many items of each job are counted in each state.
     counted: Mutex<BTreeMap<String, [i64; 4]>>,
 }
@@ -89,6 +91,7 @@ impl Default for Metrics {
             flows: Family::default(),
             queues: ITEM_STATES.map(queue),
             items,
+            series: Mutex::default(),
             counted: Mutex::default(),
         };
         metrics.register();
@@ -132,14 +135,14 @@ impl Metrics {
             Event::CommandStopped(stopped) => {
                 let pool = [Reason::JobBudgetExhausted, Reason::WorkflowBudgetExhausted];
                 if pool.contains(&stopped.reason) {
-                    let _ = self.exhausted.get_or_create(&by_job(job.id())).inc();
+                    let _ = self.exhausted.get_or_create(&self.of_job(job)).inc();
                 }
             }
             Event::CompletionReached(reached) => {
                 let reason = reached.completion().reason.word().to_owned();
                 let _ = self.completions.get_or_create(&ByReason { reason }).inc();
                 let ratio = share(reached.completed, reached.target);
-                let _ = self.ratio.get_or_create(&by_job(job.id())).set(ratio);
+                let _ = self.ratio.get_or_create(&self.of_job(job)).set(ratio);
             }
             Event::BreakerOpened(opened) => {
                 self.breaker(job.texts.read(&opened.breaker), "open");
@@ -156,7 +159,7 @@ impl Metrics {
     /// Takes over what a job has come to.
     pub fn restore(&self, job: &Job) {
         if let Some(pool) = &job.pool {
-            let consumed = self.consumed.get_or_create(&by_job(job.id()));
+            let consumed = self.consumed.get_or_create(&self.of_job(job));
             let more = u64::from(pool.consumed).saturating_sub(consumed.get());
             let _ = consumed.inc_by(more);
         }
@@ -173,13 +176,28 @@ impl Metrics {
         self.count(job, [0; 4]);
     }
 
-    /// A job is no longer in the store.
-    pub fn forget(&self, job: &str) {
-        self.leave(job);
-        let of = by_job(job);
-        let _ = self.consumed.remove(&of);
-        let _ = self.exhausted.remove(&of);
-        let _ = self.ratio.remove(&of);
+    /// Jobs that are no longer in the store have no series of their own.
+    fn forget_what_is_gone(&self, catalog: &Catalog) {
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        series.retain(|job| {
+            let is_there = catalog.flows.contains_key(job.as_str());
+            if !is_there {
+                let of = by_job(job);
+                let _ = self.consumed.remove(&of);
+                let _ = self.exhausted.remove(&of);
+                let _ = self.ratio.remove(&of);
+            }
+            is_there
+        });
+    }
+
+    /// What is counted for a job by itself, until it is gone.
+    fn of_job(&self, job: &Job) -> ByJob {
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        if !series.contains(job.id()) {
+            let _ = series.insert(job.id().to_owned());
+        }
+        by_job(job.id())
     }
 
     /// Where a breaker stands, as it was found.
@@ -195,6 +213,7 @@ impl Metrics {
     /// Everything as text, with the flows there are.
     #[must_use]
     pub fn text(&self, catalog: &Catalog) -> String {
+        self.forget_what_is_gone(catalog);
         for status in FLOW_STATES {
             let flows = catalog.flows.values();
             let many = flows.filter(|entry| entry.status == status).count();

@@ -119,7 +119,8 @@ impl Drive<'_> {
         self.forget_what_is_settled(&recovered);
         self.is_settling = true;
         self.when_written(When::Trust)?;
-        self.hand_over()
+        self.hand_over();
+        Ok(())
     }
 
     /// What is on record of outputs is places in the spool. If that was removed, as by archiving the

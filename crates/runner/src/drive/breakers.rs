@@ -6,37 +6,49 @@ use std::sync::Arc;
 use undaunted_engine::breaker::{BreakerState, Told};
 use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::Phase;
-use undaunted_store::{Append, Version};
+use undaunted_store::Append;
 
 use super::error::DriveError;
-use super::glance::Glance;
 use super::running::{Batch, Drive};
 use crate::breakers;
 use crate::executor::origin;
 
 impl Drive<'_> {
-    /// Reads every breaker that a command of the job asks.
+    /// Learns what every breaker is that a command of the job asks.
     pub(super) fn meet_breakers(&mut self) -> Result<(), DriveError> {
-        let world = self.world;
-        self.see_breakers(&mut Glance::at(&*world.store)).map(drop)
-    }
-
-    /// The same, of what was read for all. Whether anything has changed.
-    fn see_breakers(&mut self, glance: &mut Glance<'_>) -> Result<bool, DriveError> {
         let mut names = self.job.breakers_in_use();
         names.extend(self.job.breakers().names().cloned());
-        let mut changed = false;
         for name in names {
-            let known = glance.breaker(&name)?;
-            let version = known.map_or(Version::default(), |(at, _)| *at);
-            if self.breakers.insert(Arc::clone(&name), version) == Some(version) {
-                continue;
-            }
-            if let Some((_, record)) = known {
-                let now = self.clock.now();
-                self.job.learn(&name, record.state.clone(), now);
-                changed = true;
-            }
+            self.meet_breaker(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Learns what a breaker is. Whether that is not what was known.
+    fn meet_breaker(&mut self, name: &Arc<str>) -> Result<bool, DriveError> {
+        let mut board = self.board.borrow_mut();
+        let (version, state) = board.breaker(&*self.world.store, name)?;
+        if self.breakers.insert(Arc::clone(name), *version) == Some(*version) {
+            return Ok(false);
+        }
+        if let Some(state) = state {
+            let now = self.clock.now();
+            self.job.learn(name, state.clone(), now);
+        }
+        Ok(state.is_some())
+    }
+
+    /// Learns what other jobs have made of the breakers it knows. While it has something to say about
+    /// them itself, that is found out when it says it. Whether they have changed.
+    pub(super) fn look_at_breakers(&mut self) -> Result<bool, DriveError> {
+        let speaks = |batch: &Batch| !batch.told.is_empty();
+        if self.batches.iter().chain([&self.pending]).any(speaks) {
+            return Ok(false);
+        }
+        let mut changed = false;
+        let names: Vec<Arc<str>> = self.breakers.keys().cloned().collect();
+        for name in names {
+            changed |= self.meet_breaker(&name)?;
         }
         Ok(changed)
     }
@@ -87,32 +99,51 @@ impl Drive<'_> {
             if appends.is_empty() {
                 return Ok(());
             }
-            match self.world.store.append(appends) {
+            let written = self.world.store.append(appends);
+            self.board.borrow_mut().forget();
+            match written {
                 Err(error) if breakers::was_overtaken(&error) => {}
                 result => return Ok(result?),
             }
         }
     }
 
-    /// What a batch has to say to breakers: what changes them, and for starts that they are as they
-    /// were known.
-    pub(super) fn breakers_of(&mut self, batch: &Batch) -> Result<Vec<Append>, DriveError> {
-        let touched: BTreeSet<&Arc<str>> = batch.told.iter().map(Told::breaker).collect();
+    /// Whether it has something to say to breakers: that is handed over together with what other jobs
+    /// say.
+    pub(super) fn speaks(&self) -> bool {
+        self.unanswered.is_none() && !self.pending.told.is_empty()
+    }
+
+    /// What the records that are not handed over yet say to breakers: what changes them, and for starts
+    /// that they are as they were known. If another job has said something since, they are put
+    /// together again.
+    pub(super) fn say(&mut self) -> Result<Vec<Append>, DriveError> {
+        let is_late = |drive: &Self, told: &Told| {
+            let name = told.breaker();
+            drive.board.borrow().version(name) != drive.breakers.get(name).copied()
+        };
+        if self.pending.told.iter().any(|told| is_late(self, told)) {
+            let pending = std::mem::take(&mut self.pending);
+            self.put_together(pending)?;
+        }
+        let touched: BTreeSet<&Arc<str>> = self.pending.told.iter().map(Told::breaker).collect();
         let mut appends = Vec::new();
         for name in touched {
-            let records = batch.changes.iter().filter(|(of, _)| of == name);
+            let records = self.pending.changes.iter().filter(|(of, _)| of == name);
             let records: Vec<_> = records.map(|(_, record)| record).collect();
             let version = self.breakers.get(name).copied().unwrap_or_default();
             let append = breakers::append(name, version, &records)?;
+            let state = self.job.breakers().get(name).cloned();
+            let mut board = self.board.borrow_mut();
+            board.hand_over(name, append.reaches(), state);
             self.breakers.insert(Arc::clone(name), append.reaches());
             appends.push(append);
         }
         Ok(appends)
     }
 
-    /// Another job was faster to change a breaker, so the oldest batch under way was not written, nor
-    /// was any after it. When all of them were answered they are put together again from what
-    /// breakers are now.
+    /// Another process was faster to change a breaker, so the oldest batch under way was not written,
+    /// nor was any after it. When all of them were answered they are put together again.
     pub(super) fn overtaken(&mut self) -> Result<(), DriveError> {
         let left = self.unanswered.unwrap_or_default().saturating_sub(1);
         self.unanswered = Some(left).filter(|left| *left > 0);
@@ -132,35 +163,25 @@ impl Drive<'_> {
             all.told.extend(batch.told);
             all.then.extend(batch.then);
         }
-        self.breakers.clear();
-        self.meet_breakers()?;
-        all.records = self.job.redo(all.records, all.told);
-        (all.told, all.changes) = self.job.breakers_mut().take();
-        let running = &self.job.running;
-        self.prepared.retain(|start, _| running.contains_key(start));
-        self.pending = all;
-        Ok(())
+        self.put_together(all)
     }
 
-    /// Looks whether others have changed breakers. While this job has something to say about them
-    /// itself, a conflict tells of others. Whether they have.
-    pub(super) fn look_at_breakers(
-        &mut self,
-        pulse: u64,
-        glance: &mut Glance<'_>,
-    ) -> Result<bool, DriveError> {
-        let speaks = |batch: &Batch| !batch.told.is_empty();
-        let busy = self.batches.iter().chain([&self.pending]).any(speaks);
-        if self.breakers_pulse == Some(pulse) || busy {
-            return Ok(false);
-        }
-        self.breakers_pulse = Some(pulse);
-        self.see_breakers(glance)
+    /// Puts records together again, from what breakers are now, that are the last ones and were not
+    /// written.
+    fn put_together(&mut self, mut batch: Batch) -> Result<(), DriveError> {
+        self.breakers.clear();
+        self.meet_breakers()?;
+        batch.records = self.job.redo(batch.records, batch.told);
+        (batch.told, batch.changes) = self.job.breakers_mut().take();
+        let running = &self.job.running;
+        self.prepared.retain(|start, _| running.contains_key(start));
+        self.pending = batch;
+        Ok(())
     }
 
     /// A probe whose job is gone would keep everybody waiting. After the time that an outage is waited
     /// for, somebody else may probe.
-    pub(super) fn look_at_probes(&mut self, glance: &mut Glance<'_>) -> Result<(), DriveError> {
+    pub(super) fn look_at_probes(&mut self) -> Result<(), DriveError> {
         let now = self.clock.now();
         let mut given_up = false;
         let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
@@ -173,7 +194,8 @@ impl Drive<'_> {
                     && probe.since.after(state.settings.recovery_timeout) <= now
             });
             let Some(probe) = probe else { continue };
-            if !glance.is_run(&probe.job)? {
+            let store = &*self.world.store;
+            if !self.board.borrow_mut().is_run(store, &probe.job)? {
                 given_up = true;
                 let id = Some(self.job.id());
                 breakers::change(&*self.world.store, &name, id, now, |state| {
@@ -183,7 +205,7 @@ impl Drive<'_> {
             }
         }
         if given_up {
-            self.breakers_pulse = None;
+            self.board.borrow_mut().forget();
         }
         Ok(())
     }

@@ -12,7 +12,6 @@ use undaunted_store::AppendError;
 use super::error::DriveError;
 use super::news::News;
 use super::running::{Batch, Drive};
-use crate::breakers::was_overtaken;
 use crate::executor::{Items, Reading, ended, items_of};
 use crate::failpoint;
 use crate::keeper::{Event, Refusal};
@@ -32,7 +31,7 @@ impl Drive<'_> {
                     self.stored(batch)?;
                 }
             }
-            News::Stored(Err(error)) if was_overtaken(&error) => {
+            News::Stored(Err(error)) if self.is_about_others(&error) => {
                 self.unanswered = Some(self.batches.len());
                 self.overtaken()?;
             }
@@ -49,6 +48,17 @@ impl Drive<'_> {
             News::Cancel => self.decide(&Input::Cancel),
         }
         Ok(())
+    }
+
+    /// Whether records were not written because of somebody else: a breaker was changed by another
+    /// process, or another job they were to be written together with cannot be.
+    fn is_about_others(&self, error: &AppendError) -> bool {
+        match error {
+            AppendError::Conflict { aggregate, .. }
+            | AppendError::Fenced { aggregate, .. }
+            | AppendError::AlreadyTaken { aggregate, .. } => *aggregate != self.claim.aggregate,
+            _ => false,
+        }
     }
 
     /// Records are on the disk: now they may have consequences.

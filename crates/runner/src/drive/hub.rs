@@ -4,7 +4,9 @@
 //! time comes that it named before, it is looked at. What has to be looked at again and again, such
 //! as what others ask for in the store, is looked at once for all of them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,8 +14,8 @@ use std::time::{Duration, Instant};
 use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Job;
 
+use super::board::Board;
 use super::error::DriveError;
-use super::glance::Glance;
 use super::handle::{Handle, Post};
 use super::news::{Gone, News, Tell};
 use super::observe::{Observer, Quiet};
@@ -43,6 +45,12 @@ pub struct Hub<'w> {
     pub(super) jobs: HashMap<Arc<str>, Place<'w>>,
     /// When each of them wants to be looked at.
     due: BTreeSet<(Instant, Arc<str>)>,
+    /// What all of them know of breakers.
+    pub(super) board: Rc<RefCell<Board>>,
+    /// Those that have something to say to breakers.
+    pub(super) speaking: BTreeSet<Arc<str>>,
+    /// Those whose words are being written.
+    pub(super) together: Option<Vec<Arc<str>>>,
     /// Those that wait for breakers, which others may change.
     held_up: BTreeSet<Arc<str>>,
     /// Those with programs, of which it is noted that somebody runs them.
@@ -64,7 +72,7 @@ pub struct Hub<'w> {
 
 /// A job, and when it wants to be looked at.
 pub(super) struct Place<'w> {
-    pub(super) drive: Drive<'w>,
+    pub(super) drive: Box<Drive<'w>>,
     due: Option<Instant>,
 }
 
@@ -78,6 +86,9 @@ impl<'w> Hub<'w> {
             watch: Box::new(|_| Box::new(Quiet)),
             jobs: HashMap::new(),
             due: BTreeSet::new(),
+            board: Rc::default(),
+            speaking: BTreeSet::new(),
+            together: None,
             held_up: BTreeSet::new(),
             programs: BTreeSet::new(),
             post,
@@ -157,7 +168,9 @@ impl<'w> Hub<'w> {
             told.map_err(|_| Gone)
         });
         let webhooks = self.webhooks.clone();
-        let mut drive = Drive::new(held, self.world, secrets, observer, tell, webhooks);
+        let board = Rc::clone(&self.board);
+        let drive = Drive::new(held, self.world, secrets, observer, tell, board, webhooks);
+        let mut drive = Box::new(drive);
         drive.observer.begins(&drive.job, self.handle());
         if drive.job.plan().has_programs() {
             self.programs.insert(Arc::clone(&name));
@@ -197,6 +210,7 @@ impl<'w> Hub<'w> {
 
     /// Hears what there is, and does what follows from it.
     fn come_round(&mut self) {
+        self.hand_over_together();
         let mut touched = BTreeMap::new();
         self.listen(&mut touched);
         let now = Instant::now();
@@ -216,7 +230,8 @@ impl<'w> Hub<'w> {
         }
         for (name, woke) in touched {
             if let Some(place) = self.jobs.get_mut(&name) {
-                let turned = place.drive.turn(woke);
+                let looked = place.drive.look_at_breakers();
+                let turned = looked.and_then(|_| place.drive.turn(woke));
                 self.settle(&name, turned);
             }
         }
@@ -238,7 +253,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) {
+    pub(super) fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) {
         match post {
             Post::News(name, news) => {
                 // What comes for a job that was left is heard by whoever goes on with it.
@@ -252,6 +267,7 @@ impl<'w> Hub<'w> {
                     Err(error) => self.settle(&name, Err(error)),
                 }
             }
+            Post::Together(result) => self.stored_together(&result, touched),
             Post::Add(held, secrets) => self.take_on(*held, secrets),
             Post::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
@@ -273,12 +289,13 @@ impl<'w> Hub<'w> {
         let Ok(pulse) = self.world.store.pulse() else {
             return self.give_up();
         };
-        let world = self.world;
-        let mut glance = Glance::at(&*world.store);
+        if self.pulse != Some(pulse) && self.together.is_none() {
+            self.board.borrow_mut().forget();
+        }
         for name in self.held_up.clone() {
             let looked = self.jobs.get_mut(&name).map(|place| {
-                place.drive.look_at_probes(&mut glance)?;
-                place.drive.look_at_breakers(pulse, &mut glance)
+                place.drive.look_at_probes()?;
+                place.drive.look_at_breakers()
             });
             match looked {
                 Some(Ok(true)) => {
@@ -319,7 +336,7 @@ impl<'w> Hub<'w> {
     }
 
     /// Notes when a job wants to be looked at again, or lets go of one that is over.
-    fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
+    pub(super) fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         let Some(place) = self.jobs.get_mut(name) else {
             return;
         };
@@ -329,9 +346,11 @@ impl<'w> Hub<'w> {
         let over = place.drive.is_over();
         if over || turned.is_err() {
             self.held_up.remove(name);
+            self.speaking.remove(name);
             self.programs.remove(name);
             if let Some(place) = self.jobs.remove(name) {
-                let job = place.drive.leave();
+                let drive = *place.drive;
+                let job = drive.leave();
                 self.note_ended(&job);
                 self.tell_parent(name, &job);
                 self.left.push((Arc::clone(name), turned.map(|()| job)));
@@ -342,6 +361,9 @@ impl<'w> Hub<'w> {
         if let Some(at) = place.drive.due() {
             place.due = Some(at);
             self.due.insert((at, Arc::clone(name)));
+        }
+        if place.drive.speaks() {
+            self.speaking.insert(Arc::clone(name));
         }
         if place.drive.job.is_held_up() {
             self.held_up.insert(Arc::clone(name));

@@ -9,9 +9,9 @@
 
 mod act;
 mod attach;
+mod board;
 mod breakers;
 mod error;
-mod glance;
 mod handle;
 mod hear;
 mod hub;
@@ -23,6 +23,7 @@ mod results;
 mod running;
 mod sub_flows;
 mod tell;
+mod together;
 
 pub use error::DriveError;
 pub use handle::Handle;

@@ -1,8 +1,10 @@
 //! One job that is being run: its state, what is being written of it, and its turn in the loop.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,8 @@ use undaunted_engine::task::{Files, SubFlow, Task, task};
 use undaunted_policy::Timestamp;
 use undaunted_store::{Claim, RequestId, Store, Version};
 
+use super::board::Board;
 use super::error::DriveError;
-use super::glance::Glance;
 use super::news::{Ask, Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
@@ -77,7 +79,9 @@ pub(super) struct Drive<'w> {
     pub(super) batches: VecDeque<Batch>,
     /// How many of those have no answer yet, while what could not be written is put together again.
     pub(super) unanswered: Option<usize>,
-    /// How many records each breaker has when everything handed over is written.
+    /// What all jobs of the loop know of breakers.
+    pub(super) board: Rc<RefCell<Board>>,
+    /// How many records each breaker has that it knows, when everything handed over is written.
     pub(super) breakers: BTreeMap<Arc<str>, Version>,
     pub(super) keeper: Option<Keeper>,
     /// Whether what a keeper knew of before is not on record yet: nothing new starts until it is.
@@ -104,8 +108,6 @@ pub(super) struct Drive<'w> {
     pub(super) sub_flows: BTreeMap<u64, Arc<SubFlow>>,
     /// What it asks of the loop that runs it.
     pub(super) asks: Vec<Ask>,
-    /// What the store was like when breakers were last looked at.
-    pub(super) breakers_pulse: Option<u64>,
 }
 
 /// Records that are written together, and what is to be done when they are.
@@ -133,6 +135,7 @@ impl<'w> Drive<'w> {
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         tell: Tell,
+        board: Rc<RefCell<Board>>,
         webhooks: String,
     ) -> Self {
         Self {
@@ -152,6 +155,7 @@ impl<'w> Drive<'w> {
             pending: Batch::default(),
             batches: VecDeque::new(),
             unanswered: None,
+            board,
             breakers: BTreeMap::new(),
             keeper: None,
             is_settling: false,
@@ -166,7 +170,6 @@ impl<'w> Drive<'w> {
             filled_at: Timestamp::ZERO,
             sub_flows: BTreeMap::new(),
             asks: Vec::new(),
-            breakers_pulse: None,
         }
     }
 
@@ -178,7 +181,8 @@ impl<'w> Drive<'w> {
         self.wake();
         self.observer.tick(&self.job);
         self.fill()?;
-        self.hand_over()
+        self.hand_over();
+        Ok(())
     }
 
     /// Gives the job up, so that somebody else may have it.
@@ -193,8 +197,7 @@ impl<'w> Drive<'w> {
     pub(super) fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
         self.meet_breakers()?;
-        let world = self.world;
-        self.look_at_probes(&mut Glance::at(&*world.store))?;
+        self.look_at_probes()?;
         for (seq, record) in (2..).zip(&self.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
@@ -217,7 +220,8 @@ impl<'w> Drive<'w> {
             }
         }
         if self.job.stage.has_ended() {
-            return self.hand_over();
+            self.hand_over();
+            return Ok(());
         }
         // Before anything is recorded as started: what a spool that is there does not know never
         // began, but a spool that is not there knows nothing.
@@ -227,7 +231,8 @@ impl<'w> Drive<'w> {
         self.decide(&Input::Woke);
         self.recover()?;
         self.fill()?;
-        self.hand_over()
+        self.hand_over();
+        Ok(())
     }
 
     /// Says that time has passed, if that has consequences; also if there is always news.

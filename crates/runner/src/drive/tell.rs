@@ -20,17 +20,17 @@ impl Drive<'_> {
         self.pending.changes.extend(changes);
     }
 
-    /// Hands the records over to be written, if there are any.
-    pub(super) fn hand_over(&mut self) -> Result<(), DriveError> {
-        if self.unanswered.is_some() {
-            return Ok(());
+    /// Hands the records over to be written, if there are any. Those that say something to breakers
+    /// wait for the loop, which hands them over together with those of other jobs.
+    pub(super) fn hand_over(&mut self) {
+        if self.unanswered.is_some() || self.speaks() {
+            return;
         }
-        let appends = self.close_batch()?;
-        if !appends.is_empty() {
+        if let Some(append) = self.close_batch() {
             let tell = self.tell.clone();
             let reached = self.version.0;
             self.world.store.submit(
-                appends,
+                vec![append],
                 Box::new(move |result| {
                     failpoint::reach("append-after", reached);
                     // Whoever no longer listens has left.
@@ -38,7 +38,6 @@ impl Drive<'_> {
                 }),
             );
         }
-        Ok(())
     }
 
     /// Has something done when everything decided so far is on the disk.
@@ -73,9 +72,10 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn close_batch(&mut self) -> Result<Vec<Append>, DriveError> {
+    /// What has to be written of the journal; nothing if there is nothing new.
+    pub(super) fn close_batch(&mut self) -> Option<Append> {
         if self.pending.records.is_empty() {
-            return Ok(Vec::new());
+            return None;
         }
         let mut batch: Batch = std::mem::take(&mut self.pending);
         batch.after = self.version;
@@ -88,10 +88,8 @@ impl Drive<'_> {
         );
         let append = append.taking(batch.taken.iter().copied());
         self.version = append.reaches();
-        let mut appends = vec![append];
-        appends.extend(self.breakers_of(&batch)?);
         self.batches.push_back(batch);
         failpoint::reach("append-before", self.version.0);
-        Ok(appends)
+        Some(append)
     }
 }

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use super::{classify, schema};
 use crate::error::StoreError;
 
-/// How many are kept open while nobody reads.
-const KEPT: usize = 4;
+/// How many are kept open while nobody reads: as many as look at flows at a time when a server starts.
+const KEPT: usize = 64;
 
 /// Connections, lent out one at a time.
 pub(super) struct Readers {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{checkpoint, classify};
@@ -84,6 +85,8 @@ pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connecti
 fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
     connection.set_prepared_statement_cache_capacity(32);
+    // Otherwise a statement is prepared again for every value it is given, to look for a better plan.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // FULL: a commit is synced before it is acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cell_size_check", true)?;
