@@ -57,6 +57,10 @@ impl Board {
     /// Others may have changed anything.
     pub(super) fn forget(&mut self) {
         self.known.clear();
+    }
+
+    /// Whoever dies changes nothing in the store.
+    pub(super) fn forget_who_runs(&mut self) {
         self.run.clear();
     }
 

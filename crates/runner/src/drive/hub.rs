@@ -289,6 +289,7 @@ impl<'w> Hub<'w> {
         let Ok(pulse) = self.world.store.pulse() else {
             return self.give_up();
         };
+        self.board.borrow_mut().forget_who_runs();
         if self.pulse != Some(pulse) && self.together.is_none() {
             self.board.borrow_mut().forget();
         }
