@@ -1,0 +1,270 @@
+//! Rounds, and the document about them.
+//!
+//! In every round each contestant has its turn, in one order and in the next round in the other, so
+//! that a machine that grows slower does so for all of them. Ratios are of one round.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::waiting::Cost;
+
+/// How many requests are under way at a time.
+const WIDTHS: [u32; 2] = [16, 64];
+
+/// How many flows are begun at a time to make a store of waiting ones.
+const TOGETHER: u32 = 8;
+
+/// How many flows fail at the same time, to see how that grows.
+const FAILING: [u32; 4] = [25, 50, 100, 200];
+
+/// Requests or flows in a second.
+#[derive(Clone, Copy)]
+struct Round {
+    bare: f64,
+    one: f64,
+    many: f64,
+}
+
+/// Steps in a process of their own.
+struct Steps {
+    process: Child,
+    url: String,
+}
+
+/// Measures everything and prints the document.
+pub(crate) fn measure(
+    folder: &Path,
+    requests: u32,
+    rounds: u32,
+    flows: u32,
+) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(folder)?;
+    let load = || std::fs::read_to_string("/proc/loadavg");
+    let before = load()?;
+    let steps = Steps::begin()?;
+    let mut tables = String::new();
+    for width in WIDTHS {
+        let mut measured = Vec::new();
+        for number in 1..=rounds {
+            eprintln!("width {width}, round {number}");
+            measured.push(round(folder, &steps.url, width, requests, number)?);
+        }
+        tables.push_str(&table(width, &measured)?);
+    }
+    let failing = failing(folder, &steps.url)?;
+    let waiting = waiting(folder, &steps.url, flows)?;
+    print!("{}", opening(requests, rounds, &before, &load()?)?);
+    print!("{tables}{failing}{waiting}");
+    Ok(())
+}
+
+fn failing(folder: &Path, url: &str) -> Result<String, Box<dyn Error>> {
+    let mut text = "\n## Flows that fail at the same time\n
+All of them call one origin that answers 503; until the retry of each is on the disk.\n
+| flows | s | ms a flow |\n|--:|--:|--:|\n"
+        .to_owned();
+    for flows in FAILING {
+        eprintln!("{flows} flows fail");
+        let took = left(folder, url, flows, flows)?;
+        let each = took * 1000.0 / f64::from(flows);
+        writeln!(text, "| {flows} | {took:.2} | {each:.1} |")?;
+    }
+    Ok(text)
+}
+
+fn waiting(folder: &Path, url: &str, flows: u32) -> Result<String, Box<dyn Error>> {
+    eprintln!("{flows} flows wait");
+    let began = left_in(folder, url, flows, TOGETHER)?;
+    let cost = own(&["go-on", &path(&folder.join("left")), &flows.to_string()])?;
+    std::fs::remove_dir_all(folder.join("left"))?;
+    Ok(format!(
+        "\n## {flows} flows that wait for a retry\n
+Begun in {began:.0} s, {TOGETHER} at a time, each with one failed attempt and a retry in an hour; their process ended without a word.
+Another one goes on with them.\n\n| | |\n|---|--:|\n{cost}"
+    ))
+}
+
+/// Begins flows that wait, and forgets them.
+fn left(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<dyn Error>> {
+    let took = left_in(folder, url, flows, together)?;
+    std::fs::remove_dir_all(folder.join("left"))?;
+    Ok(took)
+}
+
+/// Begins flows that wait.
+fn left_in(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, Box<dyn Error>> {
+    let (store, flows, together) = (
+        path(&folder.join("left")),
+        flows.to_string(),
+        together.to_string(),
+    );
+    seconds(&["leave", &store, url, &flows, &together])
+}
+
+fn round(
+    folder: &Path,
+    url: &str,
+    width: u32,
+    requests: u32,
+    number: u32,
+) -> Result<Round, Box<dyn Error>> {
+    let flows = requests.checked_div(10).unwrap_or_default().max(1);
+    let store = folder.join("round");
+    let width = width.to_string();
+    let mut rates = [0.0; 3];
+    let mut order = [0_usize, 1, 2];
+    if number.is_multiple_of(2) {
+        order.reverse();
+    }
+    for contestant in order {
+        let store = path(&store);
+        let (many, one) = (flows.to_string(), requests.to_string());
+        let (arguments, of) = match contestant {
+            0 => (vec!["bare", url, &width, &one], requests),
+            1 => (vec!["one", &store, url, &width, &one], requests),
+            _ => (vec!["many", &store, url, &width, &many], flows),
+        };
+        let took = seconds(&arguments)?;
+        if let Some(rate) = rates.get_mut(contestant) {
+            *rate = f64::from(of) / took;
+        }
+        if contestant > 0 {
+            std::fs::remove_dir_all(&store)?;
+        }
+    }
+    let [bare, one, many] = rates;
+    Ok(Round { bare, one, many })
+}
+
+/// What a process like this one printed.
+fn own(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let done = command.args(arguments).stderr(Stdio::inherit()).output()?;
+    if !done.status.success() {
+        return Err(format!("{arguments:?} has failed").into());
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+fn seconds(arguments: &[&str]) -> Result<f64, Box<dyn Error>> {
+    Ok(own(arguments)?.trim().parse()?)
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl Steps {
+    fn begin() -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let command = command.arg("serve").stdin(Stdio::piped());
+        let mut process = command.stdout(Stdio::piped()).spawn()?;
+        let mut url = String::new();
+        let output = process.stdout.take().ok_or("steps without output")?;
+        BufReader::new(output).read_line(&mut url)?;
+        let url = url.trim().to_owned();
+        Ok(Self { process, url })
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        // They end when their input does; this only leaves no dead child behind.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn opening(
+    requests: u32,
+    rounds: u32,
+    before: &str,
+    after: &str,
+) -> Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    let cores = std::thread::available_parallelism()?;
+    let system = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let load = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+    let flows = requests.checked_div(10).unwrap_or_default().max(1);
+    writeln!(
+        text,
+        "# Requests on record, and many flows\n
+Made by a program; do not edit. In `bench/`, with a folder on a real disk:\n
+```sh
+cargo run --release --locked -p undaunted-bench-http -- measure FOLDER > HTTP.md
+```\n
+{cores} cores, Linux {system}, load average {before} before and {after} after. Steps (axum, HTTP/1.1, an answer at once) run in a process of their own on
+the same machine, so the clients share its cores with them. {rounds} rounds, in each of which every contestant has its turn, in one order and
+then in the other; every turn is a process of its own. Nothing is asserted about time.\n
+- **bare**: reqwest as the product configures it, {requests} requests of the same shape, nothing recorded.
+- **one flow**: one step with `for_each` over {requests} elements and `parallelism` as wide as the client. Every start is on the disk before its
+  request is sent, every outcome before anything that depends on it; from the request for the flow to its end.
+- **many flows**: {flows} flows of one request each, begun by as many threads as the client is wide; until the last has ended.",
+        system = system.trim(),
+        before = load(before),
+        after = load(after),
+    )?;
+    Ok(text)
+}
+
+fn table(width: u32, rounds: &[Round]) -> Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    writeln!(text, "\n## {width} at a time\n")?;
+    writeln!(
+        text,
+        "| round | bare, requests/s | one flow, attempts/s | of bare | many flows, flows/s | of bare |\n|--:|--:|--:|--:|--:|--:|"
+    )?;
+    for (number, round) in (1..).zip(rounds) {
+        writeln!(
+            text,
+            "| {number} | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} |",
+            round.bare,
+            round.one,
+            round.one / round.bare,
+            round.many,
+            round.many / round.bare,
+        )?;
+    }
+    let of = |figure: fn(&Round) -> f64| spread(rounds.iter().map(figure).collect());
+    let [one_low, one, one_high] = of(|round| round.one / round.bare);
+    let [many_low, many, many_high] = of(|round| round.many / round.bare);
+    let goal = if one >= 0.5 { "met" } else { "missed" };
+    writeln!(
+        text,
+        "\nMedian ratio of one flow {one:.2} ({one_low:.2} to {one_high:.2}; goal: at least 0.5, {goal}), of many flows {many:.2} ({many_low:.2} to {many_high:.2})."
+    )?;
+    Ok(text)
+}
+
+/// The least, the median and the greatest.
+fn spread(mut figures: Vec<f64>) -> [f64; 3] {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len().checked_div(2).unwrap_or_default();
+    let places = [figures.first(), figures.get(middle), figures.last()];
+    places.map(|figure| figure.copied().unwrap_or_default())
+}
+
+/// Prints what many flows cost, as rows of a table.
+pub(crate) fn tell_cost(cost: &Cost, flows: u32) {
+    let seconds = |took: Duration| format!("{:.2} s", took.as_secs_f64());
+    let each = cost.memory.saturating_mul(1024);
+    let each = each.checked_div(u64::from(flows)).unwrap_or_default();
+    println!("| the store is open after | {} |", seconds(cost.opened));
+    println!(
+        "| every flow was looked at after | {} |",
+        seconds(cost.looked_at)
+    );
+    println!(
+        "| every `job_resumed` is on the disk after | {} |",
+        seconds(cost.on_disk)
+    );
+    println!("| processor time for that | {} |", seconds(cost.worked));
+    let megabytes = cost.memory.checked_div(1024).unwrap_or_default();
+    println!("| memory then | {megabytes} MB, {each} bytes a flow |");
+    let idle = cost.idle.as_secs_f64() * 1000.0;
+    println!("| processor time in 10 s in which nothing happens | {idle:.1} ms |");
+}
