@@ -15,7 +15,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
     // Used later, but what is wrong with it is said before anything is stored.
     check_interval()?;
     let pool = Ceilings::DEFAULT;
-    let work = WorkDefaults::DEFAULT;
+    let work = work()?;
     Ok(Operator {
         ceilings: Ceilings {
             default_total: count("RETRY_BUDGET_DEFAULT")?.unwrap_or(pool.default_total),
@@ -25,18 +25,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
             max_per_item: count("RETRY_BUDGET_PER_WORKFLOW_MAX")?.unwrap_or(pool.max_per_item),
         },
         pool_for_all: env::var_os("RETRY_BUDGET_DEFAULT").is_some(),
-        work: WorkDefaults {
-            max_retries: read(
-                "RETRY_MAX_RETRIES",
-                "a number from 0, or -1 for unlimited",
-                retries,
-            )?
-            .unwrap_or(work.max_retries),
-            backoff: millis("RETRY_BACKOFF")?.unwrap_or(work.backoff),
-            max_backoff: millis("RETRY_MAX_BACKOFF")?.unwrap_or(work.max_backoff),
-            backoff_type: read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?
-                .unwrap_or(work.backoff_type),
-        },
+        work,
         completion: CompletionRule {
             min: count("BEST_EFFORT_DEFAULT_MIN_DCS")?.map_or(1, u64::from),
             deadline: seconds("BEST_EFFORT_DEFAULT_DEADLINE_SECONDS")?
@@ -52,6 +41,32 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
     })
 }
 
+/// How steps are retried that do not say.
+fn work() -> Result<WorkDefaults, Refused> {
+    let usual = WorkDefaults::DEFAULT;
+    let retries = read(
+        "RETRY_MAX_RETRIES",
+        "a number from 0, or -1 for unlimited",
+        retries,
+    )?;
+    let growth = read("RETRY_BACKOFF_TYPE", "fixed, linear or exponential", growth)?;
+    let work = WorkDefaults {
+        max_retries: retries.unwrap_or(usual.max_retries),
+        backoff: millis("RETRY_BACKOFF")?.unwrap_or(usual.backoff),
+        max_backoff: millis("RETRY_MAX_BACKOFF")?.unwrap_or(usual.max_backoff),
+        backoff_type: growth.unwrap_or(usual.backoff_type),
+    };
+    if work.max_backoff.is_zero() || work.max_backoff < work.backoff {
+        return Err(Refused::Usage(format!(
+            "the environment variable RETRY_MAX_BACKOFF is {}, which is less than RETRY_BACKOFF ({}) \
+             or nothing",
+            work.max_backoff.as_millis(),
+            work.backoff.as_millis()
+        )));
+    }
+    Ok(work)
+}
+
 /// How often at least a completion rule is asked; it is asked at every result and at its deadline
 /// in any case.
 pub(crate) fn check_interval() -> Result<Duration, Refused> {
@@ -63,6 +78,13 @@ pub(crate) fn check_interval() -> Result<Duration, Refused> {
 pub(crate) fn text(name: &str) -> Result<Option<String>, Refused> {
     let text = read(name, "a text in UTF-8", |value| Some(value.to_owned()))?;
     Ok(text.filter(|text| !text.is_empty()))
+}
+
+/// The same for one that nobody may see.
+pub(crate) fn secret(name: &str) -> Result<Option<String>, Refused> {
+    let value = env::var_os(name).filter(|value| !value.is_empty());
+    let value = value.map(OsString::into_string).transpose();
+    value.map_err(|_| Refused::Usage(format!("the environment variable {name} is not text")))
 }
 
 fn late_results(value: &str) -> Option<bool> {

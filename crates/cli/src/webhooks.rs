@@ -53,11 +53,17 @@ pub(crate) fn base_url(given: Option<&str>) -> Result<Option<String>, Refused> {
             environment::text("WEBHOOK_BASE_URL")?,
         ),
     };
-    let schemes = ["http://", "https://"];
+    let is_address = |base: &String| {
+        let rest = base.strip_prefix("http://");
+        let rest = rest.or_else(|| base.strip_prefix("https://"));
+        rest.is_some_and(|rest| {
+            rest.starts_with(|sign: char| sign.is_alphanumeric() || sign == '[')
+        })
+    };
     match base {
-        Some(base) if !schemes.iter().any(|it| base.starts_with(it)) => Err(Refused::Usage(
-            format!("{what} is `{base}`, which does not begin with `http://` or `https://`"),
-        )),
+        Some(base) if !is_address(&base) => Err(Refused::Usage(format!(
+            "{what} is `{base}`, which is no address that begins with `http://` or `https://`"
+        ))),
         base => Ok(base),
     }
 }

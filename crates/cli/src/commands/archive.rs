@@ -80,11 +80,19 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
         None => named(&jobs, &args.jobs)?,
     };
     let book = jobs.book()?;
+    let mut trouble = None;
     for id in &wanted {
         let file = archive(&*jobs.store, &jobs.folder, Some(&book), id, &to);
         let file = match file {
             // Its turn comes when the other has ended.
             Err(ArchiveError::Awaited { .. }) if args.older_than.is_some() => continue,
+            // One that cannot be is no reason to leave the others.
+            Err(error) if args.older_than.is_some() => {
+                let refused = of_archive(&error);
+                writeln!(io::stderr().lock(), "error: job {id}: {refused}")?;
+                trouble.get_or_insert(refused);
+                continue;
+            }
             file => file.map_err(|error| of_archive(&error))?,
         };
         let mut out = io::stdout().lock();
@@ -98,7 +106,10 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
     if wanted.is_empty() && !args.json {
         writeln!(io::stdout().lock(), "no job ended that long ago")?;
     }
-    Ok(Exit::Done)
+    match trouble {
+        Some(refused) => Err(refused.into()),
+        None => Ok(Exit::Done),
+    }
 }
 
 pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exit> {

@@ -167,7 +167,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
             })?;
             Some(text.trim().to_owned())
         }
-        None => environment::text("UNDAUNTED_TOKEN")?,
+        None => environment::secret("UNDAUNTED_TOKEN")?,
     };
     Ok(match token {
         Some(token) => Access::by_token(token),

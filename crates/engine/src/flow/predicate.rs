@@ -20,6 +20,9 @@ pub(crate) fn check(script: &str) -> Result<(), String> {
 
 /// Whether a condition holds for these arguments.
 pub(crate) fn holds(script: &str, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
+    if is_endless(script, arguments) {
+        return Err("the condition would have too much to look at".to_owned());
+    }
     apart(script, |script| {
         let program = compiled(script)?;
         let mut context = Context::default();
@@ -34,6 +37,33 @@ pub(crate) fn holds(script: &str, arguments: &BTreeMap<String, Value>) -> Result
             Err(error) => Err(format!("the condition cannot be worked out: {error}")),
         }
     })
+}
+
+/// Whether working a condition out could take for ever: whatever goes through lists may do so inside of
+/// another.
+fn is_endless(script: &str, arguments: &BTreeMap<String, Value>) -> bool {
+    const MOST: u64 = 10_000_000;
+    let loops = ["all", "exists", "exists_one", "map", "filter"];
+    let names = script.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    let loops = names.filter(|name| loops.contains(name)).count();
+    let loops = u32::try_from(loops).unwrap_or(u32::MAX);
+    // Lists may be written in the condition, too.
+    let written = script.len();
+    let all = arguments
+        .values()
+        .map(size)
+        .fold(written, usize::saturating_add);
+    let all = u64::try_from(all).unwrap_or(u64::MAX);
+    loops > 1 && all.saturating_pow(loops) > MOST
+}
+
+/// How many values there are in a value.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => values.iter().map(size).fold(1, usize::saturating_add),
+        Value::Object(entries) => entries.values().map(size).fold(1, usize::saturating_add),
+        _ => 1,
+    }
 }
 
 fn compiled(script: &str) -> Result<Program, String> {
@@ -74,6 +104,20 @@ mod tests {
         assert!(holds("amount").unwrap_err().contains("neither"));
         assert!(holds("price > 1").unwrap_err().contains("worked out"));
         assert!(check("amount >").unwrap_err().contains("not CEL"));
+    }
+
+    #[test]
+    fn a_condition_that_would_take_for_ever_is_refused_and_others_are_not() {
+        let list: Vec<u32> = (0..60).collect();
+        let arguments = BTreeMap::from([("l".to_owned(), json!(list))]);
+        let holds = |script: &str| holds(script, &arguments);
+        let mut script = "true".to_owned();
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            script = format!("l.all({name}, {script})");
+        }
+        assert!(holds(&script).unwrap_err().contains("too much"));
+        assert_eq!(holds("l.all(a, l.exists(b, a == b))"), Ok(true));
+        assert_eq!(holds("l.filter(a, a > 50).all(a, a > 50)"), Ok(true));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u3
     let depth = depth.and_then(|flow| flow.parent.as_ref());
     let depth = depth.map_or(0, |parent| parent.depth);
     SubFlow {
-        id: format!("{}:{step}:{token}", job.id()),
+        id: format!("{}:{}:{token}", short(job.id()), short(&step)),
         run: FlowRun {
             goals: goals.to_vec(),
             init: seen.item().to_string(),
@@ -43,6 +43,20 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u3
             }),
         },
     }
+}
+
+/// A name that is not too long to be part of one: of flows deep inside each other, and of files.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 100;
+    const KEPT: usize = 60;
+    if name.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let end = name.floor_char_boundary(KEPT);
+    format!("{}~{hash:016x}", name.get(..end).unwrap_or_default())
 }
 
 impl SubFlow {

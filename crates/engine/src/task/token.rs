@@ -4,6 +4,7 @@ use super::call::as_uuid;
 use super::identity::receipt_token;
 use crate::event::Subject;
 use crate::job::{Item, Job};
+use crate::workflow::{Step, StepKind, Work};
 
 /// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,12 @@ pub enum Found {
 #[must_use]
 pub fn find_token(job: &Job, step: &str, token: &str) -> Found {
     let mut steps = (0_u32..).zip(&job.workflow().steps);
-    let step = steps.find(|(_, found)| found.name == step);
+    // Only what was taken on has a result that comes later.
+    let later = |found: &Step| match &found.work {
+        Work::Call(call) => matches!(call.kind, StepKind::Call { later: true, .. }),
+        Work::One | Work::Map(_) => false,
+    };
+    let step = steps.find(|(_, found)| found.name == step && later(found));
     let found = step.and_then(|(step, _)| {
         let running = running_of(job, step, token).map(Found::Running);
         running.or_else(|| idle_of(job, step, token))

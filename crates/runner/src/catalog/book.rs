@@ -91,7 +91,7 @@ impl Book {
         told.recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Has a fact written, and does not wait. What goes wrong is kept for [`Book::trouble`].
+    /// Has a fact written, and does not wait. What goes wrong is told by the next [`Book::flush`].
     pub fn note(&self, event: CatalogEvent) {
         let trouble = self.inner.trouble.clone();
         self.wish(Box::new(Note { event, trouble }));
@@ -101,21 +101,15 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// When something that was noted is not: the first trouble, until somebody has taken it.
+    /// When something that was noted since the last time is not: the first trouble.
     pub fn flush(&self) -> Result<(), JournalError> {
         // A change of nothing, behind all that was noted before.
         let nothing = |_: &Catalog| Ok::<_, std::convert::Infallible>(Vec::new());
         let flushed = self.change(nothing);
-        match self.inner.trouble.look() {
+        match self.inner.trouble.take() {
             Some(trouble) => Err(trouble),
             None => flushed.map(|_| ()),
         }
-    }
-
-    /// The first thing that went wrong with something noted, since this was last asked.
-    #[must_use]
-    pub fn trouble(&self) -> Option<JournalError> {
-        self.inner.trouble.take()
     }
 
     /// The records after a version, oldest first, for those who follow them.

@@ -56,11 +56,6 @@ impl Trouble {
         kept.get_or_insert(error);
     }
 
-    pub(super) fn look(&self) -> Option<JournalError> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.clone()
-    }
-
     pub(super) fn take(&self) -> Option<JournalError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.take()

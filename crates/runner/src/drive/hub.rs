@@ -352,8 +352,11 @@ impl<'w> Hub<'w> {
             if let Some(place) = self.jobs.remove(name) {
                 let drive = *place.drive;
                 let job = drive.leave();
-                self.note_ended(&job);
-                self.tell_parent(name, &job);
+                // What it came to in memory may not be what is on the disk.
+                if turned.is_ok() {
+                    self.note_ended(&job);
+                    self.tell_parent(name, &job);
+                }
                 self.left.push((Arc::clone(name), turned.map(|()| job)));
             }
             return;

@@ -119,9 +119,9 @@ impl Host {
             return Ok(Begun::Before);
         };
         if let Some(activated) = activated(&held.job) {
-            // If this process dies before it is written, whoever goes on with the flow writes it.
+            // The flow is on the disk. If this is not written, whoever runs the flow writes it.
             let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
-            drop(self.book.change(wish)?);
+            drop(self.book.change(wish));
         }
         self.take_on(held, Secrets::default());
         Ok(Begun::Now)

@@ -143,7 +143,12 @@ impl Host {
             }
         }
         // Before anything else happens to them.
-        self.book.flush()?;
+        if let Err(error) = self.book.flush() {
+            for (held, _) in ready {
+                self.store.let_go(&held.claim);
+            }
+            return Err(error);
+        }
         for (held, secrets) in ready {
             self.take_on(*held, secrets);
         }

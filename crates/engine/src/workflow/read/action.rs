@@ -117,6 +117,11 @@ impl Reader<'_> {
             let message = "an address of a flow step holds no `${…}`";
             return self.problem(Code::WrongValue, node.span, message);
         }
+        let host = plain.and_then(|rest| rest.split(['/', '?', '#']).next());
+        if host.is_some_and(|host| host.contains('@')) && !templates {
+            let message = "an address of a flow step holds no name or password: everybody sees it";
+            return self.problem(Code::WrongValue, node.span, message);
+        }
         if url.starts_with("${")
             || plain.is_some_and(|rest| {
                 !rest.is_empty() && !rest.contains(char::is_whitespace) | template
