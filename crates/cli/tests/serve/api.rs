@@ -86,8 +86,8 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
         ("/attributes/order/type", json!("colour"), "colour"),
         ("/attributes/region/default", json!("{"), "default"),
         ("/attributes/receipt/for_each", json!(true), "for_each"),
-        ("/id", json!(""), "id"),
-        ("/id", json!(7), "id"),
+        ("/id", json!(""), "name"),
+        ("/id", json!({}), "text"),
     ] {
         let mut wrong = process(&server);
         *wrong.pointer_mut(place).unwrap_or(&mut json!(null)) = value.clone();

@@ -1,6 +1,6 @@
 //! Clients: plain HTTP and web sockets, over plain sockets.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -91,6 +91,15 @@ impl Connection {
         answer.body = vec![0; length.parse().ok()?];
         self.0.read_exact(&mut answer.body).ok()?;
         Some(answer)
+    }
+
+    /// Waits so long for the other side to close it.
+    pub(crate) fn is_closed(&mut self, time: Duration) -> bool {
+        self.0.get_ref().set_read_timeout(Some(time)).unwrap();
+        match self.0.fill_buf() {
+            Ok(read) => read.is_empty(),
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
     }
 
     /// Sends a request with these headers; nothing if there was no answer.

@@ -12,12 +12,15 @@
 
 mod api;
 mod client;
+mod commands;
 mod events;
 mod killed;
 mod many;
+mod observed;
 mod query;
 mod recovery;
 mod retries;
+mod safe;
 mod served;
 mod shared;
 mod signals;
