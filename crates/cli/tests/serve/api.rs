@@ -8,7 +8,7 @@ use crate::served::{Served, giver, step};
 use crate::world::World;
 
 /// A definition with every kind of attribute.
-fn process(server: &StepServer) -> Value {
+fn process(handlers: &StepServer) -> Value {
     let attributes = json!({
         "order": {"role": "required", "type": "object"},
         "region": {"role": "optional", "type": "string", "default": "\"EU\"", "mapping": {"name": "area"}},
@@ -19,16 +19,16 @@ fn process(server: &StepServer) -> Value {
         "work_config": {"max_retries": 3, "backoff": 100, "max_backoff": 5000, "backoff_type": "exponential", "parallelism": 5},
         "memoizable": false, "labels": {"team": "orders"},
     });
-    let mut step = step(server, "process", &attributes, &more);
+    let mut step = step(handlers, "process", &attributes, &more);
     step["http"]["timeout"] = json!(5000);
     step
 }
 
 #[test]
 fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
-    let (world, server) = (World::new(), StepServer::start());
+    let (world, handlers) = (World::new(), StepServer::start());
     let served = Served::on(&world);
-    let process = process(&server);
+    let process = process(&handlers);
     let answer = served.post("/engine/step", &process).is(201);
     assert_eq!(answer["step"], process);
     // The same again is no other.
@@ -60,16 +60,16 @@ fn steps_are_registered_shown_updated_and_removed_and_stay_over_a_restart() {
 
 #[test]
 fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
-    let (world, server) = (World::new(), StepServer::start());
+    let (world, handlers) = (World::new(), StepServer::start());
     let served = Served::on(&world);
     for (place, value, word) in [
         ("/work_config/backoff", json!(-1), "backoff"),
         ("/work_config/max_backoff", json!(50), "max_backoff"),
         ("/work_config/backoff_type", json!("cubic"), "cubic"),
         ("/work_config/max_retries", json!(-2), "max_retries"),
-        ("/work_config/max_retries", json!("many"), "number"),
-        ("/work_config/parallelism", json!(-1), "negative"),
-        ("/http/timeout", json!(-5), "negative"),
+        ("/work_config/max_retries", json!("many"), "max_retries"),
+        ("/work_config/parallelism", json!(-1), "parallelism"),
+        ("/http/timeout", json!(-5), "timeout"),
         (
             "/http/endpoint",
             json!("ftp://somewhere/x"),
@@ -81,15 +81,15 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
         ("/type", json!("script"), "script"),
         ("/type", json!("magic"), "magic"),
         ("/memoizable", json!(true), "memoizable"),
-        ("/labels", json!(["a"]), "list"),
+        ("/labels", json!(["a"]), "labels"),
         ("/attributes/order/role", json!("guest"), "guest"),
         ("/attributes/order/type", json!("colour"), "colour"),
         ("/attributes/region/default", json!("{"), "default"),
         ("/attributes/receipt/for_each", json!(true), "for_each"),
         ("/id", json!(""), "name"),
-        ("/id", json!({}), "text"),
+        ("/id", json!({}), "id"),
     ] {
-        let mut wrong = process(&server);
+        let mut wrong = process(&handlers);
         *wrong.pointer_mut(place).unwrap_or(&mut json!(null)) = value.clone();
         if place == "/attributes/receipt/for_each" {
             wrong["attributes"]["receipt"]["for_each"] = value.clone();
@@ -97,7 +97,7 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
         let error = served.post("/engine/step", &wrong).refused(400);
         assert!(error.contains(word), "{place} = {value}: {error}");
     }
-    let mut scripted = process(&server);
+    let mut scripted = process(&handlers);
     scripted["predicate"] = json!({"language": "lua", "script": "return true"});
     let error = served.post("/engine/step", &scripted).refused(400);
     assert!(error.contains("lua"), "{error}");
@@ -110,13 +110,13 @@ fn a_definition_that_makes_no_sense_is_refused_with_what_is_wrong() {
 
 #[test]
 fn a_plan_is_previewed_and_nothing_is_begun() {
-    let (world, server) = (World::new(), StepServer::start());
+    let (world, handlers) = (World::new(), StepServer::start());
     let served = Served::on(&world);
-    let process = process(&server);
+    let process = process(&handlers);
     served.register(&process);
     let fetch = json!({"number": {"role": "required"}, "order": {"role": "output"}});
-    served.register(&step(&server, "fetch", &fetch, &json!({})));
-    served.register(&giver(&server, "elsewhere", &json!({})));
+    served.register(&step(&handlers, "fetch", &fetch, &json!({})));
+    served.register(&giver(&handlers, "elsewhere", &json!({})));
 
     let plan = served.post("/engine/plan", &json!({"goals": ["process"]}));
     let plan = plan.is(200);
@@ -141,15 +141,15 @@ fn a_plan_is_previewed_and_nothing_is_begun() {
         .refused(400);
     served.post("/engine/plan", &json!({})).refused(400);
     assert_eq!(served.get("/engine/flow").is(200)["count"], 0);
-    assert!(server.all().is_empty());
+    assert!(handlers.all().is_empty());
 }
 
 #[test]
 fn a_flow_is_started_once_under_a_clean_name() {
     let world = World::new();
-    let server = StepServer::start().on("/process", &[Reply::outputs(&json!({"receipt": 17}))]);
+    let handlers = StepServer::start().on("/process", &[Reply::outputs(&json!({"receipt": 17}))]);
     let served = Served::on(&world);
-    served.register(&process(&server));
+    served.register(&process(&handlers));
     let start = |id: &str, init: Value| {
         let wanted = json!({"id": id, "goals": ["process"], "init": init, "labels": {"k": "v"}, "unknown": 1});
         served.post("/engine/flow", &wanted)
@@ -167,7 +167,7 @@ fn a_flow_is_started_once_under_a_clean_name() {
     assert_eq!(again["flow_id"], "my-flow-nr.-1");
     let error = start("my-flow-nr.-1", json!({"order": {"id": 8}, "region": "US"})).refused(409);
     assert!(error.contains("my-flow-nr.-1"), "{error}");
-    served.register(&giver(&server, "other", &json!({})));
+    served.register(&giver(&handlers, "other", &json!({})));
     let other = json!({"id": "my-flow-nr.-1", "goals": ["other"], "init": init});
     served.post("/engine/flow", &other).refused(409);
 
@@ -179,7 +179,7 @@ fn a_flow_is_started_once_under_a_clean_name() {
     for nothing in ["", " ", "/", ".", "..", "ä"] {
         start(nothing, init.clone()).refused(400);
     }
-    let calls = server.all();
+    let calls = handlers.all();
     assert_eq!(calls.len(), 1);
     let body = calls[0].json();
     assert_eq!(

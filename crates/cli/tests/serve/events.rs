@@ -44,8 +44,8 @@ fn heard(events: &[Value]) -> Vec<(u64, &str)> {
 }
 
 /// A step for each of several items, one of which fails at first, and one behind it.
-fn usual(server: StepServer) -> StepServer {
-    server
+fn usual(handlers: StepServer) -> StepServer {
+    handlers
         .by("/each", |request| {
             let n = &request.json()["arguments"]["n"];
             Reply::outputs(&json!({"m": n}))
@@ -61,25 +61,25 @@ fn usual(server: StepServer) -> StepServer {
         .on("/last", &[Reply::outputs(&json!({"end": true}))])
 }
 
-fn register(served: &Served, server: &StepServer) {
+fn register(served: &Served, handlers: &StepServer) {
     let each = json!({"n": {"role": "required", "for_each": true}, "m": {"role": "output"}});
-    served.register(&step(server, "each", &each, &json!({})));
+    served.register(&step(handlers, "each", &each, &json!({})));
     served.register(&giver(
-        server,
+        handlers,
         "a",
         &json!({"max_retries": 3, "backoff": 20}),
     ));
     let last =
         json!({"m": {"role": "required"}, "x": {"role": "required"}, "end": {"role": "output"}});
-    served.register(&step(server, "last", &last, &json!({})));
+    served.register(&step(handlers, "last", &last, &json!({})));
 }
 
 #[test]
 fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order() {
     let world = World::new();
-    let server = usual(StepServer::start());
+    let handlers = usual(StepServer::start());
     let served = Served::on(&world);
-    register(&served, &server);
+    register(&served, &handlers);
     served.begin("f", "last", &json!({"n": [1, 2, 3, 4, 5]}));
     let address = served.address();
     // Many, some of them early, some late, some when all is over.
@@ -102,8 +102,8 @@ fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order
     let first = early.follow("f");
     assert_eq!(first["id"], json!(["flow", "f"]));
     assert_eq!(first["data"]["id"], "f");
-    server.wait_for("/a", 3);
-    server.open("/a");
+    handlers.wait_for("/a", 3);
+    handlers.open("/a");
     let mine = early.until("flow_completed");
     let journal = world.events_of("f");
     let told = told(&journal);
@@ -131,12 +131,12 @@ fn whoever_follows_a_flow_gets_its_state_and_every_later_event_once_and_in_order
 #[test]
 fn events_say_what_the_journal_says() {
     let world = World::new();
-    let server = usual(StepServer::start());
-    server.open("/a");
+    let handlers = usual(StepServer::start());
+    handlers.open("/a");
     let served = Served::on(&world);
-    register(&served, &server);
+    register(&served, &handlers);
     let gate = |work: Value| {
-        let mut gate = giver(&server, "gate", &work);
+        let mut gate = giver(&handlers, "gate", &work);
         gate["attributes"] = json!({"z": {"role": "output"}});
         gate
     };
@@ -154,7 +154,7 @@ fn events_say_what_the_journal_says() {
     assert_eq!(events[1]["data"]["status"], "completed");
 
     // From the very beginning: nothing of a flow is told before it is there.
-    server.answers("/gate", &[Reply::status(503), Reply::refusal("no").gated()]);
+    handlers.answers("/gate", &[Reply::status(503), Reply::refusal("no").gated()]);
     served
         .ask(
             "PUT",
@@ -165,7 +165,7 @@ fn events_say_what_the_journal_says() {
     served.begin("g", "gate", &json!({}));
     let mut follower = served.follower();
     let subscribed = follower.follow("g");
-    server.open("/gate");
+    handlers.open("/gate");
     let events = follower.until("flow_failed");
     let journal = world.events_of("g");
     let of = |name: &str| {
@@ -185,7 +185,7 @@ fn events_say_what_the_journal_says() {
     let failed = of("work_failed").unwrap();
     assert_eq!(failed["step_id"], "gate");
     says(&failed["error"], "no");
-    assert_eq!(failed["token"], server.requests("/gate")[0].token());
+    assert_eq!(failed["token"], handlers.requests("/gate")[0].token());
     says(&of("step_failed").unwrap()["error"], "no");
     says(&of("flow_failed").unwrap()["error"], "no");
 }
@@ -193,9 +193,9 @@ fn events_say_what_the_journal_says() {
 #[test]
 fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server() {
     let world = World::new();
-    let server = usual(StepServer::start());
+    let handlers = usual(StepServer::start());
     let (one, other) = (Served::on(&world), Served::on(&world));
-    register(&one, &server);
+    register(&one, &handlers);
     one.begin("f", "last", &json!({"n": [1, 2, 3]}));
     let mut follower = other.follower();
     let types = json!(["step_completed", "flow_completed"]);
@@ -203,8 +203,8 @@ fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server()
     assert_eq!(follower.subscribe(&wish)["sub_id"], "mine");
     let mut all = other.follower();
     let first = all.follow("f");
-    server.wait_for("/a", 3);
-    server.open("/a");
+    handlers.wait_for("/a", 3);
+    handlers.open("/a");
     let events = follower.until("flow_completed");
     assert!(events.iter().all(|event| event["sub_id"] == "mine"));
     assert!(
@@ -224,9 +224,9 @@ fn only_the_types_that_were_asked_for_are_told_also_of_flows_of_another_server()
 #[test]
 fn messages_that_make_no_sense_are_refused_and_the_socket_stays() {
     let world = World::new();
-    let server = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
+    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
-    served.register(&giver(&server, "a", &json!({})));
+    served.register(&giver(&handlers, "a", &json!({})));
     let mut follower = served.follower();
     let unknown = follower.subscribe(&json!({"aggregate_id": ["flow", "nobody"]}));
     assert_eq!(

@@ -18,6 +18,7 @@ mod killed;
 mod many;
 mod observed;
 mod query;
+mod random_instants;
 mod recovery;
 mod retries;
 mod safe;

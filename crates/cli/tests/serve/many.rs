@@ -16,7 +16,7 @@ use crate::world::World;
 fn a_thousand_flows_begun_at_once_all_complete_and_each_step_is_called_once() {
     const FLOWS: usize = 1000;
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .by("/a", |request| {
             let n = &request.json()["arguments"]["n"];
             Reply::outputs(&json!({"x": n}))
@@ -26,11 +26,11 @@ fn a_thousand_flows_begun_at_once_all_complete_and_each_step_is_called_once() {
             Reply::outputs(&json!({"y": x * 2}))
         });
     let served = Served::on(&world);
-    let mut a = giver(&server, "a", &json!({"max_retries": 1, "backoff": 1}));
+    let mut a = giver(&handlers, "a", &json!({"max_retries": 1, "backoff": 1}));
     a["attributes"]["n"] = json!({"role": "required"});
     served.register(&a);
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&server, "b", &attributes, &json!({})));
+    served.register(&step(&handlers, "b", &attributes, &json!({})));
     let address = served.address();
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -55,7 +55,7 @@ fn a_thousand_flows_begun_at_once_all_complete_and_each_step_is_called_once() {
         (found["total"] == FLOWS).then_some(())
     });
     let mut calls: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for call in server.all() {
+    for call in handlers.all() {
         let metadata = &call.json()["metadata"];
         let of = (text(&metadata["flow_id"]), text(&metadata["step_id"]));
         *calls.entry(of).or_default() += 1;

@@ -40,13 +40,13 @@ fn all(served: &Served, query: &Value) -> Vec<String> {
 #[test]
 fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1}))])
         .on("/held", &[Reply::outputs(&json!({"x": 1})).gated()])
         .on("/bad", &[Reply::status(400)]);
     let served = Served::on(&world);
     for id in ["a", "held", "bad"] {
-        served.register(&giver(&server, id, &json!({})));
+        served.register(&giver(&handlers, id, &json!({})));
     }
     let address = served.address();
     thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
     // Flows that end between two pages shift nothing that has not been shown.
     let page =
         query(json!({"limit": 200, "statuses": ["completed", "failed"], "sort": "recent_asc"}));
-    server.open("/held");
+    handlers.open("/held");
     let shown = ids(&page);
     World::eventually("all flows have ended", || {
         (query(json!({"statuses": ["active"]}))["count"] == 0).then_some(())
@@ -138,10 +138,10 @@ fn two_hundred_and_fifty_flows_are_found_page_by_page_without_loss_or_double() {
 #[test]
 fn flows_of_steps_are_found_through_the_flow_they_belong_to() {
     let world = World::new();
-    let server = StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2}))]);
+    let handlers = StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 2}))]);
     let served = Served::on(&world);
     let inner = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&server, "inner", &inner, &json!({})));
+    served.register(&step(&handlers, "inner", &inner, &json!({})));
     let outer = json!({
         "id": "outer", "name": "outer", "type": "flow", "flow": {"goals": ["inner"]}, "attributes": inner,
     });
@@ -155,7 +155,7 @@ fn flows_of_steps_are_found_through_the_flow_they_belong_to() {
     let gone = engine["deactivated"].as_array().unwrap().iter();
     let inner: Vec<&Value> = gone.filter(|flow| flow["parent_flow_id"] == "f").collect();
     assert_eq!(inner.len(), 1, "{engine:#}");
-    let metadata = &server.all()[0].json()["metadata"];
+    let metadata = &handlers.all()[0].json()["metadata"];
     assert_eq!(
         (&metadata["parent_flow_id"], &metadata["parent_step_id"]),
         (&json!("f"), &json!("outer"))

@@ -11,8 +11,8 @@ use crate::served::{Served, giver, says};
 use crate::world::World;
 
 /// A flow by file, with one step.
-fn file(server: &StepServer) -> String {
-    let endpoint = server.url("/a");
+fn file(handlers: &StepServer) -> String {
+    let endpoint = handlers.url("/a");
     format!(
         "mode: flow\ngoals: [a]\nsteps:\n  - {{id: a, type: sync, http: {{endpoint: '{endpoint}'}}, \
          attributes: {{x: {{role: output}}}}, work_config: {{max_retries: 3, backoff: 1}}}}\n"
@@ -50,23 +50,23 @@ fn recovered(served: &Served) -> Value {
 
 #[test]
 fn a_flow_by_file_whose_process_was_killed_is_gone_on_with() {
-    let server = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1})).gated()]);
-    let world = World::of(&file(&server));
+    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1})).gated()]);
+    let world = World::of(&file(&handlers));
     let running = world.spawn(&["run", "w.yaml", "--json"]);
-    server.wait_for("/a", 1);
+    handlers.wait_for("/a", 1);
     running.kill();
     let job = world.job();
     let served = Served::on(&world);
     assert_eq!(recovered(&served)["resumed"], 1);
     assert!(served.get("/engine").is(200)["active"][&job].is_object());
-    server.wait_for("/a", 2);
-    server.open("/a");
+    handlers.wait_for("/a", 2);
+    handlers.open("/a");
     served.ends(&job, "completed");
     served.deactivated(&job);
     let events = world.events_of(&job);
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["interrupted", "success"]);
-    let calls = server.requests("/a");
+    let calls = handlers.requests("/a");
     assert_eq!(calls[0].token(), calls[1].token());
     let mut follower = served.follower();
     let state = follower.follow(&job);
@@ -75,8 +75,8 @@ fn a_flow_by_file_whose_process_was_killed_is_gone_on_with() {
 
 #[test]
 fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
-    let server = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
-    let world = World::of(&file(&server));
+    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
+    let world = World::of(&file(&handlers));
     let die = [("UNDAUNTED_TEST_DIE", "claimed:1")];
     world
         .call_with(&["run", "w.yaml", "--json"], &die)
@@ -104,36 +104,36 @@ fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
 
 #[test]
 fn a_flow_that_a_living_process_runs_is_not_touched() {
-    let server = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1})).gated()]);
-    let world = World::of(&file(&server));
+    let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1})).gated()]);
+    let world = World::of(&file(&handlers));
     let running = world.spawn(&["run", "w.yaml", "--json"]);
-    server.wait_for("/a", 1);
+    handlers.wait_for("/a", 1);
     let job = world.job();
     let before = world.events_of(&job);
     let served = Served::on(&world);
     assert_eq!(recovered(&served)["owned_by_others"], 1);
     assert_eq!(served.flow(&job)["status"], "active");
     assert_eq!(world.events_of(&job), before);
-    server.open("/a");
+    handlers.open("/a");
     running.wait().exits(0);
     let events = world.events_of(&job);
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["success"]);
     assert!(all(&events, "job_resumed").is_empty());
     assert_eq!(served.flow(&job)["status"], "completed");
-    assert_eq!(server.all().len(), 1);
+    assert_eq!(handlers.all().len(), 1);
 }
 
 #[test]
 fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_read() {
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1}))])
         .on("/held", &[Reply::outputs(&json!({"x": 1})).gated()]);
     let world = World::new();
     let served = Served::on(&world);
-    served.register(&giver(&server, "a", &json!({})));
+    served.register(&giver(&handlers, "a", &json!({})));
     served.register(&giver(
-        &server,
+        &handlers,
         "held",
         &json!({"max_retries": 5, "backoff": 1}),
     ));
@@ -143,7 +143,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     for id in ["f1", "f2", "f3"] {
         served.begin(id, "held", &json!({}));
     }
-    server.wait_for("/held", 3);
+    handlers.wait_for("/held", 3);
     served.kill();
     damage(world.store(), "over");
     damage(world.store(), "f2");
@@ -158,7 +158,7 @@ fn a_broken_flow_is_reported_and_the_others_go_on_and_a_deactivated_one_is_not_r
     );
     assert_eq!(broken[0]["level"], "error");
     says(&broken[0]["error"], "record");
-    server.open("/held");
+    handlers.open("/held");
     for id in ["f1", "f3"] {
         served.ends(id, "completed");
     }

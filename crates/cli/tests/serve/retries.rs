@@ -44,16 +44,16 @@ fn transport_and_5xx_failures_are_retried_and_everything_else_is_final() {
         ("no-json", Reply::text(200, "fine")),
         ("no-success", Reply::text(200, "{}")),
     ];
-    let mut server = StepServer::start();
+    let mut handlers = StepServer::start();
     for (name, reply) in &transient {
-        server = server.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
+        handlers = handlers.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
     }
     for (name, reply) in &permanent {
-        server = server.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
+        handlers = handlers.on(&format!("/{name}"), &[reply.clone(), ok.clone()]);
     }
     let served = Served::on(&world);
     for (name, _) in transient.iter().chain(&permanent) {
-        let mut step = giver(&server, name, &json!({"max_retries": 2, "backoff": 1}));
+        let mut step = giver(&handlers, name, &json!({"max_retries": 2, "backoff": 1}));
         if name.starts_with("stalled") {
             step["http"]["timeout"] = json!(200);
         }
@@ -63,18 +63,18 @@ fn transport_and_5xx_failures_are_retried_and_everything_else_is_final() {
     for (name, _) in &transient {
         let flow = served.ends(name, "completed");
         assert_eq!(only(&flow, name).unwrap()["retry_count"], 1, "{name}");
-        let calls = server.requests(&format!("/{name}"));
+        let calls = handlers.requests(&format!("/{name}"));
         assert_eq!(calls.len(), 2, "{name}");
         assert_eq!(calls[0].token(), calls[1].token());
     }
     for (name, _) in &permanent {
         let flow = served.ends(name, "failed");
         assert_eq!(only(&flow, name).unwrap()["retry_count"], 0, "{name}");
-        assert_eq!(server.requests(&format!("/{name}")).len(), 1, "{name}");
+        assert_eq!(handlers.requests(&format!("/{name}")).len(), 1, "{name}");
     }
-    assert!(server.requests("/elsewhere").is_empty());
+    assert!(handlers.requests("/elsewhere").is_empty());
     // A server that is not there.
-    let mut gone = giver(&server, "gone", &json!({"max_retries": 1, "backoff": 1}));
+    let mut gone = giver(&handlers, "gone", &json!({"max_retries": 1, "backoff": 1}));
     gone["http"]["endpoint"] = json!("http://127.0.0.1:1/gone");
     served.register(&gone);
     served.begin("gone", "gone", &json!({}));
@@ -85,7 +85,7 @@ fn transport_and_5xx_failures_are_retried_and_everything_else_is_final() {
 #[test]
 fn work_config_says_how_often_and_after_how_long() {
     let world = World::new();
-    let mut server = StepServer::start();
+    let mut handlers = StepServer::start();
     let table: [(&str, Value, &[u64]); 8] = [
         ("none", json!({"max_retries": 0, "backoff": 1}), &[]),
         ("absent", json!({"backoff": 1}), &[]),
@@ -121,11 +121,11 @@ fn work_config_says_how_often_and_after_how_long() {
         ),
     ];
     for (name, ..) in &table {
-        server = server.on(&format!("/{name}"), &[Reply::status(503)]);
+        handlers = handlers.on(&format!("/{name}"), &[Reply::status(503)]);
     }
     let mut often = vec![Reply::status(503); 12];
     often.push(Reply::outputs(&json!({"x": 1})));
-    server = server
+    handlers = handlers
         .on("/unlimited", &often)
         .on("/defaults", &[Reply::status(503)]);
     let variables = [
@@ -136,18 +136,18 @@ fn work_config_says_how_often_and_after_how_long() {
     ];
     let served = Served::with(&world, &["--listen", "127.0.0.1:0"], &variables);
     for (name, work, _) in &table {
-        served.register(&giver(&server, name, work));
+        served.register(&giver(&handlers, name, work));
         served.begin(name, name, &json!({}));
     }
     served.register(&giver(
-        &server,
+        &handlers,
         "unlimited",
         &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}),
     ));
     served.begin("unlimited", "unlimited", &json!({}));
     let breaker = json!({"breaker": {"failure_threshold": 1000}});
     served.register(&step(
-        &server,
+        &handlers,
         "defaults",
         &json!({"x": {"role": "output"}}),
         &breaker,
@@ -165,7 +165,7 @@ fn work_config_says_how_often_and_after_how_long() {
         let events = world.events_of(name);
         is_lawful(&events);
         assert_eq!(delays(&events), expected, "{name}");
-        let calls = server.requests(&format!("/{name}"));
+        let calls = handlers.requests(&format!("/{name}"));
         assert_eq!(calls.len(), expected.len() + 1, "{name}");
         assert!(calls.iter().all(|call| call.token() == calls[0].token()));
         assert_eq!(
@@ -179,10 +179,10 @@ fn work_config_says_how_often_and_after_how_long() {
 #[test]
 fn without_settings_the_defaults_of_the_document_hold() {
     let world = World::new();
-    let server = StepServer::start().on("/a", &[Reply::status(503)]);
+    let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
     let served = Served::on(&world);
     served.register(&step(
-        &server,
+        &handlers,
         "a",
         &json!({"x": {"role": "output"}}),
         &json!({}),

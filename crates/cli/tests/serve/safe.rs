@@ -1,5 +1,6 @@
 //! Safe by default: who may ask, how much, and whom steps may call.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,130 +41,99 @@ fn others_are_listened_to_only_with_a_token() {
     Served::refused(&world, &empty, &[]).exits(2);
 }
 
+const TOKEN: &str = "s3cret-t0ken-of-the-test";
+
+/// A server that everybody can reach, and its address on this machine.
+fn public(world: &World) -> (Served, SocketAddr) {
+    let public = "http://flows.example.com/base";
+    let listen = ["--listen", "0.0.0.0:0", "--public-url", public];
+    let served = Served::with(world, &listen, &[("UNDAUNTED_TOKEN", TOKEN)]);
+    let address = format!("127.0.0.1:{}", served.address().port());
+    (served, address.parse().unwrap())
+}
+
+fn send_to(address: SocketAddr, asked: (&str, &str), headers: &[&str], body: &str) -> Answer {
+    let mut connection = Connection::to(address);
+    let answer = connection.send(asked.0, asked.1, headers, body.as_bytes());
+    answer.unwrap()
+}
+
 #[test]
-fn with_a_token_whoever_has_it_is_answered_and_nobody_else() {
-    const TOKEN: &str = "s3cret-t0ken-of-the-test";
+fn with_a_token_nobody_is_answered_who_does_not_show_it() {
     let world = World::new();
-    let server = StepServer::start().on("/a", &[taken_on()]);
-    let listen = [
-        "--listen",
-        "0.0.0.0:0",
-        "--public-url",
-        "http://flows.example.com/base",
+    let (_served, address) = public(&world);
+    let wrong = [
+        "X: y".to_owned(),
+        "Authorization: Bearer".to_owned(),
+        "Authorization: Bearer wrong".to_owned(),
+        format!("Authorization: Bearer {}", &TOKEN[..12]),
+        format!("Authorization: Bearer {TOKEN}x"),
+        format!("Authorization: Basic {TOKEN}"),
     ];
-    let served = Served::with(&world, &listen, &[("UNDAUNTED_TOKEN", TOKEN)]);
-    let address = format!("127.0.0.1:{}", served.address().port())
-        .parse()
-        .unwrap();
-    let send = |method: &str, path: &str, headers: &[&str], body: &str| {
-        let mut connection = Connection::to(address);
-        connection
-            .send(method, path, headers, body.as_bytes())
-            .unwrap()
-    };
-    let right = format!("Authorization: Bearer {TOKEN}");
-    let json_body = "Content-Type: application/json";
-    let half = format!("Authorization: Bearer {}", &TOKEN[..12]);
-    let longer = format!("{right}x");
-    let basic = format!("Authorization: Basic {TOKEN}");
-    for wrong in [
-        "X: y",
-        "Authorization: Bearer",
-        "Authorization: Bearer ",
-        "Authorization: Bearer wrong",
-        &half,
-        &longer,
-        &basic,
-    ] {
-        for (method, path) in [
-            ("GET", "/engine"),
-            ("GET", "/metrics"),
-            ("GET", "/engine/flow/f"),
-            ("POST", "/engine/step"),
-            ("POST", "/health"),
-            ("GET", "/engine/ws"),
-            ("GET", "/nowhere"),
-            ("GET", "/webhook/f/a/t"),
-        ] {
-            let answer = send(method, path, &["Host: x", wrong, json_body], "");
-            assert_eq!(answer.status, 401, "{wrong}: {method} {path}");
+    let asked = [
+        ("GET", "/engine"),
+        ("GET", "/metrics"),
+        ("GET", "/engine/flow/f"),
+        ("POST", "/engine/step"),
+        ("POST", "/health"),
+        ("GET", "/engine/ws"),
+        ("GET", "/nowhere"),
+        ("GET", "/webhook/f/a/t"),
+    ];
+    for wrong in &wrong {
+        for asked in asked {
+            let answer = send_to(address, asked, &["Host: x", wrong], "");
+            assert_eq!(answer.status, 401, "{wrong}: {asked:?}");
             answer.refused(401);
             assert_eq!(answer.header("www-authenticate"), Some("bearer"));
         }
     }
-    send("GET", "/health", &["Host: x"], "").is(200);
-    send(
-        "POST",
-        "/webhook/f/a/t",
-        &["Host: x"],
-        &String::from_utf8(done(&json!({}))).unwrap(),
-    )
-    .refused(404);
-    // With the token any host is good, and a page of an operator may ask.
-    let host = "Host: flows.example.com";
-    send(
-        "GET",
-        "/engine",
-        &[host, &right, "Origin: https://example.com"],
-        "",
-    )
-    .is(200);
-    send(
-        "GET",
-        "/engine",
-        &[host, &right.replace("Bearer", "bearer")],
-        "",
-    )
-    .is(200);
-    let step = later(&server, "a", &json!({}));
-    send(
-        "POST",
-        "/engine/step",
-        &[host, &right, json_body],
-        &step.to_string(),
-    )
-    .is(201);
-    send(
-        "POST",
-        "/engine/flow",
-        &[host, &right, json_body],
-        r#"{"id":"f","goals":["a"]}"#,
-    )
-    .is(201);
-    let told = url(&server.wait_for("/a", 1)[0]);
-    let path = told
-        .strip_prefix("http://flows.example.com/base")
-        .unwrap()
-        .to_owned();
     assert!(Follower::with(address, &[]).is_err());
+    // What carries a key of its own, or says nothing, is open.
+    send_to(address, ("GET", "/health"), &["Host: x"], "").is(200);
+    let result = r#"{"success":true}"#;
+    send_to(address, ("POST", "/webhook/f/a/t"), &["Host: x"], result).refused(404);
+}
+
+#[test]
+fn with_a_token_whoever_shows_it_is_answered_and_it_stands_nowhere() {
+    let world = World::new();
+    let handlers = StepServer::start().on("/a", &[taken_on()]);
+    let (served, address) = public(&world);
+    let right = format!("Authorization: Bearer {TOKEN}");
+    let headers = [
+        "Host: flows.example.com",
+        "Content-Type: application/json",
+        &right,
+    ];
+    let get = |path: &str| send_to(address, ("GET", path), &headers, "");
+    let post =
+        |path: &str, body: &Value| send_to(address, ("POST", path), &headers, &body.to_string());
+    // A page of the operator's may ask as well.
+    let paged = [&headers[..], &["Origin: https://example.com"]].concat();
+    send_to(address, ("GET", "/engine"), &paged, "").is(200);
+    post("/engine/step", &later(&handlers, "a", &json!({}))).is(201);
+    post("/engine/flow", &json!({"id": "f", "goals": ["a"]})).is(201);
+    let told = url(&handlers.wait_for("/a", 1)[0]);
+    let path = told.strip_prefix("http://flows.example.com/base").unwrap();
     let mut follower =
         Follower::with(address, &[&right]).unwrap_or_else(|answer| panic!("{answer:?}"));
     follower.follow("f");
-    let answer = webhook(&format!("http://{address}{path}"), &done(&json!({"x": 1}))).unwrap();
-    answer.is(200);
+    let result = webhook(&format!("http://{address}{path}"), &done(&json!({"x": 1})));
+    result.unwrap().is(200);
     let events = follower.until("flow_completed");
-    // The token stands nowhere.
-    let shown = send("GET", "/engine/flow/f", &[host, &right], "").text();
-    let engine = send("GET", "/engine", &[host, &right], "").text();
-    let metrics = send("GET", "/metrics", &[host, &right], "").text();
+    let shown = ["/engine/flow/f", "/engine", "/metrics"].map(|path| get(path).text());
     let journal = world.call(&["events", "f", "--json"]).out;
-    served.signal("TERM");
     let said = served.said();
+    served.signal("TERM");
     let ended = served.wait().exits(0);
-    for text in [
-        &shown,
-        &engine,
-        &metrics,
-        &journal,
-        &said,
-        &ended.err,
-        &format!("{events:?}"),
-    ] {
+    let texts = [&journal, &said, &ended.err, &format!("{events:?}")];
+    for text in shown.iter().chain(texts) {
         assert!(!text.contains(TOKEN), "{text}");
     }
+    let calls = handlers.all();
     assert!(
-        server
-            .all()
+        calls
             .iter()
             .all(|call| call.header("Authorization").is_none())
     );
@@ -172,13 +142,13 @@ fn with_a_token_whoever_has_it_is_answered_and_nobody_else() {
 #[test]
 fn without_a_token_pages_and_foreign_names_are_refused() {
     let world = World::new();
-    let server = StepServer::start();
+    let handlers = StepServer::start();
     let served = Served::with(
         &world,
         &[&LOCAL[..], &["--public-url", "https://flows.example.com"]].concat(),
         &[],
     );
-    let step = giver(&server, "a", &json!({})).to_string();
+    let step = giver(&handlers, "a", &json!({})).to_string();
     let kind = "Content-Type: application/json";
     let post = |headers: &[&str]| send(&served, "POST", "/engine/step", headers, &step);
     for host in [
@@ -296,14 +266,14 @@ fn a_request_that_is_too_large_or_too_slow_is_cut_and_others_are_answered() {
 #[test]
 fn steps_may_be_only_where_the_operator_allows_them() {
     let world = World::new();
-    let server = StepServer::start().on(
+    let handlers = StepServer::start().on(
         "/a",
         &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
     );
     let other = StepServer::start().on("/b", &[Reply::outputs(&json!({"x": 1}))]);
     let served = Served::on(&world);
     served.register(&giver(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 1, "backoff": 300}),
     ));
@@ -318,23 +288,23 @@ fn steps_may_be_only_where_the_operator_allows_them() {
         &[],
     );
     let flow = served.ends("f", "failed");
-    assert_eq!(server.all().len(), 1, "{flow:#}");
-    let mut step = giver(&server, "c", &json!({}));
+    assert_eq!(handlers.all().len(), 1, "{flow:#}");
+    let mut step = giver(&handlers, "c", &json!({}));
     let error = served.post("/engine/step", &step).refused(400);
-    assert!(error.contains(&server.url("/c")), "{error}");
+    assert!(error.contains(&handlers.url("/c")), "{error}");
     for wrong in [
         format!(
             "{}@{}",
             other.origin(),
-            server.url("/b").strip_prefix("http://").unwrap()
+            handlers.url("/b").strip_prefix("http://").unwrap()
         ),
-        server.url("/b?u=").clone() + &other.url("/"),
+        handlers.url("/b?u=").clone() + &other.url("/"),
     ] {
         step["http"]["endpoint"] = json!(wrong);
         served.post("/engine/step", &step).refused(400);
     }
     let mut watched = giver(&other, "b", &json!({}));
-    watched["http"]["health_check"] = json!(server.url("/health"));
+    watched["http"]["health_check"] = json!(handlers.url("/health"));
     served.post("/engine/step", &watched).refused(400);
     served.register(&giver(&other, "b", &json!({})));
     served.begin("g", "b", &json!({}));
@@ -342,27 +312,27 @@ fn steps_may_be_only_where_the_operator_allows_them() {
     // One that was registered before is not called.
     served.begin("h", "a", &json!({}));
     served.ends("h", "failed");
-    assert_eq!(server.all().len(), 1);
+    assert_eq!(handlers.all().len(), 1);
 }
 
 #[test]
 fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
     const SECRET: &str = "v3ry-s3cret-value";
-    let server = StepServer::start().on(
+    let handlers = StepServer::start().on(
         "/a",
         &[
             Reply::status(503).header("X-Echo", SECRET),
             Reply::refusal(&format!("the key {SECRET} is wrong")).gated(),
         ],
     );
-    let endpoint = server.url("/a");
+    let endpoint = handlers.url("/a");
     let world = World::of(&format!(
         "mode: flow\ngoals: [a]\nsecrets: {{KEY: {{file: key.txt}}}}\nsteps:\n  - {{id: a, type: sync, http: {{endpoint: '{endpoint}'}}, \
          attributes: {{x: {{role: output}}}}, work_config: {{max_retries: 3, backoff: 1}}}}\n"
     ));
     world.write("key.txt", SECRET);
     let running = world.spawn(&["run", "w.yaml", "--json"]);
-    server.wait_for("/a", 2);
+    handlers.wait_for("/a", 2);
     running.kill();
     let job = world.job();
     let served = Served::with(
@@ -370,7 +340,7 @@ fn values_of_secrets_of_a_flow_by_file_stand_nowhere() {
         &[&LOCAL[..], &["--log-level", "debug"]].concat(),
         &[],
     );
-    server.open("/a");
+    handlers.open("/a");
     served.ends(&job, "failed");
     let mut follower = served.follower();
     let state: Value = follower.follow(&job);

@@ -30,21 +30,20 @@ impl Served {
     }
 
     pub(crate) fn with(world: &World, args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let (running, out) = Self::launch(world, args, variables);
-        let mut running = Some(running);
+        let (mut running, out) = Self::launch(world, args, variables);
         let address = World::eventually("a server that listens", || {
             let said = fs::read_to_string(&out).unwrap();
             let address = said.strip_prefix("listening at http://");
-            if let Some(address) = address.and_then(|it| it.strip_suffix('\n')) {
-                return Some(address.parse().unwrap());
-            }
-            if running.as_mut().unwrap().has_ended() {
-                panic!("{:?}", running.take().unwrap().wait());
-            }
-            None
+            let address = address.and_then(|it| it.strip_suffix('\n'));
+            assert!(
+                address.is_some() || !running.has_ended(),
+                "{}",
+                running.said()
+            );
+            Some(address?.parse().unwrap())
         });
         Self {
-            running: running.unwrap(),
+            running,
             out,
             address,
         }
@@ -196,10 +195,10 @@ pub(crate) fn says(text: &Value, word: &str) {
 }
 
 /// The definition of a step whose address is its id.
-pub(crate) fn step(server: &StepServer, id: &str, attributes: &Value, more: &Value) -> Value {
+pub(crate) fn step(handlers: &StepServer, id: &str, attributes: &Value, more: &Value) -> Value {
     let mut step = json!({
         "id": id, "name": id, "type": "sync",
-        "http": {"endpoint": server.url(&format!("/{id}"))},
+        "http": {"endpoint": handlers.url(&format!("/{id}"))},
         "attributes": attributes,
     });
     for (key, value) in more.as_object().unwrap() {
@@ -209,9 +208,9 @@ pub(crate) fn step(server: &StepServer, id: &str, attributes: &Value, more: &Val
 }
 
 /// A step that requires nothing, gives `x`, and is retried like this.
-pub(crate) fn giver(server: &StepServer, id: &str, work: &Value) -> Value {
+pub(crate) fn giver(handlers: &StepServer, id: &str, work: &Value) -> Value {
     let more = json!({"work_config": work, "breaker": {"failure_threshold": 1000}});
-    step(server, id, &json!({"x": {"role": "output"}}), &more)
+    step(handlers, id, &json!({"x": {"role": "output"}}), &more)
 }
 
 /// An address that stays the same over kills, from where the system gives none away by itself.

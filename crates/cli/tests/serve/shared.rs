@@ -14,16 +14,16 @@ use crate::world::World;
 #[test]
 fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1}))])
         .on("/later", &[taken_on()]);
     let (one, two) = (Served::on(&world), Served::on(&world));
-    one.register(&giver(&server, "a", &json!({})));
-    let mut other = giver(&server, "a", &json!({}));
+    one.register(&giver(&handlers, "a", &json!({})));
+    let mut other = giver(&handlers, "a", &json!({}));
     other["name"] = json!("another");
     two.post("/engine/step", &other).refused(409);
     two.register(&later(
-        &server,
+        &handlers,
         "later",
         &json!({"max_retries": 1, "backoff": 1}),
     ));
@@ -42,12 +42,12 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
         assert_eq!(one.flow(&id), seen);
     }
     one.ends("same", "completed");
-    assert_eq!(server.requests("/a").len(), 21);
+    assert_eq!(handlers.requests("/a").len(), 21);
     assert_eq!(one.get("/engine/flow").is(200)["count"], 21);
 
     // A result that comes to the wrong one is handed on, and counts once.
     one.begin("late", "later", &json!({}));
-    let told = url(&server.wait_for("/later", 1)[0]);
+    let told = url(&handlers.wait_for("/later", 1)[0]);
     let wrong = told.replace(&one.address().to_string(), &two.address().to_string());
     assert_ne!(told, wrong);
     World::eventually("a result that is taken", || {
@@ -63,13 +63,13 @@ fn each_of_two_servers_runs_its_flows_and_knows_those_of_the_other() {
     let events = world.events_of("late");
     is_lawful(&events);
     assert_eq!(outcomes(&events), ["success"]);
-    assert_eq!(server.requests("/later").len(), 1);
+    assert_eq!(handlers.requests("/later").len(), 1);
 }
 
 #[test]
 fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on(
             "/wait",
             &[Reply::status(503), Reply::outputs(&json!({"x": 1}))],
@@ -79,14 +79,14 @@ fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
         .on("/a", &[Reply::outputs(&json!({"y": 3}))]);
     let (one, two) = (Served::on(&world), Served::on(&world));
     let slow = json!({"max_retries": 1, "backoff": 1000, "backoff_type": "fixed"});
-    one.register(&giver(&server, "wait", &slow));
+    one.register(&giver(&handlers, "wait", &slow));
     one.register(&giver(
-        &server,
+        &handlers,
         "call",
         &json!({"max_retries": 1, "backoff": 1}),
     ));
     one.register(&later(
-        &server,
+        &handlers,
         "later",
         &json!({"max_retries": 1, "backoff": 1}),
     ));
@@ -95,22 +95,22 @@ fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
     one.begin("later", "later", &json!({}));
     two.begin("own", "call", &json!({}));
     let attributes = json!({"y": {"role": "output"}});
-    one.register(&step(&server, "a", &attributes, &json!({})));
+    one.register(&step(&handlers, "a", &attributes, &json!({})));
     let waiting = one.item("waiting", "wait", |item| item["retry_count"] == 1);
-    server.wait_for("/call", 2);
+    handlers.wait_for("/call", 2);
     World::eventually("an accepted call", || {
         let events = world.events_of("later");
         (!all(&events, "attempt_accepted").is_empty()).then_some(())
     });
-    let told = url(&server.requests("/later")[0]);
+    let told = url(&handlers.requests("/later")[0]);
     let told = told.replace(&one.address().to_string(), &two.address().to_string());
     one.kill();
     let killed = Instant::now();
     // A result takes the flow over at once.
     webhook(&told, &done(&json!({"x": 4}))).unwrap().is(200);
     two.ends("later", "completed");
-    server.wait_for("/call", 3);
-    server.open("/call");
+    handlers.wait_for("/call", 3);
+    handlers.open("/call");
     for id in ["waiting", "calling", "own"] {
         two.ends(id, "completed");
     }
@@ -134,6 +134,6 @@ fn the_flows_of_a_server_that_was_killed_are_taken_over_by_the_other() {
         only(&two.flow("calling"), "call").unwrap()["retry_count"],
         1
     );
-    assert_eq!(server.requests("/call").len(), 3);
-    assert_eq!(server.requests("/wait").len(), 2);
+    assert_eq!(handlers.requests("/call").len(), 3);
+    assert_eq!(handlers.requests("/wait").len(), 2);
 }

@@ -12,7 +12,7 @@ use crate::world::World;
 #[test]
 fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/a", &[Reply::outputs(&json!({"x": 1})).gated()])
         .on("/b", &[Reply::outputs(&json!({"y": 2}))])
         .on(
@@ -23,26 +23,26 @@ fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() 
     let address = address();
     let served = Served::at(&world, &address);
     served.register(&giver(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 2, "backoff": 1}),
     ));
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&server, "b", &attributes, &json!({})));
+    served.register(&step(&handlers, "b", &attributes, &json!({})));
     let mut wait = giver(
-        &server,
+        &handlers,
         "wait",
         &json!({"max_retries": 1, "backoff": 1500, "backoff_type": "fixed"}),
     );
     wait["attributes"] = json!({"z": {"role": "output"}});
     served.register(&wait);
-    let mut later = later(&server, "later", &json!({}));
+    let mut later = later(&handlers, "later", &json!({}));
     later["attributes"] = json!({"w": {"role": "output"}});
     served.register(&later);
     served.begin("f", "b", &json!({}));
     served.begin("waiting", "wait", &json!({}));
     served.begin("later", "later", &json!({}));
-    server.wait_for("/a", 1);
+    handlers.wait_for("/a", 1);
     let waiting = served.item("waiting", "wait", |item| item["retry_count"] == 1);
     World::eventually("an accepted call", || {
         let events = world.events_of("later");
@@ -58,20 +58,23 @@ fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() 
     if let Some(answer) = served.try_ask("POST", "/engine/flow", &late.to_string()) {
         answer.refused(503);
     }
-    server.open("/a");
+    handlers.open("/a");
     served.wait().exits(0);
     let events = world.events_of("f");
     assert_eq!(kind(events.last().unwrap()), "job_suspended");
     assert_eq!(outcomes(&events), ["success"]);
-    assert!(server.requests("/b").is_empty());
+    assert!(handlers.requests("/b").is_empty());
 
     let served = Served::at(&world, &address);
     let flow = served.ends("f", "completed");
     assert_eq!(flow["attributes"]["y"]["value"], 2);
     served.ends("waiting", "completed");
-    webhook(&url(&server.requests("/later")[0]), &done(&json!({"w": 5})))
-        .unwrap()
-        .is(200);
+    webhook(
+        &url(&handlers.requests("/later")[0]),
+        &done(&json!({"w": 5})),
+    )
+    .unwrap()
+    .is(200);
     served.ends("later", "completed");
     for (id, expected) in [
         ("f", &["success", "success"][..]),
@@ -88,8 +91,8 @@ fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() 
         all(&scheduled, "retry_scheduled")[0]["due_at"],
         waiting["next_retry_at"]
     );
-    assert_eq!(server.requests("/a").len(), 1);
-    assert_eq!(server.requests("/later").len(), 1);
+    assert_eq!(handlers.requests("/a").len(), 1);
+    assert_eq!(handlers.requests("/later").len(), 1);
     assert!(
         served
             .try_ask("GET", "/engine/flow/late", "")
@@ -102,18 +105,18 @@ fn one_sigterm_lets_calls_finish_and_suspends_and_all_goes_on_when_it_is_back() 
 #[test]
 fn a_second_sigterm_ends_it_at_once_and_the_call_is_sent_again_when_it_is_back() {
     let world = World::new();
-    let server = StepServer::start().on(
+    let handlers = StepServer::start().on(
         "/a",
         &[Reply::StallInBody, Reply::outputs(&json!({"x": 1}))],
     );
     let served = Served::on(&world);
     served.register(&giver(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 1, "backoff": 1}),
     ));
     served.begin("f", "a", &json!({}));
-    server.wait_for("/a", 1);
+    handlers.wait_for("/a", 1);
     served.signal("TERM");
     World::eventually("the word that it ends", || {
         let log = served.log();
@@ -128,7 +131,7 @@ fn a_second_sigterm_ends_it_at_once_and_the_call_is_sent_again_when_it_is_back()
     let served = Served::on(&world);
     let flow = served.ends("f", "completed");
     assert_eq!(only(&flow, "a").unwrap()["retry_count"], 1);
-    let calls = server.requests("/a");
+    let calls = handlers.requests("/a");
     assert_eq!((calls.len(), calls[0].token()), (2, calls[1].token()));
     // With nothing to do it ends at once, and followers are told.
     let mut follower = served.follower();

@@ -15,17 +15,17 @@ fn keys(value: &Value) -> Vec<&String> {
 fn a_flow_with_a_retry_is_shown_field_by_field_from_its_beginning_to_its_end() {
     let world = World::new();
     let ok = Reply::outputs(&json!({"x": 5})).gated();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/a", &[Reply::status(503), ok])
         .on("/b", &[Reply::outputs(&json!({"y": 6}))]);
     let served = Served::on(&world);
     served.register(&giver(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 3, "backoff": 1200, "backoff_type": "fixed"}),
     ));
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&server, "b", &attributes, &json!({})));
+    served.register(&step(&handlers, "b", &attributes, &json!({})));
     let wanted = json!({"id": "f", "goals": ["b"], "init": {"region": "US"}, "labels": {"k": "v"}});
     assert_eq!(served.post("/engine/flow", &wanted).is(201)["flow_id"], "f");
 
@@ -35,7 +35,7 @@ fn a_flow_with_a_retry_is_shown_field_by_field_from_its_beginning_to_its_end() {
     });
     let events = world.events_of("f");
     let due = one(&events, "retry_scheduled")["due_at"].clone();
-    let token = server.requests("/a")[0].token().to_owned();
+    let token = handlers.requests("/a")[0].token().to_owned();
     let execution = &waiting["executions"]["a"];
     assert_eq!(keys(&execution["work_items"]), [&token]);
     let item = &execution["work_items"][&token];
@@ -67,7 +67,7 @@ fn a_flow_with_a_retry_is_shown_field_by_field_from_its_beginning_to_its_end() {
         (&active["retry_count"], &active["next_retry_at"]),
         (&json!(1), &json!(null))
     );
-    server.open("/a");
+    handlers.open("/a");
     let flow = served.ends("f", "completed");
     let events = world.events_of("f");
     is_lawful(&events);
@@ -115,13 +115,13 @@ fn a_flow_with_a_retry_is_shown_field_by_field_from_its_beginning_to_its_end() {
     );
     let ended = all(&events, "attempt_succeeded")[0];
     assert_eq!(item["completed_at"], ended["at"]);
-    assert_eq!(server.all().len(), 3);
+    assert_eq!(handlers.all().len(), 3);
 }
 
 #[test]
 fn what_is_for_each_gives_a_list_in_the_order_of_its_items() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .by("/price", |request| {
             let n = request.json()["arguments"]["item"].as_u64().unwrap();
             Reply::outputs(&json!({"price": n * 10}))
@@ -137,7 +137,7 @@ fn what_is_for_each_gives_a_list_in_the_order_of_its_items() {
     let served = Served::on(&world);
     let each = json!({"item": {"role": "required", "for_each": true}, "price": {"role": "output"}});
     served.register(&step(
-        &server,
+        &handlers,
         "price",
         &each,
         &json!({"work_config": {"parallelism": 2}}),
@@ -146,7 +146,7 @@ fn what_is_for_each_gives_a_list_in_the_order_of_its_items() {
         "colour": {"role": "required", "for_each": true}, "size": {"role": "required", "for_each": true},
         "both": {"role": "output"},
     });
-    served.register(&step(&server, "pair", &two, &json!({})));
+    served.register(&step(&handlers, "pair", &two, &json!({})));
     served.begin("prices", "price", &json!({"item": [3, 1, 2]}));
     served.begin("single", "price", &json!({"item": [3]}));
     served.begin("none", "price", &json!({"item": []}));
@@ -201,26 +201,26 @@ fn what_is_for_each_gives_a_list_in_the_order_of_its_items() {
 #[test]
 fn a_failed_flow_says_which_step_failed_and_why() {
     let world = World::new();
-    let server = StepServer::start()
+    let handlers = StepServer::start()
         .on("/bad", &[Reply::refusal("out of stock")])
         .on("/good", &[Reply::outputs(&json!({"z": 1}))]);
     let served = Served::on(&world);
     served.register(&giver(
-        &server,
+        &handlers,
         "bad",
         &json!({"max_retries": 3, "backoff": 1}),
     ));
     let attributes = json!({"x": {"role": "required"}, "y": {"role": "output"}});
-    served.register(&step(&server, "after", &attributes, &json!({})));
+    served.register(&step(&handlers, "after", &attributes, &json!({})));
     let never = json!({"predicate": {"language": "cel", "script": "false"}});
     served.register(&step(
-        &server,
+        &handlers,
         "never",
         &json!({"w": {"role": "output"}}),
         &never,
     ));
     served.register(&step(
-        &server,
+        &handlers,
         "good",
         &json!({"z": {"role": "output"}}),
         &json!({}),
@@ -237,7 +237,7 @@ fn a_failed_flow_says_which_step_failed_and_why() {
     assert_eq!(bad["status"], "failed");
     says(&bad["error"], "out of stock");
     let item = only(&flow, "bad").unwrap();
-    let token = server.requests("/bad")[0].token().to_owned();
+    let token = handlers.requests("/bad")[0].token().to_owned();
     assert_eq!(keys(&bad["work_items"]), [&token]);
     assert_eq!(item["status"], "failed");
     says(&item["error"], "out of stock");
@@ -245,10 +245,10 @@ fn a_failed_flow_says_which_step_failed_and_why() {
     let after = &flow["executions"]["after"];
     assert_eq!(after["status"], "failed");
     assert!(after["error"].as_str().unwrap().contains("`x`"), "{after}");
-    assert_eq!(server.requests("/after").len(), 0);
+    assert_eq!(handlers.requests("/after").len(), 0);
 
     served.begin("skipping", "never", &json!({}));
     let flow = served.ends("skipping", "completed");
     assert_eq!(flow["executions"]["never"]["status"], "skipped");
-    assert_eq!(server.requests("/never").len(), 0);
+    assert_eq!(handlers.requests("/never").len(), 0);
 }

@@ -12,8 +12,8 @@ use crate::served::{Served, giver, only, says};
 use crate::world::World;
 
 /// A step that answers later.
-pub(crate) fn later(server: &StepServer, id: &str, work: &Value) -> Value {
-    let mut step = giver(server, id, work);
+pub(crate) fn later(handlers: &StepServer, id: &str, work: &Value) -> Value {
+    let mut step = giver(handlers, id, work);
     step["type"] = json!("async");
     step
 }
@@ -40,27 +40,27 @@ pub(crate) fn url(call: &Request) -> String {
 /// A flow whose result is waited for, and where that is to be sent.
 fn waiting() -> (World, StepServer, Served, String) {
     let world = World::new();
-    let server = StepServer::start().on("/a", &[taken_on()]);
+    let handlers = StepServer::start().on("/a", &[taken_on()]);
     let served = Served::on(&world);
     served.register(&later(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 2, "backoff": 1}),
     ));
     served.begin("f", "a", &json!({}));
-    let url = url(&server.wait_for("/a", 1)[0]);
+    let url = url(&handlers.wait_for("/a", 1)[0]);
     let events = World::eventually("an accepted call", || {
         let events = world.events_of("f");
         (!all(&events, "attempt_accepted").is_empty()).then_some(events)
     });
     assert_eq!(all(&events, "attempt_started").len(), 1);
-    (world, server, served, url)
+    (world, handlers, served, url)
 }
 
 #[test]
 fn a_result_is_taken_once_and_answered_200_however_often_it_comes() {
-    let (world, server, served, url) = waiting();
-    let token = server.all()[0].token().to_owned();
+    let (world, handlers, served, url) = waiting();
+    let token = handlers.all()[0].token().to_owned();
     assert_eq!(
         url,
         format!("http://{}/webhook/f/a/{token}", served.address())
@@ -143,14 +143,14 @@ fn a_result_that_is_there_before_the_call_was_answered_counts() {
     let world = World::new();
     let answers = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&answers);
-    let server = StepServer::start().by("/a", move |request| {
+    let handlers = StepServer::start().by("/a", move |request| {
         let answer = webhook(&url(request), &done(&json!({"x": 3}))).unwrap();
         heard.lock().unwrap().push(answer.status);
         taken_on()
     });
     let served = Served::on(&world);
     served.register(&later(
-        &server,
+        &handlers,
         "a",
         &json!({"max_retries": 2, "backoff": 1}),
     ));
@@ -161,7 +161,7 @@ fn a_result_that_is_there_before_the_call_was_answered_counts() {
         assert_eq!(outcomes(&world.events_of(id)), ["success"]);
     }
     assert_eq!(*answers.lock().unwrap(), [200; 3]);
-    assert_eq!(server.all().len(), 3);
+    assert_eq!(handlers.all().len(), 3);
 }
 
 #[test]
@@ -175,13 +175,13 @@ fn a_failing_result_is_final_and_a_lost_one_is_asked_for_again_with_the_same_tok
     assert_eq!(served.flow("f"), flow);
 
     let world = World::new();
-    let server = StepServer::start().on("/a", &[taken_on()]);
+    let handlers = StepServer::start().on("/a", &[taken_on()]);
     let served = Served::on(&world);
-    let mut step = later(&server, "a", &json!({"max_retries": 1, "backoff": 1}));
+    let mut step = later(&handlers, "a", &json!({"max_retries": 1, "backoff": 1}));
     step["http"]["completion_timeout"] = json!(300);
     served.register(&step);
     served.begin("lost", "a", &json!({}));
-    let calls = server.wait_for("/a", 2);
+    let calls = handlers.wait_for("/a", 2);
     assert_eq!(calls[0].token(), calls[1].token());
     assert_eq!(self::url(&calls[0]), self::url(&calls[1]));
     // The result of the first call is as good as that of the second.
@@ -201,4 +201,29 @@ fn a_failing_result_is_final_and_a_lost_one_is_asked_for_again_with_the_same_tok
     let flow = served.ends("silent", "failed");
     assert_eq!(only(&flow, "a").unwrap()["retry_count"], 1);
     assert_eq!(outcomes(&world.events_of("silent")), ["timeout", "timeout"]);
+}
+
+#[test]
+fn a_result_that_comes_while_the_next_call_is_waited_for_is_to_be_sent_again() {
+    let world = World::new();
+    let handlers = StepServer::start().on("/a", &[Reply::status(503), taken_on()]);
+    let served = Served::on(&world);
+    let work = json!({"max_retries": 1, "backoff": 1000, "backoff_type": "fixed"});
+    served.register(&later(&handlers, "a", &work));
+    served.begin("f", "a", &json!({}));
+    served.item("f", "a", |item| item["retry_count"] == 1);
+    let told = url(&handlers.requests("/a")[0]);
+    webhook(&told, &done(&json!({"x": 1})))
+        .unwrap()
+        .refused(503);
+    assert_eq!(
+        handlers.wait_for("/a", 2)[1].token(),
+        handlers.all()[0].token()
+    );
+    World::eventually("a result that is taken", || {
+        webhook(&told, &done(&json!({"x": 2}))).filter(|answer| answer.status == 200)
+    });
+    let flow = served.ends("f", "completed");
+    assert_eq!(flow["attributes"]["x"]["value"], 2);
+    assert_eq!(outcomes(&world.events_of("f")), ["status", "success"]);
 }
