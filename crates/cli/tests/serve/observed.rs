@@ -60,7 +60,7 @@ fn metrics(served: &Served) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_is_counted_has_the_names_of_the_semantics_and_ends_when_a_flow_is_archived() {
+fn what_is_counted_has_the_names_of_the_semantics() {
     let world = World::new();
     let handlers = StepServer::start()
         .on("/a", &[Reply::status(503)])
@@ -126,17 +126,38 @@ fn what_is_counted_has_the_names_of_the_semantics_and_ends_when_a_flow_is_archiv
     assert_eq!(of(r#"undaunted_items{state="running"}"#), "0");
     assert_eq!(kinds["retry_budget_consumed"], "counter");
     assert_eq!(kinds["undaunted_retry_delay_seconds"], "histogram");
-    for id in ["poor", "best"] {
-        world.call(&["archive", id]).exits(0);
-    }
-    World::eventually("series that have ended", || {
+}
+
+#[test]
+fn what_is_counted_of_a_flow_ends_when_it_is_archived() {
+    let world = World::new();
+    let handlers = StepServer::start().on("/a", &[Reply::status(503)]);
+    let served = Served::on(&world);
+    served.register(&giver(
+        &handlers,
+        "a",
+        &json!({"max_retries": 9, "backoff": 1}),
+    ));
+    let of = |id: &str| {
         let told = metrics(&served);
-        let mut jobs = told
-            .keys()
-            .filter(|name| name.contains(r#"job_id="poor""#) || name.contains(r#"job_id="best""#));
-        jobs.next().is_none().then_some(())
-    });
+        let label = format!("job_id=\"{id}\"");
+        told.keys().filter(|name| name.contains(&label)).count()
+    };
+    for id in ["poor", "other"] {
+        let wanted = json!({"id": id, "goals": ["a"], "retry_budget": 1});
+        served.post("/engine/flow", &wanted).is(201);
+        served.ends(id, "failed");
+        served.deactivated(id);
+        assert_eq!(of(id), 2);
+    }
+    world.call(&["archive", "poor"]).exits(0);
     served.get("/engine/flow/poor").refused(404);
+    World::eventually("series that have ended", || (of("poor") == 0).then_some(()));
+    assert_eq!(of("other"), 2);
+    world.call(&["rm", "other", "--yes"]).exits(0);
+    World::eventually("series that have ended", || {
+        (of("other") == 0).then_some(())
+    });
 }
 
 #[test]
