@@ -1,0 +1,42 @@
+//! `undaunted serve` as its users see it: the real binary, a real step server, real clients, real
+//! `kill -9`.
+//!
+//! Clients speak over plain sockets, so that what is sent and what is answered stands here as it is.
+//! Nothing waits for a fixed time: a test waits for what it expects, through `World::eventually`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic in a test is a red test"
+)]
+
+mod api;
+mod client;
+mod commands;
+mod events;
+mod killed;
+mod many;
+mod observed;
+mod query;
+mod random_instants;
+mod recovery;
+mod retries;
+mod safe;
+mod served;
+mod shared;
+mod signals;
+mod state;
+mod webhooks;
+
+#[expect(dead_code, reason = "the tests of the durable core use all of it")]
+#[path = "../durability/history.rs"]
+mod history;
+#[expect(dead_code, reason = "the tests of the durable core use all of it")]
+#[path = "../durability/http_server.rs"]
+mod http_server;
+#[expect(dead_code, reason = "the tests of the durable core use all of it")]
+#[path = "../durability/processes.rs"]
+mod processes;
+#[expect(dead_code, reason = "the tests of the durable core use all of it")]
+#[path = "../durability/world.rs"]
+mod world;
