@@ -80,7 +80,12 @@ impl Jobs {
         if named == "@last" {
             return self.last();
         }
-        let found = self.list(named)?;
+        let mut found = self.list(named)?;
+        // What items of flows wait for is meant only by whoever says so.
+        let is_part = |job: &Listed| job.aggregate.id().contains(':');
+        if !named.contains(':') && !found.iter().all(is_part) {
+            found.retain(|job| !is_part(job));
+        }
         let exact = found.iter().find(|job| job.aggregate.id() == named);
         match (exact, found.as_slice()) {
             (Some(job), _) => Ok(job.aggregate.id().to_owned()),
@@ -103,6 +108,9 @@ impl Jobs {
         let mut last: Option<(Timestamp, String)> = None;
         for job in self.list("")? {
             let id = job.aggregate.id();
+            if id.contains(':') {
+                continue;
+            }
             let submitted = self.first(id)?.map(|record| record.at);
             let submitted = submitted.unwrap_or_default();
             if last.as_ref().is_none_or(|(latest, _)| submitted >= *latest) {

@@ -17,12 +17,12 @@ use axum::body::{Bytes, HttpBody};
 use axum::http::Request;
 use axum::response::Response;
 use axum::routing::future::RouteFuture;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener as Listener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tower::Service;
 
@@ -141,7 +141,6 @@ async fn accept(listener: Listener, routes: Router, limits: Limits, mut ending: 
                 let routes = Placed {
                     routes: routes.clone(),
                     place: Arc::new(place),
-                    heard: Arc::default(),
                 };
                 let header = limits.header;
                 let _ = connections.spawn(serve(stream, routes, header, ending.clone()));
@@ -162,25 +161,15 @@ async fn accept(listener: Listener, routes: Router, limits: Limits, mut ending: 
 async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: Ending) {
     // Answers are small and whole; waiting for more to send helps nobody.
     drop(stream.set_nodelay(true));
-    let mut http = Builder::new(TokioExecutor::new()).http1_only();
-    http.http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header);
-    let heard = Arc::clone(&routes.heard);
+    let mut http = Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(header);
     let service = TowerToHyperService::new(routes);
-    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    let connection = connection.with_upgrades();
     let mut connection = pin!(connection);
-    // The bound on a head does not hold before the version of the protocol is known.
-    let first = tokio::time::timeout(header, heard.notified());
-    let quiet = async {
-        if first.await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         // Whoever broke off hears nothing, and there is nobody else to tell.
         _ = connection.as_mut() => return,
-        () = quiet => return,
         () = ending.comes() => {}
     }
     connection.as_mut().graceful_shutdown();
@@ -192,8 +181,6 @@ async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: 
 struct Placed {
     routes: Router,
     place: Place,
-    /// Told of every request.
-    heard: Arc<Notify>,
 }
 
 impl<B> Service<Request<B>> for Placed
@@ -210,7 +197,6 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        self.heard.notify_one();
         let _ = request.extensions_mut().insert(Arc::clone(&self.place));
         self.routes.call(request)
     }

@@ -154,6 +154,10 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         help: None,
     })?;
     journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))?;
+    // What its items waited for belongs to it.
+    for part in jobs.list(&format!("{id}:"))? {
+        remove(jobs, part.aggregate.id())?;
+    }
     if held.job.workflow().flow.is_some() {
         // Should this not be written, whoever starts a server next finds that the flow is gone.
         let flow = held.job.id().to_owned();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::job::{Job, Plans, Stage};
 use undaunted_engine::task::SubFlow;
 use undaunted_policy::{Cause, Class};
 use undaunted_store::ClaimError;
@@ -33,6 +33,8 @@ pub(super) struct SubFlows {
     waiting: BTreeMap<Arc<str>, (Arc<str>, u64)>,
     /// Those that another process runs, and when they were last looked at.
     elsewhere: BTreeMap<Arc<str>, (Arc<SubFlow>, Instant)>,
+    /// What many of them have in common.
+    plans: Plans,
 }
 
 impl Hub<'_> {
@@ -104,9 +106,11 @@ impl Hub<'_> {
 
     fn held_sub_flow(&self, flow: &SubFlow, parent: &Job) -> Result<Held, JournalError> {
         let store = &*self.world.store;
-        match journal::claim(store, &flow.id) {
+        let plans = &self.sub_flows.plans;
+        match journal::claim_sharing(store, &flow.id, plans) {
             Err(JournalError::NotFound { .. }) => {
-                journal::submit(store, flow.submission(parent), Clock::set().now())
+                let now = Clock::set().now();
+                journal::submit_sharing(store, flow.submission(parent), plans, now)
             }
             held => held,
         }
