@@ -84,6 +84,7 @@ pub(crate) fn text(name: &str) -> Result<Option<String>, Refused> {
 pub(crate) fn secret(name: &str) -> Result<Option<String>, Refused> {
     let value = env::var_os(name).filter(|value| !value.is_empty());
     let value = value.map(OsString::into_string).transpose();
+    let value = value.map(|value| value.map(|value| value.trim().to_owned()));
     value.map_err(|_| Refused::Usage(format!("the environment variable {name} is not text")))
 }
 

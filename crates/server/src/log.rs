@@ -5,6 +5,10 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use undaunted_engine::event::{Event, Late, Reached, Record, Stopped, Subject};
@@ -89,24 +93,75 @@ impl LogRecord {
     }
 }
 
-/// Where log records go.
-#[derive(Clone, Copy, Debug)]
+/// How many lines may wait for whoever reads them.
+const WAITING: usize = 10_000;
+
+/// Where log records go: to the error output, by a thread of its own. Whoever logs does not wait for
+/// whoever reads; what cannot be read in time is left out, and that is said.
+#[derive(Clone, Debug)]
 pub struct Log {
-    /// What matters less is left out.
-    pub level: Level,
+    level: Level,
+    lines: SyncSender<Line>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// What the thread that writes is told.
+#[derive(Debug)]
+enum Line {
+    Text(String),
+    /// Somebody wants to know that all before it is written.
+    End(Sender<()>),
 }
 
 impl Log {
-    /// Writes records to the error output, if they matter enough. Whether anybody reads it is not our
-    /// concern: a closed one changes nothing.
+    /// A log that leaves out what matters less.
+    #[must_use]
+    pub fn of(level: Level) -> Self {
+        let (lines, written) = sync_channel(WAITING);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let missing = Arc::clone(&left_out);
+        let _ = std::thread::spawn(move || {
+            for line in written {
+                match line {
+                    // Whether anybody reads it is not our concern.
+                    Line::Text(text) => drop(std::io::stderr().lock().write_all(text.as_bytes())),
+                    Line::End(done) => {
+                        let _ = done.send(());
+                    }
+                }
+                let many = missing.swap(0, Ordering::AcqRel);
+                if many > 0 {
+                    let said = format!(
+                        "{{\"level\":\"warn\",\"message\":\"log records were left out\",\"records\":{many}}}\n"
+                    );
+                    drop(std::io::stderr().lock().write_all(said.as_bytes()));
+                }
+            }
+        });
+        Self {
+            level,
+            lines,
+            left_out,
+        }
+    }
+
+    /// Writes records, if they matter enough.
     pub fn write(&self, records: &[LogRecord]) {
-        let records = records.iter().filter(|it| it.level <= self.level);
-        let lines: String = records
-            .flat_map(|it| [it.line(), "\n".to_owned()])
-            .collect();
-        if !lines.is_empty() {
-            // In one piece, so that lines of several threads do not mix.
-            drop(std::io::stderr().lock().write_all(lines.as_bytes()));
+        for record in records.iter().filter(|it| it.level <= self.level) {
+            let line = Line::Text(record.line() + "\n");
+            if self.lines.try_send(line).is_err() {
+                let _ = self.left_out.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Waits until what was logged is written, but not for long.
+    pub fn finish(&self) {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let (done, written) = channel();
+        if self.lines.try_send(Line::End(done)).is_ok() {
+            // Nobody may be reading.
+            let _ = written.recv_timeout(PATIENCE);
         }
     }
 

@@ -92,9 +92,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let address = listener.local_addr()?;
     let watch = Watch {
         metrics: Arc::new(Metrics::default()),
-        log: Log {
-            level: args.log_level,
-        },
+        log: Log::of(args.log_level),
         news: News::quiet(),
     };
     let (tell, told) = channel();
@@ -110,7 +108,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     let mut world = jobs.world()?;
     world.endpoints = endpoints;
     let host = Arc::new(Host::begin(world, jobs.book()?, settings));
-    let signals = listen_for_signals(tell)?;
+    let signals = listen_for_signals(tell.clone())?;
     restore_breakers(&jobs, &watch.metrics)?;
     let what = Served {
         host: Arc::clone(&host),
@@ -123,11 +121,11 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     };
     let server = Server::start(listener, manner, what)?;
     announce(address)?;
-    let recovered = host.recover().map_err(|error| of_journal(&error))?;
-    tell_recovered(watch.log, "flows are gone on with", &recovered);
-    let exit = attend(&host, watch.log, &told);
+    recover(&host, &watch.log, &tell);
+    let exit = attend(&host, &watch.log, &told);
     signals.close();
     drop(server);
+    watch.log.finish();
     exit
 }
 
@@ -184,7 +182,7 @@ fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
         let why = with_causes(error);
         let fields = vec![("job", json!(flow)), ("error", json!(&why))];
         say(
-            watch.log,
+            &watch.log,
             Level::Error,
             "a flow cannot be gone on with",
             fields,
@@ -202,6 +200,16 @@ const fn is_lost(error: &DriveError) -> bool {
         return false;
     };
     matches!(error, StoreError::MustReopen { .. })
+}
+
+/// Goes on with what was under way, while others are answered already.
+fn recover(host: &Arc<Host>, log: &Log, tell: &Sender<Told>) {
+    let (host, log, tell) = (Arc::clone(host), log.clone(), tell.clone());
+    std::thread::spawn(move || match host.recover() {
+        Ok(recovered) => tell_recovered(&log, "flows are gone on with", &recovered),
+        // If nobody hears it any more, the process is about to end.
+        Err(error) => drop(tell.send(Told::StoreLost(with_causes(&error)))),
+    });
 }
 
 /// Breakers stand where they stood.
@@ -228,7 +236,7 @@ fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handl
 }
 
 /// Stays until somebody wants us to leave, and until every flow was left.
-fn attend(host: &Arc<Host>, log: Log, told: &Receiver<Told>) -> Result<Exit> {
+fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
     let mut after = String::new();
     let lost = loop {
         match told.recv_timeout(TAKE_OVER) {
@@ -270,7 +278,7 @@ fn attend(host: &Arc<Host>, log: Log, told: &Receiver<Told>) -> Result<Exit> {
     }
 }
 
-fn tell_recovered(log: Log, what: &str, recovered: &Recovered) {
+fn tell_recovered(log: &Log, what: &str, recovered: &Recovered) {
     for (flow, why) in &recovered.broken {
         let fields = vec![("job", json!(flow)), ("error", json!(why))];
         say(log, Level::Error, "a flow cannot be gone on with", fields);
@@ -295,7 +303,7 @@ fn tell_recovered(log: Log, what: &str, recovered: &Recovered) {
     }
 }
 
-fn say(log: Log, level: Level, what: &str, fields: Vec<(&'static str, Value)>) {
+fn say(log: &Log, level: Level, what: &str, fields: Vec<(&'static str, Value)>) {
     log.write(&[LogRecord {
         at: Clock::set().now(),
         level,

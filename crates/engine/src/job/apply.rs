@@ -58,7 +58,10 @@ impl Job {
             Event::JobSuspended => self.stage = Stage::Suspended,
             Event::PolicyChanged { text, .. } => self.policy_changed(text),
             Event::StateImported { commands } => self.import(commands),
-            Event::JobRedriven { reduce } => self.reopen(*reduce),
+            Event::JobRedriven { reduce } => {
+                self.rounds = self.rounds.saturating_add(1);
+                self.reopen(*reduce);
+            }
             Event::JobPaused => self.paused = Some(record.at),
             Event::JobUnpaused { away } => self.unpause(*away, record.at),
             Event::PoolToppedUp {

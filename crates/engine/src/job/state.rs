@@ -37,6 +37,8 @@ pub struct Job {
     pub steps: Vec<StepState>,
     /// Which of them something can happen to: those at work, and those that may begin.
     pub(crate) open: OpenSteps,
+    /// How many rounds an item may have had: one more than it was redriven.
+    pub rounds: u32,
     /// Which run this is; the first is 1.
     pub run: u32,
     /// When this run began; the beginning of time for the first.
@@ -166,6 +168,7 @@ impl Job {
             last_at: record.at,
             run_until: record.at,
             stage: Stage::Running,
+            rounds: 1,
             run: 1,
             resumed_at: Timestamp::ZERO,
             next_start: 1,

@@ -99,7 +99,8 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u3
     if step.later {
         let name = name.unwrap_or_default();
         let base = seen.webhooks().trim_end_matches('/');
-        let url = format!("{base}/webhook/{}/{name}/{token}", job.id());
+        let (flow, name) = (segment(job.id()), segment(name));
+        let url = format!("{base}/webhook/{flow}/{name}/{token}");
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("webhook_url".to_owned(), url.into());
         }
@@ -128,6 +129,21 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u3
         protocol: Protocol::Argyll,
         later: step.later,
     }
+}
+
+/// A name as one piece of a path.
+fn segment(name: &str) -> String {
+    use std::fmt::Write;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:+".contains(&byte);
+    name.bytes().fold(String::new(), |mut text, byte| {
+        if plain(byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to memory cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
 }
 
 /// The item of another flow that waits for this one.

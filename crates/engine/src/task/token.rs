@@ -48,15 +48,13 @@ fn running_of(job: &Job, step: u32, token: &str) -> Option<u64> {
 
 /// What does not run and has this token, in any round of it.
 fn idle_of(job: &Job, step: u32, token: &str) -> Option<Found> {
-    // An item that is done does not say how often it was redriven before.
-    const ROUNDS: u32 = 16;
     let state = job.step(step)?;
     state.items.iter().find_map(|(item, found)| {
         let dead = job.dead.get(&(step, item));
         let (rounds, current) = match found {
             Item::Active(active) => (active.round, Some(active.round)),
             Item::Pending => (state.again, None),
-            Item::Settled(_) => (dead.map_or(ROUNDS, |dead| dead.round), None),
+            Item::Settled(_) => (dead.map_or(job.rounds, |dead| dead.round), None),
         };
         let mut rounds = 1..=rounds;
         let round = rounds.find(|round| is_token(job, token, step, item, *round))?;

@@ -71,7 +71,10 @@ impl Host {
         });
         let candidates: Vec<(String, bool)> = candidates.collect();
         let mut recovered = Recovered::default();
-        for group in candidates.chunks(AT_ONCE.saturating_mul(64)) {
+        for group in candidates.chunks(AT_ONCE.saturating_mul(16)) {
+            if self.is_leaving() {
+                break;
+            }
             self.recover_group(group, &mut recovered)?;
         }
         Ok(recovered)

@@ -63,6 +63,11 @@ impl Host {
         let source = Source::new("step", text.clone());
         let checked = check_step(&source, &self.operator);
         let (id, step) = checked.map_err(|found| said(&text, &found))?;
+        if !is_name(&id) {
+            return Err(format!(
+                "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST} signs"
+            ));
+        }
         if let StepKind::Call {
             endpoint,
             health_check,
@@ -166,6 +171,15 @@ impl Host {
         }
         Ok(known.clone())
     }
+}
+
+/// The longest id of a step.
+const LONGEST: usize = 200;
+
+/// Whether a text may be the id of a step: it is part of addresses.
+fn is_name(id: &str) -> bool {
+    let plain = |sign: char| sign.is_alphanumeric() || "_.-+".contains(sign);
+    id.chars().all(plain) && id.len() <= LONGEST && !matches!(id, "" | "." | "..")
 }
 
 /// The steps that may lead to the goals, and what they lack.

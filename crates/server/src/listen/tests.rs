@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::get;
+use tokio::sync::Notify;
 
 use super::*;
 use crate::answer::said;
