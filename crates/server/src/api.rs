@@ -51,8 +51,8 @@ impl Api {
         self.served.host.book()
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.served.metrics
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.served.metrics)
     }
 
     pub(crate) fn news(&self) -> &News {

@@ -59,10 +59,11 @@ async fn health(State(api): State<Api>) -> Response {
     told(status, &shown)
 }
 
-async fn metrics(State(api): State<Api>) -> Response {
+async fn metrics(State(api): State<Api>) -> Result<Response, Refused> {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let text = api.book().known(|catalog, _| api.metrics().text(catalog));
-    ([(CONTENT_TYPE, kind)], text).into_response()
+    let metrics = api.metrics();
+    let text = api.look(move |catalog| Ok(metrics.text(catalog))).await?;
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
 async fn whole(State(api): State<Api>) -> Result<Response, Refused> {

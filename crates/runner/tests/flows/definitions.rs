@@ -155,11 +155,7 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
         endpoints: &["http://127.0.0.1:*", "https://*.example.com/hooks/*"],
         ..Told::default()
     });
-    for address in [
-        "http://elsewhere/s",
-        "https://a.example.com/other",
-        "http://127.0.0.1@evil/",
-    ] {
+    for address in ["http://elsewhere/s", "https://a.example.com/other"] {
         let found = engine
             .host()
             .check_step(&with("http.endpoint", address.into()));
@@ -170,6 +166,9 @@ fn an_address_that_may_not_be_called_is_refused_when_a_step_is_registered() {
         let words = engine.host().check_step(&checked).unwrap_err();
         assert!(words.contains(address), "{words}");
     }
+    let hidden = with("http.endpoint", "http://127.0.0.1@evil/".into());
+    let words = engine.host().check_step(&hidden).unwrap_err();
+    assert!(words.contains("no name or password"), "{words}");
     for address in ["http://127.0.0.1:7/s", "https://a.example.com/hooks/s"] {
         engine
             .host()
