@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use undaunted_engine::effect::Effect;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Call, Files, InputTask, SubFlow, Task, TaskWork, input_task};
+use undaunted_engine::task::{Files, InputTask, SubFlow, Task, TaskWork, input_task};
 use undaunted_policy::{Cause, Class};
 
 use super::error::DriveError;
@@ -36,7 +36,7 @@ impl Drive<'_> {
         ends.extend(self.job.accepted.keys().map(|start| no_longer(*start)));
         for end in ends {
             self.end_sub_flow(end.start);
-            self.attempt_ended(&end);
+            self.attempt_ended(end);
         }
     }
 
@@ -84,7 +84,7 @@ impl Drive<'_> {
                     output_limit: task.output_limit,
                     is_input: false,
                 };
-                self.begin_task(start, &task, reading)
+                self.begin_task(start, task, reading)
             }
             Err(why) => {
                 self.fail(start, Cause::Other(Class::Permanent), &why);
@@ -100,10 +100,10 @@ impl Drive<'_> {
         let running: Vec<u64> = running.map(|(start, _)| *start).collect();
         for start in running {
             if let Some(end) = self.calls.cancel(start) {
-                self.attempt_ended(&end);
+                self.attempt_ended(end);
             } else if self.job.accepted.contains_key(&start) {
                 self.end_sub_flow(start);
-                self.attempt_ended(&no_longer(start));
+                self.attempt_ended(no_longer(start));
             } else if let Some(keeper) = &self.keeper {
                 keeper.cancel(start)?;
             }
@@ -132,26 +132,33 @@ impl Drive<'_> {
         drop(self.tell.send(News::Ended(Box::new(end))));
     }
 
-    fn begin_task(&mut self, start: u64, task: &Task, reading: Reading) -> Result<(), DriveError> {
+    fn begin_task(&mut self, start: u64, task: Task, reading: Reading) -> Result<(), DriveError> {
         failpoint::reach("begin-before", start);
-        match &task.work {
+        match task.work {
             TaskWork::Write { .. } => {
-                self.begin_write(start, task.clone());
+                self.begin_write(start, task);
                 return Ok(());
             }
             TaskWork::Call(call) => {
-                self.begin_call(start, (**call).clone(), task);
+                self.begin_call(Order {
+                    start,
+                    call: *call,
+                    timeout: task.timeout,
+                    output_limit: task.output_limit,
+                    wants_output: task.wants_output,
+                    secrets: self.secrets.clone(),
+                });
                 return Ok(());
             }
             TaskWork::Flow(flow) => {
-                self.begin_flow(start, flow);
+                self.begin_flow(start, *flow);
                 return Ok(());
             }
             TaskWork::Run { .. } => {}
         }
         let grace = self.world.grace;
         let spec = spec(
-            task,
+            &task,
             start,
             &self.world.around,
             &self.secrets,
@@ -175,30 +182,26 @@ impl Drive<'_> {
         }
     }
 
-    fn begin_flow(&mut self, start: u64, flow: &SubFlow) {
+    fn begin_flow(&mut self, start: u64, flow: SubFlow) {
         if flow.is_too_deep() {
             let why =
                 "too many flows are inside each other; do steps stand for each other's flows?";
             return self.fail(start, Cause::Other(Class::Permanent), why);
         }
-        let flow = Arc::new(flow.clone());
+        let flow = Arc::new(flow);
         self.sub_flows.insert(start, Arc::clone(&flow));
         self.asks.push(Ask::Run { start, flow });
     }
 
-    fn begin_call(&mut self, start: u64, call: Call, task: &Task) {
+    fn begin_call(&mut self, order: Order) {
         if self.interrupts > 1 {
-            return self.fail(start, Cause::Interrupted, "it was ended before it began");
+            return self.fail(
+                order.start,
+                Cause::Interrupted,
+                "it was ended before it began",
+            );
         }
         let tell = self.tell.clone();
-        let order = Order {
-            start,
-            call,
-            timeout: task.timeout,
-            output_limit: task.output_limit,
-            wants_output: task.wants_output,
-            secrets: self.secrets.clone(),
-        };
         self.calls.send(order, move |answered| {
             drop(tell.send(match answered {
                 Answered::Done(end) => News::Ended(end),
@@ -260,7 +263,7 @@ impl Drive<'_> {
                     is_input: true,
                     output_limit: None,
                 };
-                return self.begin_task(start, &task, reading);
+                return self.begin_task(start, task, reading);
             }
             (Ok(Some(InputTask::File(path))), _) => {
                 let (tell, job) = (self.tell.clone(), self.job.plan().map(step).cloned());

@@ -34,7 +34,7 @@ impl Drive<'_> {
                 // Nobody knows what became of a request whose answer nobody waited for.
                 Effect::Begin { start, .. } if self.job.accepted.contains_key(&start) => {}
                 Effect::Begin { start, .. } if self.calls_out(start) => {
-                    self.attempt_ended(&AttemptEnd {
+                    self.attempt_ended(AttemptEnd {
                         start,
                         failure: Some(Cause::Interrupted),
                         error: "whoever sent the request died before the answer came".to_owned(),
@@ -197,7 +197,7 @@ impl Drive<'_> {
                     if found.is_some_and(|found| self.was_overdue(start, &found)) {
                         end.failure = Some(Cause::Timeout);
                     }
-                    self.attempt_ended(&end);
+                    self.attempt_ended(end);
                 }
             }
         }

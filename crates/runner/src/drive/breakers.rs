@@ -64,10 +64,15 @@ impl Drive<'_> {
         let TaskWork::Call(call) = &task.work else {
             return Ok(Ok(()));
         };
-        let target = match origin(&call.url) {
-            Ok(target) => target,
-            Err(why) => return Ok(Err(why)),
+        // The items of a step are mostly sent to one place.
+        let target = match self.aimed_at.take().filter(|(url, _)| *url == call.url) {
+            Some((_, target)) => target,
+            None => match origin(&call.url) {
+                Ok(target) => target,
+                Err(why) => return Ok(Err(why)),
+            },
         };
+        self.aimed_at = Some((call.url.clone(), target.clone()));
         if !self.world.endpoints.allow(&call.url) {
             // The address may hold a secret, so it is not shown.
             let why = format!("addresses of {target} like its own may not be called from here");

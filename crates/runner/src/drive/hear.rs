@@ -37,7 +37,7 @@ impl Drive<'_> {
             }
             News::Stored(Err(error)) => return Err(error.into()),
             News::Keeper(event) => self.hear_keeper(event)?,
-            News::Ended(end) => self.attempt_ended(&end),
+            News::Ended(end) => self.attempt_ended(*end),
             News::Accepted(start) => {
                 self.calls.forget(start);
                 self.decide(&Input::Accepted { start });
@@ -107,7 +107,7 @@ impl Drive<'_> {
                 Refusal::Cancelled if !self.is_unwanted(id) => {
                     self.unbegun.insert(id);
                 }
-                Refusal::Cancelled => self.attempt_ended(&AttemptEnd {
+                Refusal::Cancelled => self.attempt_ended(AttemptEnd {
                     start: id,
                     failure: Some(Cause::Interrupted),
                     error: "it was cancelled before it began".to_owned(),
@@ -144,18 +144,18 @@ impl Drive<'_> {
             End::Code(_) | End::Signal(_) => <[String; 2]>::default(),
         };
         let end = ended(exited, keeper.spool(), &self.secrets, reading, &what);
-        self.attempt_ended(&end);
+        self.attempt_ended(end);
     }
 
-    pub(super) fn attempt_ended(&mut self, end: &AttemptEnd) {
+    pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {
         self.pending.ended.push(end.start);
         self.told.remove(&end.start);
         self.calls.forget(end.start);
         self.sub_flows.remove(&end.start);
         if let Some(step) = self.input_of(end.start) {
-            return self.input_ended(step, end);
+            return self.input_ended(step, &end);
         }
-        self.decide(&Input::Ended(Box::new(end.clone())));
+        self.decide(&Input::Ended(Box::new(end)));
         if self.pending.records.is_empty() {
             // It was known already, so nothing is written and nothing has to be waited for.
             if let (Some(keeper), Some(start)) = (&self.keeper, self.pending.ended.pop()) {

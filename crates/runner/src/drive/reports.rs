@@ -34,7 +34,7 @@ impl Drive<'_> {
                 Ok(output) => (Some(output), None, String::new()),
                 Err(error) => (None, Some(Cause::Refused), error),
             };
-            self.attempt_ended(&AttemptEnd {
+            self.attempt_ended(AttemptEnd {
                 start,
                 output: output.map(|output| self.secrets.redact(output, false)),
                 failure,

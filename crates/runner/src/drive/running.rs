@@ -104,6 +104,8 @@ pub(super) struct Drive<'w> {
     pub(super) unbegun: BTreeSet<u64>,
     /// When it was last asked what may start.
     pub(super) filled_at: Timestamp,
+    /// The last address that was to be called, and its origin.
+    pub(super) aimed_at: Option<(String, String)>,
     /// Flows that its items wait for, by the number of the start.
     pub(super) sub_flows: BTreeMap<u64, Arc<SubFlow>>,
     /// What it asks of the loop that runs it.
@@ -168,6 +170,7 @@ impl<'w> Drive<'w> {
             interrupts: 0,
             unbegun: BTreeSet::new(),
             filled_at: Timestamp::ZERO,
+            aimed_at: None,
             sub_flows: BTreeMap::new(),
             asks: Vec::new(),
         }

@@ -165,10 +165,11 @@ fn failed(start: u64, cause: Cause, error: String) -> AttemptEnd {
     }
 }
 
-async fn attempt(client: &Client, order: Order) -> AttemptEnd {
+async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
     let began = Instant::now();
     let start = order.start;
-    let done = exchange(client, &order);
+    let body = order.call.body.take();
+    let done = exchange(client, &order, body);
     let answered = match order.timeout {
         Some(timeout) => tokio::time::timeout(timeout, done)
             .await
@@ -189,7 +190,7 @@ async fn attempt(client: &Client, order: Order) -> AttemptEnd {
 
 type Wrong = (Cause, String);
 
-async fn exchange(client: &Client, order: &Order) -> Result<Answer, Wrong> {
+async fn exchange(client: &Client, order: &Order, body: Option<String>) -> Result<Answer, Wrong> {
     let call = &order.call;
     let permanent = |why: String| (Cause::Other(Class::Permanent), why);
     let url = address(&call.url).map_err(permanent)?;
@@ -197,8 +198,8 @@ async fn exchange(client: &Client, order: &Order) -> Result<Answer, Wrong> {
     let method = method.map_err(|_| permanent("its method is none".to_owned()))?;
     let mut request = client.request(method, url);
     request = request.headers(headers(call).map_err(permanent)?);
-    if let Some(body) = &call.body {
-        request = request.body(body.clone());
+    if let Some(body) = body {
+        request = request.body(body);
     }
     let response = request.send().await.map_err(|error| wrong(&error))?;
     let status = response.status().as_u16();
