@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
+use undaunted_engine::task::short;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Hub, Quiet};
@@ -155,7 +156,7 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
     })?;
     journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))?;
     // What its items waited for belongs to it.
-    for part in jobs.list(&format!("{id}:"))? {
+    while let Some(part) = jobs.list(&format!("{}:", short(id)))?.first() {
         remove(jobs, part.aggregate.id())?;
     }
     if held.job.workflow().flow.is_some() {

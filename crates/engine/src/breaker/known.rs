@@ -161,6 +161,13 @@ impl Breakers {
         known.state.until().or(release)
     }
 
+    /// Nobody has ever named a breaker where breakers are kept: it is as its settings make it.
+    pub fn unlearn(&mut self, name: &str) {
+        if let Some(known) = self.known.get_mut(name) {
+            known.state = BreakerState::with(known.state.settings);
+        }
+    }
+
     /// Takes note of what a breaker is where it is kept. If it was shut and is not any more, so many
     /// that the job holds are let go from now on.
     pub(crate) fn learn(

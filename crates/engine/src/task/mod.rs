@@ -16,5 +16,5 @@ pub use call::{Call, as_uuid};
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use seen::Files;
-pub use sub_flow::SubFlow;
+pub use sub_flow::{SubFlow, short};
 pub use token::{Found, find_token};

@@ -46,7 +46,8 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u3
 }
 
 /// A name that is not too long to be part of one: of flows deep inside each other, and of files.
-fn short(name: &str) -> String {
+#[must_use]
+pub fn short(name: &str) -> String {
     const LONGEST: usize = 100;
     const KEPT: usize = 60;
     if name.len() <= LONGEST {

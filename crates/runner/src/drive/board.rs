@@ -39,11 +39,6 @@ impl Board {
         Ok(self.known.entry(Arc::clone(name)).or_default())
     }
 
-    /// How many records a breaker has, if that is known.
-    pub(super) fn version(&self, name: &str) -> Option<Version> {
-        self.known.get(name).map(|(version, _)| *version)
-    }
-
     /// A breaker was handed over to be written, and is this then.
     pub(super) fn hand_over(
         &mut self,

@@ -31,9 +31,10 @@ impl Drive<'_> {
         if self.breakers.insert(Arc::clone(name), *version) == Some(*version) {
             return Ok(false);
         }
-        if let Some(state) = state {
-            let now = self.clock.now();
-            self.job.learn(name, state.clone(), now);
+        match state {
+            Some(state) => self.job.learn(name, state.clone(), self.clock.now()),
+            // What this job has made of it itself is not written.
+            None => self.job.breakers_mut().unlearn(name),
         }
         Ok(state.is_some())
     }
@@ -123,11 +124,7 @@ impl Drive<'_> {
     /// that they are as they were known. If another job has said something since, they are put
     /// together again.
     pub(super) fn say(&mut self) -> Result<Vec<Append>, DriveError> {
-        let is_late = |drive: &Self, told: &Told| {
-            let name = told.breaker();
-            drive.board.borrow().version(name) != drive.breakers.get(name).copied()
-        };
-        if self.pending.told.iter().any(|told| is_late(self, told)) {
+        if self.is_late()? {
             let pending = std::mem::take(&mut self.pending);
             self.put_together(pending)?;
         }
@@ -145,6 +142,18 @@ impl Drive<'_> {
             appends.push(append);
         }
         Ok(appends)
+    }
+
+    /// Whether another job has said something to a breaker since it was known here.
+    fn is_late(&self) -> Result<bool, DriveError> {
+        let mut board = self.board.borrow_mut();
+        for told in &self.pending.told {
+            let (version, _) = board.breaker(&*self.world.store, told.breaker())?;
+            if self.breakers.get(told.breaker()) != Some(version) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Another process was faster to change a breaker, so the oldest batch under way was not written,

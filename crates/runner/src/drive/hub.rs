@@ -5,7 +5,7 @@
 //! as what others ask for in the store, is looked at once for all of them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -49,8 +49,8 @@ pub struct Hub<'w> {
     pub(super) board: Rc<RefCell<Board>>,
     /// Those that have something to say to breakers.
     pub(super) speaking: BTreeSet<Arc<str>>,
-    /// Those whose words are being written.
-    pub(super) together: Option<Vec<Arc<str>>>,
+    /// Those whose words are being written, those handed over first before the others.
+    pub(super) together: VecDeque<Vec<Arc<str>>>,
     /// Those that wait for breakers, which others may change.
     held_up: BTreeSet<Arc<str>>,
     /// Those with programs, of which it is noted that somebody runs them.
@@ -62,8 +62,10 @@ pub struct Hub<'w> {
     /// How often somebody wanted it to leave.
     interrupts: u32,
     looked: Instant,
-    /// What the store was like when it was last looked at.
+    /// What the store was like when it was last looked for requests.
     pulse: Option<u64>,
+    /// The same for breakers.
+    board_pulse: Option<u64>,
     /// Jobs that were left, and how.
     left: Vec<(Arc<str>, Left)>,
     /// Flows that items of others wait for.
@@ -88,7 +90,7 @@ impl<'w> Hub<'w> {
             due: BTreeSet::new(),
             board: Rc::default(),
             speaking: BTreeSet::new(),
-            together: None,
+            together: VecDeque::new(),
             held_up: BTreeSet::new(),
             programs: BTreeSet::new(),
             post,
@@ -97,6 +99,7 @@ impl<'w> Hub<'w> {
             interrupts: 0,
             looked: Instant::now(),
             pulse: None,
+            board_pulse: None,
             left: Vec::new(),
             sub_flows: SubFlows::default(),
         }
@@ -290,8 +293,9 @@ impl<'w> Hub<'w> {
             return self.give_up();
         };
         self.board.borrow_mut().forget_who_runs();
-        if self.pulse != Some(pulse) && self.together.is_none() {
+        if self.board_pulse != Some(pulse) && self.together.is_empty() {
             self.board.borrow_mut().forget();
+            self.board_pulse = Some(pulse);
         }
         for name in self.held_up.clone() {
             let looked = self.jobs.get_mut(&name).map(|place| {

@@ -1,9 +1,13 @@
 //! What several jobs say to breakers, written together.
 //!
 //! Every failure changes the breaker of its target. If each of a thousand jobs wrote that by itself, all
-//! but one would find that another was faster, again and again. So all who have something to say when
-//! the last of it is on the disk say it in one append, one after the other, each knowing what the one
-//! before has said.
+//! but one would find that another was faster, again and again. So all who have something to say say it
+//! in one append, one after the other, each knowing what the one before has said.
+//!
+//! What is said next rests on what is being written. Should that not be written, this must not be
+//! either, and a breaker's version alone does not see to that: another process may have brought it to
+//! the same number. So it says, too, where the journal of a job is that is part of what is being
+//! written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +20,10 @@ use super::news::News;
 use crate::failpoint;
 
 impl Hub<'_> {
-    /// Hands over what jobs have to say to breakers, unless something is being written of that.
+    /// Hands over what jobs have to say to breakers.
     pub(super) fn hand_over_together(&mut self) {
-        if self.together.is_some() || self.speaking.is_empty() {
+        let is_there = |group: &Vec<Arc<str>>| group.iter().any(|job| self.jobs.contains_key(job));
+        if self.speaking.is_empty() || !self.together.iter().all(is_there) {
             return;
         }
         let mut jobs = Vec::new();
@@ -54,8 +59,9 @@ impl Hub<'_> {
         if jobs.is_empty() {
             return;
         }
+        jobs.extend(self.rests_on(&names));
         jobs.extend(breakers.into_values());
-        self.together = Some(names);
+        self.together.push_back(names);
         let post = self.post.clone();
         self.world.store.submit(
             jobs,
@@ -69,6 +75,21 @@ impl Hub<'_> {
         );
     }
 
+    /// Where the journals are of jobs that are part of what is being written; those that are part of
+    /// this as well say so themselves.
+    fn rests_on(&self, names: &[Arc<str>]) -> Vec<Append> {
+        let groups = self.together.iter();
+        let groups = groups.filter(|group| !group.iter().any(|job| names.contains(job)));
+        let jobs = groups.filter_map(|group| group.iter().find_map(|job| self.jobs.get(job)));
+        let mut at: BTreeMap<AggregateId, Append> = BTreeMap::new();
+        for place in jobs {
+            let (claim, version) = (&place.drive.claim, place.drive.version);
+            let append = Append::new(claim.aggregate.clone(), version, claim.epoch, Vec::new());
+            at.insert(claim.aggregate.clone(), append);
+        }
+        at.into_values().collect()
+    }
+
     /// It is on the disk, or cannot be: each of them hears it.
     pub(super) fn stored_together(
         &mut self,
@@ -79,7 +100,7 @@ impl Hub<'_> {
             // What jobs were told of each other's words was never said.
             self.board.borrow_mut().forget();
         }
-        for name in self.together.take().into_iter().flatten() {
+        for name in self.together.pop_front().into_iter().flatten() {
             self.hear(Post::News(name, News::Stored(result.clone())), touched);
         }
     }
