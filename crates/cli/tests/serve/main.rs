@@ -21,6 +21,7 @@ mod query;
 mod random_instants;
 mod recovery;
 mod retries;
+mod reviewed;
 mod safe;
 mod served;
 mod shared;
