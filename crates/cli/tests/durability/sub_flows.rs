@@ -302,3 +302,13 @@ fn a_flow_is_found_before_its_parts_and_they_go_with_it() {
     world.call(&["rm", &job[..5]]).exits(0);
     assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
 }
+
+#[test]
+fn parts_of_parts_go_with_a_flow_too() {
+    let server = leaf();
+    let world = nested(&server, 4);
+    world.run().exits(0);
+    assert_eq!(children(&world).len(), 4);
+    world.call(&["rm", "@last"]).exits(0);
+    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+}

@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod breakers;
 mod client;
 mod commands;
 mod events;
