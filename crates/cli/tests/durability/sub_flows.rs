@@ -233,3 +233,82 @@ steps:
         .collect();
     one(&events, "attempt_started");
 }
+
+/// Flows in flows, so many around the one that calls somebody.
+fn nested(server: &StepServer, deep: usize) -> World {
+    let steps: String = (0..deep)
+        .map(|n| {
+            let next = n + 1;
+            format!("  - {{id: level-{n}, type: flow, flow: {{goals: [level-{next}]}}}}\n")
+        })
+        .collect();
+    let endpoint = server.url("/leaf");
+    World::of(&format!(
+        "mode: flow\ngoals: [level-0]\nsteps:\n{steps}  - {{id: level-{deep}, type: sync, http: {{endpoint: '{endpoint}'}}}}\n"
+    ))
+}
+
+fn leaf() -> StepServer {
+    StepServer::start().on("/leaf", &[Reply::outputs(&json!({}))])
+}
+
+#[test]
+fn flows_deep_inside_each_other_have_names_that_files_can_have() {
+    let server = leaf();
+    let world = nested(&server, 8);
+    world.run().exits(0);
+    let parts = children(&world);
+    assert_eq!(parts.len(), 8, "{parts:#?}");
+    for part in &parts {
+        assert!(part.len() <= 220, "{part}");
+        let events = world.events_of(part);
+        world.call(&["archive", part]).exits(0);
+        let file = format!("archive/{part}.undaunted.jsonl");
+        let file = world.store().join(file);
+        world.call(&["restore", file.to_str().unwrap()]).exits(0);
+        assert_eq!(world.events_of(part), events);
+        std::fs::remove_file(file).unwrap();
+    }
+    // One whose place is taken keeps nobody from being archived, and is not passed over in silence.
+    let stuck = &parts[3];
+    let taken = world
+        .store()
+        .join(format!("archive/{stuck}.undaunted.jsonl"));
+    std::fs::write(&taken, "something else").unwrap();
+    let ended = world.call(&["archive", "--older-than", "0s"]).exits(2);
+    assert!(ended.err.contains(stuck.as_str()), "{}", ended.err);
+    assert_eq!(children(&world), std::slice::from_ref(stuck));
+    std::fs::remove_file(&taken).unwrap();
+    world.call(&["archive", "--older-than", "0s"]).exits(0);
+    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+    let archived = std::fs::read_dir(world.store().join("archive")).unwrap();
+    assert_eq!(archived.count(), 9);
+}
+
+#[test]
+fn a_flow_is_found_before_its_parts_and_they_go_with_it() {
+    let server = server().on("/square", &[Reply::outputs(&json!({"square": 4}))]);
+    let world = world(&server, "");
+    let job = text(&world.run().exits(0).json()["job"]);
+    assert_eq!(children(&world).len(), 3);
+    for named in ["@last", &job, &job[..5]] {
+        let shown = world.call(&["show", named, "--json"]).exits(0).json();
+        assert_eq!(shown["job"], job.as_str(), "{named}");
+    }
+    // A part is meant by whoever says so.
+    let part = children(&world).remove(0);
+    let shown = world.call(&["show", &part, "--json"]).exits(0).json();
+    assert_eq!(shown["job"], part.as_str());
+    world.call(&["rm", &job[..5]]).exits(0);
+    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+}
+
+#[test]
+fn parts_of_parts_go_with_a_flow_too() {
+    let server = leaf();
+    let world = nested(&server, 4);
+    world.run().exits(0);
+    assert_eq!(children(&world).len(), 4);
+    world.call(&["rm", "@last"]).exits(0);
+    assert_eq!(world.call(&["ls", "--json"]).exits(0).out, "");
+}

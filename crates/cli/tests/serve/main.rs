@@ -11,6 +11,7 @@
 )]
 
 mod api;
+mod breakers;
 mod client;
 mod commands;
 mod events;
@@ -21,6 +22,7 @@ mod query;
 mod random_instants;
 mod recovery;
 mod retries;
+mod reviewed;
 mod safe;
 mod served;
 mod shared;

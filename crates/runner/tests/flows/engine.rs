@@ -42,7 +42,11 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn of(folder: &Path, told: Told) -> Self {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder).unwrap());
+        Self::on(Arc::new(SqliteStore::open(folder).unwrap()), folder, told)
+    }
+
+    /// One with another handle on the store of a folder.
+    pub(crate) fn on(store: Arc<dyn Store>, folder: &Path, told: Told) -> Self {
         let book = Book::open(Arc::clone(&store)).unwrap();
         let world = World {
             store,

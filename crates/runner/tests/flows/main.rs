@@ -21,6 +21,7 @@ mod http_server;
 mod killed;
 mod many;
 mod process;
+mod refused;
 mod sub_flows;
 mod two_hosts;
 mod work_config;

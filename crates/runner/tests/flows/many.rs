@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Stage;
+use undaunted_runner::breakers;
 use undaunted_runner::flows::BeginError;
 
 use crate::http_server::{Reply, StepServer};
@@ -164,4 +165,35 @@ fn a_host_that_is_told_twice_leaves_at_once_and_what_ran_is_sent_again() {
     let sent = server.requests("/s");
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[0].token(), sent[1].token());
+}
+
+#[test]
+fn breakers_that_nobody_has_written_count_their_first_failure_once() {
+    const PLACES: usize = 150;
+    let place = |_| StepServer::start().on("/s", &[Reply::status(503).gated()]);
+    let places: Vec<StepServer> = (0..PLACES).map(place).collect();
+    let steps = places.iter().enumerate().map(|(n, server)| {
+        let work = json!({"max_retries": 0});
+        step(&format!("s{n}"), &server.url("/s"), &json!({}), &work)
+    });
+    let world = World::of(&steps.collect::<Vec<Value>>());
+    let engine = world.engine();
+    for n in 0..PLACES {
+        engine.start(&wanted(&format!("f{n}"), &format!("s{n}"), &json!({})));
+    }
+    for server in &places {
+        server.wait_for("/s", 1);
+    }
+    // All fail at once, each at a place of its own.
+    for server in &places {
+        server.open("/s");
+    }
+    for n in 0..PLACES {
+        assert_eq!(engine.left(&format!("f{n}")), Ok(Stage::Failed));
+    }
+    let known = breakers::list(world.store()).unwrap();
+    assert_eq!(known.len(), PLACES);
+    for (name, record) in known {
+        assert_eq!(record.state.failures(), 1, "{name}");
+    }
 }

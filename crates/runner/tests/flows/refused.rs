@@ -1,0 +1,155 @@
+//! A store that refuses to write something: nobody is told what is not on the disk, and nothing stays
+//! behind when it writes again.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use undaunted_engine::catalog::FlowPlace;
+use undaunted_engine::job::Stage;
+use undaunted_runner::flows::Begun;
+use undaunted_store::{Fault, Faults, FaultyStore, SqliteStore, StoreError};
+
+use crate::engine::{Engine, Told};
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, activated, step, wanted};
+
+/// A host whose store refuses what its script says.
+fn engine(world: &World, faults: &Faults) -> Engine {
+    let inner = SqliteStore::open(world.folder()).unwrap();
+    let store = FaultyStore::new(Box::new(inner), faults.clone());
+    Engine::on(Arc::new(store), world.folder(), Told::default())
+}
+
+/// The n-th append from now on finds no room. Nothing is being written when this is called.
+fn refuse(faults: &Faults, n: u64) {
+    let error = StoreError::DiskFull {
+        path: "here".into(),
+    };
+    let at = faults.appends() + n;
+    drop(faults.clone().at_append(at, Fault::Refuse(error)));
+}
+
+/// What is given by a step that waits until the test lets it answer.
+fn gated() -> StepServer {
+    StepServer::start().on("/inner", &[Reply::outputs(&json!({"y": 7})).gated()])
+}
+
+/// A flow `outer`, whose only item waits for a flow with the step `inner`.
+fn world(server: &StepServer) -> World {
+    let given = json!({"y": {"role": "output"}});
+    let work = json!({"max_retries": 2, "backoff": 1});
+    World::of(&[
+        step("inner", &server.url("/inner"), &given, &work),
+        json!({
+            "id": "outer", "type": "flow", "flow": {"goals": ["inner"]}, "attributes": given,
+        }),
+    ])
+}
+
+#[test]
+fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_restart() {
+    let server = gated();
+    let world = world(&server);
+    let faults = Faults::none();
+    let first = engine(&world, &faults);
+    first.start(&wanted("a", "outer", &json!({})));
+    let called = server.wait_for("/inner", 1);
+    let flow = called[0].json()["metadata"]["flow_id"].clone();
+    let flow = flow.as_str().unwrap();
+    World::eventually("the item waits", || {
+        world.all("a", "attempt_accepted").pop()
+    });
+    World::eventually("the catalog knows it", || world.place(flow));
+    refuse(&faults, 1);
+    server.open("/inner");
+    let why = first.left(flow).unwrap_err();
+    assert!(why.contains("full"), "{why}");
+    // Whatever was noted before it was left is written now.
+    first.host().book().flush().unwrap();
+    assert_eq!(world.place(flow), Some(FlowPlace::Active));
+    assert_eq!(world.all(flow, "job_completed"), Vec::<Value>::new());
+    first.suspend();
+    assert_eq!(first.left("a"), Ok(Stage::Suspended));
+    assert_eq!(world.all("a", "attempt_succeeded"), Vec::<Value>::new());
+    drop(first);
+
+    let second = world.engine();
+    assert_eq!(second.host().recover().unwrap().resumed, ["a", flow]);
+    second.completes(flow);
+    second.completes("a");
+    assert_eq!(world.ended(flow).stage, Stage::Completed);
+    let y = world.ended("a").attributes["y"].value.clone();
+    assert_eq!(y, json!(7));
+    // It is not known that it was answered, so it is asked again with the same token.
+    let calls = server.requests("/inner");
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].token(), calls[1].token());
+}
+
+#[test]
+fn a_flow_whose_repair_cannot_be_written_is_free_and_gone_on_with_the_next_time() {
+    let server = gated();
+    server.open("/inner");
+    let world = world(&server);
+    for flow in ["a", "b"] {
+        world.deposit(flow, &wanted("template", "inner", &json!({})), &[]);
+    }
+    let faults = Faults::none();
+    let engine = engine(&world, &faults);
+    refuse(&faults, 1);
+    let why = engine.host().recover().unwrap_err();
+    assert!(format!("{why:?}").contains("DiskFull"), "{why:?}");
+    for flow in ["a", "b"] {
+        world.free(flow);
+        assert_eq!(world.records(flow).len(), 1, "nothing happened to {flow}");
+    }
+    let found = engine.host().recover().unwrap();
+    assert_eq!(found.resumed, ["a", "b"]);
+    engine.completes("a");
+    engine.completes("b");
+    assert_eq!(server.requests("/inner").len(), 2);
+}
+
+#[test]
+fn a_note_that_could_not_be_written_does_not_stop_flows_from_being_taken_over() {
+    let server = gated();
+    let world = world(&server);
+    let faults = Faults::none();
+    let engine = engine(&world, &faults);
+    engine.start(&wanted("a", "inner", &json!({})));
+    server.wait_for("/inner", 1);
+    world.deposit("orphan", &wanted("template", "inner", &json!({})), &[]);
+    world.noted(vec![activated("orphan")]);
+    // Its end is written, and that the catalog is told of it is not.
+    refuse(&faults, 2);
+    server.open("/inner");
+    engine.completes("a");
+    assert!(engine.host().take_over(&mut String::new()).is_err());
+    world.free("orphan");
+    assert_eq!(world.records("orphan").len(), 1);
+    let found = engine.host().take_over(&mut String::new()).unwrap();
+    assert_eq!(found.resumed, ["orphan"]);
+    engine.completes("orphan");
+    assert_eq!(world.ended("a").stage, Stage::Completed);
+    assert_eq!(world.ended("orphan").stage, Stage::Completed);
+    assert_eq!(server.requests("/inner").len(), 2);
+}
+
+#[test]
+fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() {
+    let server = gated();
+    let world = world(&server);
+    let faults = Faults::none();
+    let engine = engine(&world, &faults);
+    // The flow is written, and that the catalog is told of it is not.
+    refuse(&faults, 2);
+    let asked = wanted("a", "inner", &json!({}));
+    assert_eq!(engine.host().start(&asked).unwrap(), Begun::Now);
+    assert_eq!(world.place("a"), None);
+    server.wait_for("/inner", 1);
+    assert_eq!(engine.host().start(&asked).unwrap(), Begun::Before);
+    server.open("/inner");
+    engine.completes("a");
+    assert_eq!(world.ended("a").stage, Stage::Completed);
+    assert_eq!(server.requests("/inner").len(), 1);
+}
