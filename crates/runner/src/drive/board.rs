@@ -4,7 +4,7 @@
 //! finds done. So jobs of one process never get in each other's way; only another process can be
 //! faster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::BreakerState;
@@ -18,6 +18,8 @@ use crate::journal::aggregate;
 #[derive(Default)]
 pub(super) struct Board {
     known: BTreeMap<Arc<str>, (Version, Option<BreakerState>)>,
+    /// How often each is part of something that is being written.
+    being_written: BTreeMap<Arc<str>, usize>,
     run: BTreeMap<String, bool>,
 }
 
@@ -49,7 +51,34 @@ impl Board {
         self.known.insert(Arc::clone(name), (version, state));
     }
 
-    /// Others may have changed anything.
+    /// These are being written.
+    pub(super) fn begin_writing(&mut self, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            let many = self.being_written.entry(Arc::clone(name)).or_default();
+            *many = many.saturating_add(1);
+        }
+    }
+
+    /// These are written, or are not.
+    pub(super) fn end_writing(&mut self, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            if let Some(many) = self.being_written.get_mut(name) {
+                *many = many.saturating_sub(1);
+            }
+        }
+        self.being_written.retain(|_, many| *many > 0);
+    }
+
+    /// Others may have changed anything; but what is being written stands until that is known. Whether
+    /// everything was forgotten.
+    pub(super) fn look_again(&mut self) -> bool {
+        let being_written = &self.being_written;
+        self.known
+            .retain(|name, _| being_written.contains_key(name));
+        self.known.is_empty()
+    }
+
+    /// Nothing that was known counts any more.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }

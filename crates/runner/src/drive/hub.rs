@@ -21,6 +21,7 @@ use super::news::{Gone, News, Tell};
 use super::observe::{Observer, Quiet};
 use super::running::{Drive, World};
 use super::sub_flows::SubFlows;
+use super::together::Together;
 use crate::catalog::{activated, deactivated};
 use crate::journal::{self, Held};
 use crate::secrets::Secrets;
@@ -50,7 +51,7 @@ pub struct Hub<'w> {
     /// Those that have something to say to breakers.
     pub(super) speaking: BTreeSet<Arc<str>>,
     /// Those whose words are being written, those handed over first before the others.
-    pub(super) together: VecDeque<Vec<Arc<str>>>,
+    pub(super) together: VecDeque<Together>,
     /// Those that wait for breakers, which others may change.
     held_up: BTreeSet<Arc<str>>,
     /// Those with programs, of which it is noted that somebody runs them.
@@ -293,8 +294,7 @@ impl<'w> Hub<'w> {
             return self.give_up();
         };
         self.board.borrow_mut().forget_who_runs();
-        if self.board_pulse != Some(pulse) && self.together.is_empty() {
-            self.board.borrow_mut().forget();
+        if self.board_pulse != Some(pulse) && self.board.borrow_mut().look_again() {
             self.board_pulse = Some(pulse);
         }
         for name in self.held_up.clone() {

@@ -9,7 +9,7 @@
 //! the same number. So it says, too, where the journal of a job is that is part of what is being
 //! written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use undaunted_store::{AggregateId, Append, AppendError};
@@ -19,10 +19,16 @@ use super::hub::Hub;
 use super::news::News;
 use crate::failpoint;
 
+/// What is being written together.
+pub(super) struct Together {
+    jobs: Vec<Arc<str>>,
+    breakers: BTreeSet<Arc<str>>,
+}
+
 impl Hub<'_> {
     /// Hands over what jobs have to say to breakers.
     pub(super) fn hand_over_together(&mut self) {
-        let is_there = |group: &Vec<Arc<str>>| group.iter().any(|job| self.jobs.contains_key(job));
+        let is_there = |it: &Together| it.jobs.iter().any(|job| self.jobs.contains_key(job));
         if self.speaking.is_empty() || !self.together.iter().all(is_there) {
             return;
         }
@@ -60,8 +66,13 @@ impl Hub<'_> {
             return;
         }
         jobs.extend(self.rests_on(&names));
+        let touched = breakers.keys().map(|of| Arc::from(of.id())).collect();
         jobs.extend(breakers.into_values());
-        self.together.push_back(names);
+        self.board.borrow_mut().begin_writing(&touched);
+        self.together.push_back(Together {
+            jobs: names,
+            breakers: touched,
+        });
         let post = self.post.clone();
         self.world.store.submit(
             jobs,
@@ -79,8 +90,8 @@ impl Hub<'_> {
     /// this as well say so themselves.
     fn rests_on(&self, names: &[Arc<str>]) -> Vec<Append> {
         let groups = self.together.iter();
-        let groups = groups.filter(|group| !group.iter().any(|job| names.contains(job)));
-        let jobs = groups.filter_map(|group| group.iter().find_map(|job| self.jobs.get(job)));
+        let groups = groups.filter(|it| !it.jobs.iter().any(|job| names.contains(job)));
+        let jobs = groups.filter_map(|it| it.jobs.iter().find_map(|job| self.jobs.get(job)));
         let mut at: BTreeMap<AggregateId, Append> = BTreeMap::new();
         for place in jobs {
             let (claim, version) = (&place.drive.claim, place.drive.version);
@@ -96,11 +107,15 @@ impl Hub<'_> {
         result: &Result<(), AppendError>,
         touched: &mut BTreeMap<Arc<str>, bool>,
     ) {
+        let Some(written) = self.together.pop_front() else {
+            return;
+        };
+        self.board.borrow_mut().end_writing(&written.breakers);
         if result.is_err() {
             // What jobs were told of each other's words was never said.
             self.board.borrow_mut().forget();
         }
-        for name in self.together.pop_front().into_iter().flatten() {
+        for name in written.jobs {
             self.hear(Post::News(name, News::Stored(result.clone())), touched);
         }
     }
