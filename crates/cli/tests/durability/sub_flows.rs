@@ -236,12 +236,13 @@ steps:
 
 /// Flows in flows, so many around the one that calls somebody.
 fn nested(server: &StepServer, deep: usize) -> World {
-    let steps: String = (0..deep)
+    let steps: Vec<String> = (0..deep)
         .map(|n| {
             let next = n + 1;
             format!("  - {{id: level-{n}, type: flow, flow: {{goals: [level-{next}]}}}}\n")
         })
         .collect();
+    let steps = steps.concat();
     let endpoint = server.url("/leaf");
     World::of(&format!(
         "mode: flow\ngoals: [level-0]\nsteps:\n{steps}  - {{id: level-{deep}, type: sync, http: {{endpoint: '{endpoint}'}}}}\n"
