@@ -7,7 +7,7 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
 use undaunted_engine::task::TaskWork;
 use undaunted_policy::{Cause, Reason};
-use undaunted_store::AppendError;
+use undaunted_store::{AppendError, StoreError};
 
 use super::error::DriveError;
 use super::news::News;
@@ -56,7 +56,10 @@ impl Drive<'_> {
         match error {
             AppendError::Conflict { aggregate, .. }
             | AppendError::Fenced { aggregate, .. }
-            | AppendError::AlreadyTaken { aggregate, .. } => *aggregate != self.claim.aggregate,
+            | AppendError::AlreadyTaken { aggregate, .. }
+            | AppendError::Store(StoreError::TooLarge { aggregate, .. }) => {
+                *aggregate != self.claim.aggregate
+            }
             _ => false,
         }
     }

@@ -89,6 +89,7 @@ impl Hub<'_> {
     /// Where the journals are of jobs that are part of what is being written; those that are part of
     /// this as well say so themselves.
     fn rests_on(&self, names: &[Arc<str>]) -> Vec<Append> {
+        let names: BTreeSet<&Arc<str>> = names.iter().collect();
         let groups = self.together.iter();
         let groups = groups.filter(|it| !it.jobs.iter().any(|job| names.contains(job)));
         let jobs = groups.filter_map(|it| it.jobs.iter().find_map(|job| self.jobs.get(job)));
