@@ -9,6 +9,7 @@
 use std::path::Path;
 
 pub mod arrows;
+pub mod die;
 pub mod fuzz;
 pub mod tidy;
 

@@ -5,7 +5,7 @@
 //! behind a colon is left out, repeated or taken from a neighbour. Draws come from the policy's own
 //! seed, so the same seed makes the same mutants.
 
-use undaunted_policy::Draws;
+use crate::die::Die;
 
 const NUMBERS: [&str; 16] = [
     "0",
@@ -61,37 +61,6 @@ const WORDS: [&str; 32] = [
     "[?@.a]",
     "\u{feff}",
 ];
-
-/// A die that falls as its draws say.
-pub(super) struct Die {
-    draws: Draws,
-    thrown: u32,
-}
-
-impl Die {
-    pub(super) const fn new(draws: Draws) -> Self {
-        Self { draws, thrown: 0 }
-    }
-
-    /// A number below `n`; 0 if there is none.
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        self.thrown = self.thrown.wrapping_add(1);
-        let last = u64::try_from(n).unwrap_or(u64::MAX).saturating_sub(1);
-        let drawn = self.draws.between(self.thrown, 0, last);
-        usize::try_from(drawn).unwrap_or_default()
-    }
-
-    fn one_of<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
-        list.get(self.below(list.len()))
-    }
-
-    /// A part of `length` things, at most `most` of them.
-    fn part(&mut self, length: usize, most: usize) -> (usize, usize) {
-        let start = self.below(length + 1);
-        let end = start + self.below(most.min(length - start) + 1);
-        (start, end)
-    }
-}
 
 /// Bytes of no meaning.
 pub(super) fn noise(die: &mut Die, most: usize) -> Vec<u8> {
@@ -262,7 +231,7 @@ mod tests {
     #[test]
     fn a_mutant_depends_on_its_draws_only() {
         let corpus = [b"{\"a\":1}".to_vec(), b"[2]".to_vec()];
-        let made = |seed| mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &corpus);
+        let made = |seed| mutant(&mut Die::of(Seed(seed).draws(0, 0, 1)), &corpus);
         assert!((0..100).all(|seed| made(seed) == made(seed)));
         assert!((0..100).any(|seed| made(seed) != made(0)));
     }
@@ -270,8 +239,8 @@ mod tests {
     #[test]
     fn nothing_can_be_made_of_nothing() {
         for seed in 0..200 {
-            mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &[]);
-            mutant(&mut Die::new(Seed(seed).draws(0, 0, 1)), &[vec![]]);
+            mutant(&mut Die::of(Seed(seed).draws(0, 0, 1)), &[]);
+            mutant(&mut Die::of(Seed(seed).draws(0, 0, 1)), &[vec![]]);
         }
     }
 }

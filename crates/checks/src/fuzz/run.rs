@@ -10,7 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use undaunted_policy::Seed;
 
-use super::mutant::{Die, mutant, noise};
+use super::mutant::{mutant, noise};
+use crate::die::Die;
 
 /// A function that panics when its input breaks a law; it gives what the input brought up.
 pub type Target = fn(&[u8]) -> BTreeSet<&'static str>;
@@ -80,7 +81,7 @@ pub fn run(
 }
 
 fn made(corpus: &[Vec<u8>], number: u64, seed: u64) -> Vec<u8> {
-    let mut die = Die::new(Seed(seed).draws(number, 0, 1));
+    let mut die = Die::of(Seed(seed).draws(number, 0, 1));
     if corpus.is_empty() {
         noise(&mut die, 400)
     } else {
