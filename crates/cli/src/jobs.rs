@@ -13,6 +13,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::journal::{self, JournalError};
+use undaunted_runner::machine::Here;
 use undaunted_runner::{random_name, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
 
@@ -53,8 +54,10 @@ impl Jobs {
         Ok(World {
             store: Arc::<SqliteStore>::clone(&self.store),
             folder: self.folder.clone(),
-            keeper,
-            keeper_args: vec!["keeper".into()],
+            machine: Arc::new(Here {
+                keeper,
+                keeper_args: vec!["keeper".into()],
+            }),
             grace: GRACE,
             check_interval: check_interval()?,
             catalog: None,

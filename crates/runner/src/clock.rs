@@ -20,16 +20,23 @@ impl Clock {
     /// A clock, set by the wall clock.
     #[must_use]
     pub fn set() -> Self {
-        Self {
-            set_to: wall(SystemTime::now()),
-            set_at: since_boot(),
-        }
+        Self::set_to(wall(SystemTime::now()), uptime())
+    }
+
+    /// A clock, set to a time on a machine that had been running for so long.
+    pub(crate) const fn set_to(set_to: Timestamp, set_at: Duration) -> Self {
+        Self { set_to, set_at }
     }
 
     /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.set_to.after(since_boot().saturating_sub(self.set_at))
+        self.at(uptime())
+    }
+
+    /// The time when the machine has been running for so long.
+    pub(crate) const fn at(&self, uptime: Duration) -> Timestamp {
+        self.set_to.after(uptime.saturating_sub(self.set_at))
     }
 }
 
@@ -56,7 +63,8 @@ const fn stepped(at: Timestamp) -> Timestamp {
     at
 }
 
-fn since_boot() -> Duration {
+/// For how long this machine has been running, sleep included.
+pub(crate) fn uptime() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())

@@ -50,8 +50,7 @@ impl JobFolder {
         self.path.join("items").join(format!("{step}-{item}.json"))
     }
 
-    /// Notes that somebody runs the job now. For the sake of knowing afterwards how long nobody did:
-    /// who owns a job is not decided by it, and nothing is lost without it.
+    /// Notes that somebody runs the job now.
     pub(crate) fn note_alive(&self) {
         let file = OpenOptions::new()
             .write(true)
@@ -91,34 +90,13 @@ impl JobFolder {
         }
     }
 
-    /// Writes the file that holds an item.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub fn write_item(&self, step: u32, item: u32, json: &str) -> io::Result<()> {
-        private_folder(&self.path.join("items"))?;
-        write_whole(&self.item(step, item), json.as_bytes())
-    }
-
     /// Writes a file of this name.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.make()?;
-        write_whole(&self.path.join(name), bytes)
-    }
-
-    /// Writes the results of the map.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be written.
-    pub fn write_results(&self, json: &[u8]) -> io::Result<()> {
-        self.make()?;
-        write_whole(&self.results(), json)
+        keep(&self.path.join(name), bytes)
     }
 }
 
@@ -126,8 +104,11 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Writes a private file that is there as a whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a private file that is there as a whole or not at all, in a private folder.
+pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        private_folder(folder)?;
+    }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);

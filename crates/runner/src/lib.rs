@@ -25,6 +25,7 @@ pub mod flows;
 pub mod folder;
 pub mod journal;
 pub mod keeper;
+pub mod machine;
 mod process;
 pub mod redact;
 pub mod request;
@@ -33,5 +34,7 @@ pub mod spool;
 
 pub use bytes::Malformed;
 pub use causes::with_causes;
-pub use executor::{StepResult, is_there, step_result};
+pub use executor::{
+    Answer, Answered, NewFile, Order, StepResult, is_there, judged, step_result,
+};
 pub use process::random_name;

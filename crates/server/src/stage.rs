@@ -11,6 +11,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings};
+use undaunted_runner::machine::Here;
 use undaunted_store::{MemoryStore, Store};
 
 use crate::api::Served;
@@ -40,8 +41,7 @@ impl Stage {
         let world = World {
             store: shared,
             folder: PathBuf::new(),
-            keeper: PathBuf::new(),
-            keeper_args: Vec::new(),
+            machine: Arc::new(Here::default()),
             grace: Duration::ZERO,
             check_interval: Duration::from_secs(5),
             catalog: None,

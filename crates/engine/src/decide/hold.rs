@@ -23,6 +23,11 @@ pub(super) enum Gate {
 /// Asks the breaker of the command an item is about to start.
 pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
     let job = facts.job;
+    // What the item was aimed at may be the target of the command before this one.
+    let command = job.plan().command(of.command);
+    if command.is_none_or(|command| command.breaker.is_none()) {
+        return Gate::Open(None);
+    }
     let aimed_at = job.breakers().aimed_at((of.step, of.item));
     let Some(breaker) = job.breaker_of(of.command).or(aimed_at) else {
         return Gate::Open(None);

@@ -1,5 +1,6 @@
 //! Doing what a job asks for. Only records that are on the disk lead here.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use undaunted_engine::effect::Effect;
@@ -10,7 +11,7 @@ use undaunted_policy::{Cause, Class};
 use super::error::DriveError;
 use super::news::{Ask, News};
 use super::running::Drive;
-use crate::executor::{Answered, Order, Reading, items_of, spec, write_file};
+use crate::executor::{Answered, NewFile, Order, Reading, items_of, spec};
 use crate::failpoint;
 use crate::keeper::KeeperError;
 
@@ -114,11 +115,9 @@ impl Drive<'_> {
     fn write_item(&self, step: u32, item: u32) -> Result<(), DriveError> {
         let state = self.job.step(step);
         let input = state.map_or("null", |state| state.items.input(item));
-        let written = self.folder.write_item(step, item, input);
-        written.map_err(|source| DriveError::File {
-            path: self.folder.item(step, item),
-            source,
-        })
+        let path = self.folder.item(step, item);
+        let written = self.world.machine.keep(&path, input.as_bytes());
+        written.map_err(|source| DriveError::File { path, source })
     }
 
     /// An attempt that cannot be made any more, though it was recorded that it would be.
@@ -201,19 +200,21 @@ impl Drive<'_> {
                 "it was ended before it began",
             );
         }
-        let tell = self.tell.clone();
-        self.calls.send(order, move |answered| {
+        let (tell, start) = (self.tell.clone(), order.start);
+        let tell = move |answered| {
             drop(tell.send(match answered {
                 Answered::Done(end) => News::Ended(end),
                 Answered::Later(start) => News::Accepted(start),
             }));
-        });
+        };
+        let withdraw = self.world.machine.send(order, Box::new(tell));
+        self.calls.sent(start, withdraw);
     }
 
     fn begin_write(&self, start: u64, task: Task) {
-        let tell = self.tell.clone();
-        let began = std::time::Instant::now();
-        std::thread::spawn(move || {
+        let (tell, machine) = (self.tell.clone(), Arc::clone(&self.world.machine));
+        let began = machine.uptime();
+        self.world.machine.aside(Box::new(move || {
             let TaskWork::Write {
                 path,
                 content,
@@ -223,8 +224,14 @@ impl Drive<'_> {
             else {
                 return;
             };
-            let path = std::path::Path::new(&task.working_dir).join(path);
-            let written = write_file(&path, content, *create_dirs, *mode, start);
+            let path = Path::new(&task.working_dir).join(path);
+            let written = machine.write(&NewFile {
+                path: &path,
+                content,
+                create_dirs: *create_dirs,
+                mode: *mode,
+                start,
+            });
             let error = written
                 .as_ref()
                 .err()
@@ -232,13 +239,13 @@ impl Drive<'_> {
             let end = AttemptEnd {
                 start,
                 failure: written.err().map(|_| Cause::Other(Class::Transient)),
-                took: began.elapsed(),
+                took: machine.uptime().saturating_sub(began),
                 output: task.wants_output.then(String::new),
                 error: error.unwrap_or_default(),
                 ..AttemptEnd::default()
             };
             drop(tell.send(News::Ended(Box::new(end))));
-        });
+        }));
     }
 
     fn read_input(&mut self, step: u32, start: Option<u64>) -> Result<(), DriveError> {
@@ -267,15 +274,16 @@ impl Drive<'_> {
             }
             (Ok(Some(InputTask::File(path))), _) => {
                 let (tell, job) = (self.tell.clone(), self.job.plan().map(step).cloned());
-                std::thread::spawn(move || {
+                let machine = Arc::clone(&self.world.machine);
+                self.world.machine.aside(Box::new(move || {
                     let Some(map) = job else { return };
                     let name = format!("`{path}`");
-                    let items = match std::fs::read(&path) {
+                    let items = match machine.read(Path::new(&path)) {
                         Ok(bytes) => items_of(&map, &name, &bytes),
                         Err(error) => Err(format!("the input {name} cannot be read: {error}")),
                     };
                     drop(tell.send(News::Items { step, items }));
-                });
+                }));
             }
             (Err(error), _) => wrong(self, format!("the input cannot be found: {error}")),
             _ => wrong(self, "the input cannot be read by this release".to_owned()),

@@ -20,9 +20,7 @@ use super::running::Drive;
 use crate::clock::wall;
 use crate::executor::vanished;
 use crate::journal;
-use crate::keeper::{Keeper, KeeperError};
-use crate::process::{end_all, holding};
-use crate::spool::{Fate, Recovered, Spool, Vanished};
+use crate::spool::{Fate, Recovered, Vanished};
 
 impl Drive<'_> {
     /// Goes on with what was under way and needs no keeper.
@@ -93,22 +91,11 @@ impl Drive<'_> {
 
     /// Connects to the keeper or starts one, and draws the consequences of what it knows.
     pub(super) fn attach(&mut self) -> Result<(), DriveError> {
-        self.folder.make().map_err(|source| DriveError::File {
-            path: self.folder.path().to_owned(),
-            source,
-        })?;
-        self.keep_places()?;
-        let world = self.world;
-        let (mut keeper, recovered) =
-            Keeper::start(&world.keeper, &world.keeper_args, &self.folder.spool())?;
-        let (events, tell) = (keeper.take_events(), self.tell.clone());
-        std::thread::spawn(move || {
-            for event in events {
-                if tell.send(News::Keeper(event)).is_err() {
-                    break;
-                }
-            }
-        });
+        let behind = self.last_place()?;
+        let tell = self.tell.clone();
+        let tell = move |event| tell.send(News::Keeper(event)).is_ok();
+        let machine = &self.world.machine;
+        let (keeper, recovered) = machine.keeper(&self.folder, behind, Box::new(tell))?;
         self.keeper = Some(keeper);
         if recovered.uncertain {
             self.end_leftovers()?;
@@ -124,11 +111,10 @@ impl Drive<'_> {
     }
 
     /// What is on record of outputs is places in the spool. If that was removed, as by archiving the
-    /// job, the next one must not give the same places to others.
-    fn keep_places(&self) -> Result<(), DriveError> {
-        let folder = self.folder.spool();
-        if self.is_new || folder.is_dir() {
-            return Ok(());
+    /// job, the next one must not give the same places to others: the last one that is on record.
+    fn last_place(&self) -> Result<Option<u32>, DriveError> {
+        if self.is_new || self.world.machine.has_spool(&self.folder) {
+            return Ok(None);
         }
         let mut last = None;
         for read in self
@@ -141,15 +127,7 @@ impl Drive<'_> {
             let places = record.event.outputs().into_iter().flatten();
             last = last.max(places.map(|kept| kept.segment).max());
         }
-        if let Some(last) = last {
-            let spool = Spool::open(&folder).map_err(KeeperError::from)?;
-            let reserved = spool.begin_behind(last);
-            reserved.map_err(|source| DriveError::File {
-                path: folder,
-                source,
-            })?;
-        }
-        Ok(())
+        Ok(last)
     }
 
     /// The spool knows nothing about what runs: whatever holds the token of a command that was started
@@ -171,8 +149,8 @@ impl Drive<'_> {
         });
         let tokens: BTreeSet<String> = tokens.collect();
         if !tokens.is_empty() {
-            let found = holding(&tokens).map_err(KeeperError::Processes)?;
-            end_all(&found, self.world.grace);
+            let grace = self.world.grace;
+            self.world.machine.end_holders(&tokens, grace)?;
         }
         Ok(())
     }
@@ -192,8 +170,8 @@ impl Drive<'_> {
             Fate::Exited(exited) => self.exited(&exited),
             Fate::Vanished(found) => {
                 if let Some(keeper) = &self.keeper {
-                    let spool = keeper.spool();
-                    let mut end = vanished(start, found.as_ref(), spool, &self.secrets);
+                    let now = self.now();
+                    let mut end = vanished(start, found.as_ref(), &**keeper, &self.secrets, now);
                     if found.is_some_and(|found| self.was_overdue(start, &found)) {
                         end.failure = Some(Cause::Timeout);
                     }
@@ -210,7 +188,7 @@ impl Drive<'_> {
         let active = place.and_then(|&(step, item)| self.job.active(step, item));
         let command = active.and_then(|active| self.job.plan().command(active.command));
         let timeout = command.and_then(|command| command.timeout);
-        let ran = self.clock.now().since(wall(found.began));
+        let ran = self.now().since(wall(found.began));
         found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
     }
 
@@ -218,7 +196,8 @@ impl Drive<'_> {
     fn forget_what_is_settled(&self, recovered: &Recovered) {
         let Some(keeper) = &self.keeper else { return };
         for (start, _) in recovered.known() {
-            let ending = self.pending.ended.contains(&start);
+            let unwritten = self.batches.iter().chain([&self.pending]);
+            let ending = unwritten.into_iter().any(|it| it.ended.contains(&start));
             if !self.told.contains(&start) && !ending {
                 drop(keeper.forget(start));
             }

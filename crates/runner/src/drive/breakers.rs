@@ -32,7 +32,7 @@ impl Drive<'_> {
             return Ok(false);
         }
         match state {
-            Some(state) => self.job.learn(name, state.clone(), self.clock.now()),
+            Some(state) => self.job.learn(name, state.clone(), self.now()),
             // What this job has made of it itself is not written.
             None => self.job.breakers_mut().unlearn(name),
         }
@@ -97,7 +97,7 @@ impl Drive<'_> {
 
     /// The settings of the job were changed: its breakers take them over.
     pub(super) fn configure_breakers(&self) -> Result<(), DriveError> {
-        let now = self.clock.now();
+        let now = self.now();
         loop {
             let plan = self.job.plan();
             // The event that tells of it is the one of the change.
@@ -196,7 +196,7 @@ impl Drive<'_> {
     /// A probe whose job is gone would keep everybody waiting. After the time that an outage is waited
     /// for, somebody else may probe.
     pub(super) fn look_at_probes(&mut self) -> Result<(), DriveError> {
-        let now = self.clock.now();
+        let now = self.now();
         let mut given_up = false;
         let names: Vec<Arc<str>> = self.job.breakers().names().cloned().collect();
         for name in names {

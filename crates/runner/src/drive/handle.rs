@@ -1,7 +1,7 @@
 //! A way to speak to a running loop from elsewhere.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use undaunted_store::AppendError;
@@ -55,10 +55,16 @@ impl Handle {
     pub fn deliver(&self, job: &str, arrived: Arrived) -> Option<Reported> {
         /// How long a result waits for the loop to look at it.
         const PATIENCE: Duration = Duration::from_secs(30);
+        self.hand_on(job, arrived).recv_timeout(PATIENCE).ok()
+    }
+
+    /// The same, without waiting: what became of it can be received.
+    #[must_use]
+    pub fn hand_on(&self, job: &str, arrived: Arrived) -> Receiver<Reported> {
         let (known, answer) = channel();
         let report = News::Reported(Report { arrived, known });
         drop(self.post.send(Post::News(job.into(), report)));
-        answer.recv_timeout(PATIENCE).ok()
+        answer
     }
 
     /// Asks it to cancel a job.

@@ -100,7 +100,7 @@ impl Drive<'_> {
             Event::Began(running) => {
                 failpoint::reach("begin-after", running.id);
                 if let (Some(slot), Some(keeper)) = (running.slot, &self.keeper) {
-                    self.observer.began(running.id, keeper.spool().slot(slot));
+                    self.observer.began(running.id, keeper.slot(slot));
                 }
             }
             Event::Exited(exited) => self.exited(&exited),
@@ -146,7 +146,7 @@ impl Drive<'_> {
             End::NotStarted(_) => self.program_of(exited.id),
             End::Code(_) | End::Signal(_) => <[String; 2]>::default(),
         };
-        let end = ended(exited, keeper.spool(), &self.secrets, reading, &what);
+        let end = ended(exited, &**keeper, &self.secrets, reading, &what);
         self.attempt_ended(end);
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Job;
@@ -44,14 +44,17 @@ pub struct Hub<'w> {
     pub(super) world: &'w World,
     watch: Watch<'w>,
     pub(super) jobs: HashMap<Arc<str>, Place<'w>>,
-    /// When each of them wants to be looked at.
-    due: BTreeSet<(Instant, Arc<str>)>,
+    /// When each of them wants to be looked at, by the machine's uptime.
+    due: BTreeSet<(Duration, Arc<str>)>,
     /// What all of them know of breakers.
     pub(super) board: Rc<RefCell<Board>>,
     /// Those that have something to say to breakers.
     pub(super) speaking: BTreeSet<Arc<str>>,
     /// Those whose words are being written, those handed over first before the others.
     pub(super) together: VecDeque<Together>,
+    /// Whether some of that was not written: what rests on it will not be either, so nothing more is
+    /// handed over until all of it is answered.
+    pub(super) is_torn: bool,
     /// Those that wait for breakers, which others may change.
     held_up: BTreeSet<Arc<str>>,
     /// Those with programs, of which it is noted that somebody runs them.
@@ -62,7 +65,7 @@ pub struct Hub<'w> {
     webhooks: String,
     /// How often somebody wanted it to leave.
     interrupts: u32,
-    looked: Instant,
+    looked: Duration,
     /// What the store was like when it was last looked for requests.
     pulse: Option<u64>,
     /// The same for breakers.
@@ -76,7 +79,7 @@ pub struct Hub<'w> {
 /// A job, and when it wants to be looked at.
 pub(super) struct Place<'w> {
     pub(super) drive: Box<Drive<'w>>,
-    due: Option<Instant>,
+    due: Option<Duration>,
 }
 
 impl<'w> Hub<'w> {
@@ -92,13 +95,14 @@ impl<'w> Hub<'w> {
             board: Rc::default(),
             speaking: BTreeSet::new(),
             together: VecDeque::new(),
+            is_torn: false,
             held_up: BTreeSet::new(),
             programs: BTreeSet::new(),
             post,
             heard,
             webhooks: String::new(),
             interrupts: 0,
-            looked: Instant::now(),
+            looked: world.machine.uptime(),
             pulse: None,
             board_pulse: None,
             left: Vec::new(),
@@ -143,18 +147,62 @@ impl<'w> Hub<'w> {
                 // Every job that was taken on is left one day.
                 return own.unwrap_or(Ok(first));
             }
-            self.come_round();
+            self.wait();
         }
     }
 
     /// Runs whatever it is given until somebody asked to leave and all is in order.
     pub fn serve(mut self, mut each: impl FnMut(&str, Left)) {
         while self.interrupts == 0 || !self.jobs.is_empty() {
-            self.come_round();
+            self.wait();
             for (name, left) in self.left.drain(..) {
                 each(&name, left);
             }
         }
+    }
+
+    /// Waits for news or for its time, and comes round.
+    fn wait(&mut self) {
+        // What has to be said now is being written while it waits.
+        self.hand_over_together();
+        let first = self.heard.recv_timeout(self.patience()).ok();
+        self.hear_and_act(first);
+    }
+
+    /// Comes round once without waiting: hears what there is, and does what follows from it. For
+    /// whoever has a loop of their own.
+    ///
+    /// False if there was nothing to be heard and nothing to do.
+    pub fn come_round(&mut self) -> bool {
+        let acted = self.hear_and_act(None);
+        self.hand_over_together();
+        acted
+    }
+
+    /// How long it has nothing to do if it hears nothing.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        let now = self.world.machine.uptime();
+        let next = self.next_due();
+        let next = next.map_or(LOOK, |at| at.saturating_sub(now));
+        next.min(LOOK.saturating_sub(now.saturating_sub(self.looked)))
+    }
+
+    /// When the first of its jobs wants to be looked at, by the machine's uptime.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// One of its jobs. It may be ahead of the disk.
+    #[must_use]
+    pub fn job(&self, name: &str) -> Option<&Job> {
+        self.jobs.get(name).map(|place| &place.drive.job)
+    }
+
+    /// The jobs that were left since it was last asked, and how.
+    pub fn take_left(&mut self) -> Vec<(Arc<str>, Left)> {
+        std::mem::take(&mut self.left)
     }
 
     /// Takes a job on while it runs.
@@ -164,7 +212,7 @@ impl<'w> Hub<'w> {
     }
 
     /// Begins with a job.
-    fn add(&mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
+    pub fn add(&mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
         let name: Arc<str> = held.job.id().into();
         let (post, of) = (self.post.clone(), Arc::clone(&name));
         let tell = Tell::by(move |news| {
@@ -212,12 +260,11 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Hears what there is, and does what follows from it.
-    fn come_round(&mut self) {
-        self.hand_over_together();
+    /// Hears what there is, and does what follows from it. False if there was nothing.
+    fn hear_and_act(&mut self, first: Option<Post>) -> bool {
         let mut touched = BTreeMap::new();
-        self.listen(&mut touched);
-        let now = Instant::now();
+        let heard = self.listen(first, &mut touched);
+        let now = self.world.machine.uptime();
         while let Some((at, _)) = self.due.first()
             && *at <= now
         {
@@ -228,10 +275,11 @@ impl<'w> Hub<'w> {
                 touched.insert(name, true);
             }
         }
-        if self.looked.elapsed() >= LOOK {
+        if now.saturating_sub(self.looked) >= LOOK {
             self.look(&mut touched);
-            self.looked = Instant::now();
+            self.looked = now;
         }
+        let acts = heard > 0 || !touched.is_empty();
         for (name, woke) in touched {
             if let Some(place) = self.jobs.get_mut(&name) {
                 let looked = place.drive.look_at_breakers();
@@ -239,14 +287,12 @@ impl<'w> Hub<'w> {
                 self.settle(&name, turned);
             }
         }
+        acts
     }
 
-    /// Waits for news, and hears all there is.
-    fn listen(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) {
-        let next = self.due.first().map(|(at, _)| *at);
-        let next = next.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()));
-        let left = LOOK.saturating_sub(self.looked.elapsed());
-        let mut next = self.heard.recv_timeout(next.min(left)).ok();
+    /// Hears all there is, or a good part of it. How much.
+    fn listen(&mut self, first: Option<Post>, touched: &mut BTreeMap<Arc<str>, bool>) -> usize {
+        let mut next = first.or_else(|| self.heard.try_recv().ok());
         let mut many = 0_usize;
         while let Some(post) = next {
             self.hear(post, touched);
@@ -255,6 +301,7 @@ impl<'w> Hub<'w> {
                 .then(|| self.heard.try_recv().ok())
                 .flatten();
         }
+        many
     }
 
     pub(super) fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) {
@@ -275,7 +322,7 @@ impl<'w> Hub<'w> {
             Post::Add(held, secrets) => self.take_on(*held, secrets),
             Post::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
-                let names: Vec<Arc<str>> = self.jobs.keys().cloned().collect();
+                let names = self.names();
                 for name in names {
                     self.hear(Post::News(name, News::Interrupt), touched);
                 }
@@ -287,7 +334,7 @@ impl<'w> Hub<'w> {
     fn look(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) {
         for name in &self.programs {
             if let Some(place) = self.jobs.get(name) {
-                place.drive.folder.note_alive();
+                self.world.machine.note_alive(&place.drive.folder);
             }
         }
         let Ok(pulse) = self.world.store.pulse() else {
@@ -331,9 +378,14 @@ impl<'w> Hub<'w> {
         }
     }
 
+    /// All of its jobs, in an order that is always the same.
+    fn names(&self) -> BTreeSet<Arc<str>> {
+        self.jobs.keys().cloned().collect()
+    }
+
     /// The store cannot be asked: no job can be gone on with, unless it can be by now.
     fn give_up(&mut self) {
-        let names: Vec<Arc<str>> = self.jobs.keys().cloned().collect();
+        let names = self.names();
         for name in names {
             let asked = self.world.store.pulse().map(drop);
             self.settle(&name, asked.map_err(DriveError::from));

@@ -79,7 +79,10 @@ impl Drive<'_> {
         });
         let results: Value = results.collect();
         let text = results.to_string();
-        let written = self.folder.write_results(text.as_bytes());
+        let written = self
+            .world
+            .machine
+            .keep(&self.folder.results(), text.as_bytes());
         written.map_err(|source| DriveError::File {
             path: self.folder.results(),
             source,

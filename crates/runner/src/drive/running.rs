@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_engine::breaker::{BreakerRecord, Told};
@@ -24,13 +24,13 @@ use super::news::{Ask, Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
 use crate::catalog::Book;
-use crate::clock::{Clock, wall};
+use crate::clock::Clock;
 use crate::endpoints::Endpoints;
 use crate::executor::Calls;
 use crate::failpoint;
 use crate::folder::JobFolder;
 use crate::journal::Held;
-use crate::keeper::Keeper;
+use crate::machine::{Keeping, Machine};
 use crate::secrets::Secrets;
 
 /// Where jobs are run.
@@ -39,10 +39,8 @@ pub struct World {
     pub store: Arc<dyn Store>,
     /// The folder of the store, beside which the folders of the jobs are.
     pub folder: PathBuf,
-    /// The program that is the keeper, if it is called with `keeper_args` and a folder.
-    pub keeper: PathBuf,
-    /// See `keeper`.
-    pub keeper_args: Vec<OsString>,
+    /// What time it is, and who does what jobs ask for.
+    pub machine: Arc<dyn Machine>,
     /// How long the processes of a command have between TERM and KILL.
     pub grace: Duration,
     /// How often at least a job is asked whether something follows from the time alone.
@@ -83,7 +81,7 @@ pub(super) struct Drive<'w> {
     pub(super) board: Rc<RefCell<Board>>,
     /// How many records each breaker has that it knows, when everything handed over is written.
     pub(super) breakers: BTreeMap<Arc<str>, Version>,
-    pub(super) keeper: Option<Keeper>,
+    pub(super) keeper: Option<Box<dyn Keeping>>,
     /// Whether what a keeper knew of before is not on record yet: nothing new starts until it is.
     pub(super) is_settling: bool,
     /// Requests that are under way.
@@ -148,10 +146,10 @@ impl<'w> Drive<'w> {
             is_new: held.is_new,
             with_it: held.with_it,
             first: held.first,
-            pace: Pace::new(held.rate),
+            pace: Pace::new(held.rate, world.machine.uptime()),
             claim: held.claim,
             version: held.version,
-            clock: Clock::set(),
+            clock: Clock::set_to(world.machine.wall(), world.machine.uptime()),
             secrets,
             tell,
             pending: Batch::default(),
@@ -212,7 +210,7 @@ impl<'w> Drive<'w> {
             }
         } else if !self.is_new {
             self.told = self.started();
-            let seen = self.folder.seen_alive().map(wall);
+            let seen = self.world.machine.seen_alive(&self.folder);
             self.decide(&Input::Resume { seen });
             if let Some(first) = &first {
                 self.decide(first);
@@ -238,9 +236,14 @@ impl<'w> Drive<'w> {
         Ok(())
     }
 
+    /// What time it is.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.at(self.world.machine.uptime())
+    }
+
     /// Says that time has passed, if that has consequences; also if there is always news.
     fn wake(&mut self) {
-        let now = self.clock.now();
+        let now = self.now();
         if effect::next_wake(&self.job, now).is_some_and(|at| at <= now) {
             self.decide(&Input::Woke);
         }
@@ -271,11 +274,11 @@ impl<'w> Drive<'w> {
             return Ok(());
         }
         loop {
-            self.filled_at = self.clock.now();
+            self.filled_at = self.now();
             let ready = effect::ready(&self.job, self.filled_at);
             let before = self.pending.records.len();
             for (step, item) in ready {
-                if !self.pace.allows() {
+                if !self.pace.allows(self.world.machine.uptime()) {
                     return Ok(());
                 }
                 if !self.start(step, item)? {
@@ -328,28 +331,29 @@ impl<'w> Drive<'w> {
             secrets: self.secrets.values(),
             webhooks: &self.webhooks,
         };
-        match task(&self.job, step, item, files, self.clock.now()) {
+        match task(&self.job, step, item, files, self.now()) {
             Ok(Some(task)) => Ok(task),
             Ok(None) => Err("its command cannot be run by this release".to_owned()),
             Err(error) => Err(format!("{error} ({})", error.help())),
         }
     }
 
-    /// When it has to be looked at if nothing happens before.
-    pub(super) fn due(&self) -> Option<Instant> {
+    /// When it has to be looked at if nothing happens before, by the machine's uptime.
+    pub(super) fn due(&self) -> Option<Duration> {
         /// Whatever is due all the time is not looked at all the time.
         const LEAST: Duration = Duration::from_millis(1);
-        let now = self.clock.now();
+        let now = self.now();
         // What has fallen due since has not been started.
         let wake = effect::next_wake(&self.job, self.filled_at);
         let wake = wake.filter(|_| self.interrupts == 0);
         let wake = wake.map(|at| at.since(now).max(LEAST));
         // A pace matters only to those who would start.
-        let paced = self.pace.wait();
+        let uptime = self.world.machine.uptime();
+        let paced = self.pace.wait(uptime);
         let paced = paced.filter(|_| !effect::ready(&self.job, now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(self.world.check_interval);
         let looked = self.observer.patience();
         let first = [wake, paced, rule, looked].into_iter().flatten().min();
-        Instant::now().checked_add(first?)
+        uptime.checked_add(first?)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use undaunted_engine::input::AttemptEnd;
@@ -18,7 +18,6 @@ use undaunted_store::ClaimError;
 use super::handle::Post;
 use super::hub::Hub;
 use super::news::{Ask, News};
-use crate::clock::Clock;
 use crate::journal::{self, Held, JournalError};
 use crate::request::{self, Request};
 use crate::with_causes;
@@ -32,7 +31,7 @@ pub(super) struct SubFlows {
     /// The outer flow and the number of the start, by the name of the inner one.
     waiting: BTreeMap<Arc<str>, (Arc<str>, u64)>,
     /// Those that another process runs, and when they were last looked at.
-    elsewhere: BTreeMap<Arc<str>, (Arc<SubFlow>, Instant)>,
+    elsewhere: BTreeMap<Arc<str>, (Arc<SubFlow>, Duration)>,
     /// What many of them have in common.
     plans: Plans,
 }
@@ -90,7 +89,7 @@ impl Hub<'_> {
             }
             Ok(held) => self.take_on(held, secrets),
             Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => {
-                let seen = (Arc::clone(flow), Instant::now());
+                let seen = (Arc::clone(flow), self.world.machine.uptime());
                 self.sub_flows.elsewhere.insert(Arc::clone(name), seen);
             }
             Err(error) => {
@@ -109,7 +108,7 @@ impl Hub<'_> {
         let plans = &self.sub_flows.plans;
         match journal::claim_sharing(store, &flow.id, plans) {
             Err(JournalError::NotFound { .. }) => {
-                let now = Clock::set().now();
+                let now = self.world.machine.wall();
                 journal::submit_sharing(store, flow.submission(parent), plans, now)
             }
             held => held,
@@ -118,7 +117,8 @@ impl Hub<'_> {
 
     /// Looks again at flows that another process ran.
     pub(super) fn look_for_sub_flows(&mut self) {
-        let due = |(_, seen): &(Arc<SubFlow>, Instant)| seen.elapsed() >= LOOK;
+        let now = self.world.machine.uptime();
+        let due = |(_, seen): &(Arc<SubFlow>, Duration)| now.saturating_sub(*seen) >= LOOK;
         let elsewhere = self.sub_flows.elsewhere.iter();
         let elsewhere = elsewhere.filter(|(_, seen)| due(seen));
         let elsewhere: Vec<Arc<str>> = elsewhere.map(|(name, _)| Arc::clone(name)).collect();

@@ -13,7 +13,8 @@ use crate::failpoint;
 impl Drive<'_> {
     /// Tells the job something; what follows from it goes with the next batch.
     pub(super) fn decide(&mut self, input: &Input) {
-        let records = react(&mut self.job, input, self.clock.now());
+        let now = self.now();
+        let records = react(&mut self.job, input, now);
         self.pending.records.extend(records);
         let (told, changes) = self.job.breakers_mut().take();
         self.pending.told.extend(told);

@@ -29,7 +29,7 @@ impl Hub<'_> {
     /// Hands over what jobs have to say to breakers.
     pub(super) fn hand_over_together(&mut self) {
         let is_there = |it: &Together| it.jobs.iter().any(|job| self.jobs.contains_key(job));
-        if self.speaking.is_empty() || !self.together.iter().all(is_there) {
+        if self.is_torn || self.speaking.is_empty() || !self.together.iter().all(is_there) {
             return;
         }
         let mut jobs = Vec::new();
@@ -115,6 +115,10 @@ impl Hub<'_> {
         if result.is_err() {
             // What jobs were told of each other's words was never said.
             self.board.borrow_mut().forget();
+            self.is_torn = true;
+        }
+        if self.together.is_empty() {
+            self.is_torn = false;
         }
         for name in written.jobs {
             self.hear(Post::News(name, News::Stored(result.clone())), touched);

@@ -8,10 +8,13 @@ use undaunted_policy::Cause;
 
 /// An answer, all of it.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) body: Vec<u8>,
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// The wait it asks for.
+    pub retry_after: Option<Duration>,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 /// What is wrong with an answer, and what is said about it; nothing if the answer says it.

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url, redirect, retry};
 use tokio::runtime::Runtime;
-use tokio::task::AbortHandle;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Call;
 use undaunted_engine::workflow::Protocol;
 use undaunted_policy::{Cause, Class};
 
 use super::answer::{self, Answer};
+use crate::machine::Withdraw;
 use crate::secrets::Secrets;
 
 /// The most of an answer that is read, unless the command says otherwise.
@@ -31,21 +31,27 @@ const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 /// Requests that are under way, by the number of the start.
 #[derive(Default)]
 pub(crate) struct Calls {
-    under_way: BTreeMap<u64, AbortHandle>,
+    under_way: BTreeMap<u64, Withdraw>,
 }
 
 /// What is to be sent, and what is to be made of the answer.
-pub(crate) struct Order {
-    pub(crate) start: u64,
-    pub(crate) call: Call,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) output_limit: Option<u64>,
-    pub(crate) wants_output: bool,
-    pub(crate) secrets: Secrets,
+pub struct Order {
+    /// The number of the start.
+    pub start: u64,
+    /// What is sent.
+    pub call: Call,
+    /// How long the answer may take, headers and body.
+    pub timeout: Option<Duration>,
+    /// The most of an answer that is read.
+    pub output_limit: Option<u64>,
+    /// Whether something depends on the answer.
+    pub wants_output: bool,
+    /// What must not be told.
+    pub secrets: Secrets,
 }
 
 /// How a request was answered.
-pub(crate) enum Answered {
+pub enum Answered {
     /// The attempt has ended.
     Done(Box<AttemptEnd>),
     /// It was taken on, and its result comes later.
@@ -113,26 +119,9 @@ fn climbs(url: &str) -> bool {
 }
 
 impl Calls {
-    /// Sends a request; how it ended is told when it has.
-    pub(crate) fn send(&mut self, order: Order, tell: impl FnOnce(Answered) + Send + 'static) {
-        let start = order.start;
-        let network = match network() {
-            Ok(network) => network,
-            Err(why) => {
-                let error = format!("requests cannot be sent: {why}");
-                let end = failed(start, Cause::Network, error);
-                return tell(Answered::Done(Box::new(end)));
-            }
-        };
-        let task = network.runtime.spawn(async move {
-            let later = order.call.later;
-            let end = attempt(&network.client, order).await;
-            tell(match end.failure {
-                None if later => Answered::Later(start),
-                _ => Answered::Done(Box::new(end)),
-            });
-        });
-        self.under_way.insert(start, task.abort_handle());
+    /// A request is under way.
+    pub(crate) fn sent(&mut self, start: u64, withdraw: Withdraw) {
+        self.under_way.insert(start, withdraw);
     }
 
     /// A request has ended.
@@ -142,8 +131,8 @@ impl Calls {
 
     /// Ends a request; how it ended is told here, and no longer by whoever waited for it.
     pub(crate) fn cancel(&mut self, start: u64) -> Option<AttemptEnd> {
-        let task = self.under_way.remove(&start)?;
-        task.abort();
+        let withdraw = self.under_way.remove(&start)?;
+        withdraw();
         let error = "it was ended while the answer was waited for".to_owned();
         Some(failed(start, Cause::Interrupted, error))
     }
@@ -154,6 +143,30 @@ impl Calls {
         let ends = starts.into_iter().filter_map(|start| self.cancel(start));
         ends.collect()
     }
+}
+
+/// Sends a request; how it ended is told when it has.
+pub(crate) fn send(order: Order, tell: impl FnOnce(Answered) + Send + 'static) -> Withdraw {
+    let start = order.start;
+    let network = match network() {
+        Ok(network) => network,
+        Err(why) => {
+            let error = format!("requests cannot be sent: {why}");
+            let end = failed(start, Cause::Network, error);
+            tell(Answered::Done(Box::new(end)));
+            return Box::new(|| {});
+        }
+    };
+    let task = network.runtime.spawn(async move {
+        let later = order.call.later;
+        let end = attempt(&network.client, order).await;
+        tell(match end.failure {
+            None if later => Answered::Later(start),
+            _ => Answered::Done(Box::new(end)),
+        });
+    });
+    let task = task.abort_handle();
+    Box::new(move || task.abort())
 }
 
 fn failed(start: u64, cause: Cause, error: String) -> AttemptEnd {
@@ -288,7 +301,9 @@ fn told(error: &reqwest::Error) -> String {
     }
 }
 
-fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
+/// How an attempt ended, by the answer it got.
+#[must_use]
+pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::beginning(&text, SHOWN);
     let mut end = AttemptEnd {

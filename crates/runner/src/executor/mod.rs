@@ -6,9 +6,10 @@ mod input;
 mod program;
 mod write_file;
 
-pub use answer::{StepResult, step_result};
-pub use http::is_there;
-pub(crate) use http::{Answered, Calls, Order, origin};
+pub use answer::{Answer, StepResult, step_result};
+pub use http::{Answered, Order, is_there, judged};
+pub(crate) use http::{Calls, origin, send};
 pub(crate) use input::{Items, items_of};
 pub(crate) use program::{Reading, ended, spec, vanished};
+pub use write_file::NewFile;
 pub(crate) use write_file::write_file;

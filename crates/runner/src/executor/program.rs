@@ -10,11 +10,13 @@ use std::time::Duration;
 use undaunted_engine::event;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Task, TaskWork};
-use undaunted_policy::{Cause, Class};
+use undaunted_policy::{Cause, Class, Timestamp};
 
+use crate::clock::wall;
 use crate::keeper::Spec;
+use crate::machine::Outputs;
 use crate::secrets::Secrets;
-use crate::spool::{End, Exited, Kept, NotStarted, Refusing, Spool, Vanished, Why};
+use crate::spool::{End, Exited, Kept, NotStarted, Refusing, Vanished, Why};
 
 /// The most of an output that can be captured.
 const CAPTURE: u64 = 16 << 20;
@@ -87,7 +89,7 @@ pub(crate) fn spec(
 /// case it could not be started.
 pub(crate) fn ended(
     exited: &Exited,
-    spool: &Spool,
+    outputs: &dyn Outputs,
     secrets: &Secrets,
     reading: Reading,
     what: &[String; 2],
@@ -106,7 +108,7 @@ pub(crate) fn ended(
         ..AttemptEnd::default()
     };
     if reading.output {
-        match spool.capture(&exited.stdout, reading.most()) {
+        match outputs.capture(&exited.stdout, reading.most()) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 end.output = Some(secrets.redact(text, false));
@@ -120,8 +122,8 @@ pub(crate) fn ended(
         }
     }
     if failure.is_some() {
-        end.stderr_end = end_of(&exited.stderr, spool, secrets);
-        end.stdout_end = end_of(&exited.stdout, spool, secrets);
+        end.stderr_end = end_of(&exited.stderr, outputs, secrets);
+        end.stdout_end = end_of(&exited.stdout, outputs, secrets);
         end.error = told(exited, reading, what).unwrap_or_else(|| {
             // Some programs complain on their output.
             let quiet = end.stderr_end.trim().is_empty();
@@ -140,10 +142,11 @@ pub(crate) fn ended(
 pub(crate) fn vanished(
     start: u64,
     vanished: Option<&Vanished>,
-    spool: &Spool,
+    outputs: &dyn Outputs,
     secrets: &Secrets,
+    now: Timestamp,
 ) -> AttemptEnd {
-    let said = vanished.map(|it| end_of(&it.stderr, spool, secrets));
+    let said = vanished.map(|it| end_of(&it.stderr, outputs, secrets));
     let said = said.unwrap_or_default();
     let left = match vanished {
         Some(it) if it.survived > 0 => {
@@ -168,7 +171,7 @@ pub(crate) fn vanished(
         // How long one ran that was found gone, nobody knows.
         took: vanished
             .filter(|it| it.ended > 0)
-            .and_then(|it| it.began.elapsed().ok())
+            .map(|it| now.since(wall(it.began)))
             .unwrap_or_default(),
         error: format!("{fate}{left}{said}"),
         stdout: vanished.and_then(|it| kept(&it.stdout)),
@@ -179,8 +182,8 @@ pub(crate) fn vanished(
 
 /// The last lines of an output. Secrets are taken out before anything is cut to what people see: half
 /// a secret would not be found.
-fn end_of(kept: &Kept, spool: &Spool, secrets: &Secrets) -> String {
-    let text = spool.last_lines(kept, LINES).unwrap_or_default();
+fn end_of(kept: &Kept, outputs: &dyn Outputs, secrets: &Secrets) -> String {
+    let text = outputs.last_lines(kept, LINES).unwrap_or_default();
     // The line break at the end is not part of it.
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
     let is_rest = kept.length > length.saturating_add(2);

@@ -8,14 +8,30 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// A file that a command is to write.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile<'a> {
+    /// Where.
+    pub path: &'a Path,
+    /// What is in it.
+    pub content: &'a str,
+    /// Whether its folders are made if they are not there.
+    pub create_dirs: bool,
+    /// Who may do what with it.
+    pub mode: Option<u32>,
+    /// The number of the start.
+    pub start: u64,
+}
+
 /// Writes a file through one beside it, named after the start.
-pub(crate) fn write_file(
-    path: &Path,
-    content: &str,
-    create_dirs: bool,
-    mode: Option<u32>,
-    start: u64,
-) -> io::Result<()> {
+pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
+    let NewFile {
+        path,
+        content,
+        create_dirs,
+        mode,
+        start,
+    } = *file;
     if create_dirs && let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).create(parent)?;
     }
@@ -63,12 +79,28 @@ mod tests {
 
     use super::*;
 
+    fn write(
+        path: &Path,
+        content: &str,
+        create_dirs: bool,
+        mode: Option<u32>,
+        start: u64,
+    ) -> io::Result<()> {
+        write_file(&NewFile {
+            path,
+            content,
+            create_dirs,
+            mode,
+            start,
+        })
+    }
+
     #[test]
     fn a_file_is_written_with_its_folders_and_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/c.txt");
-        write_file(&path, "one", true, Some(0o640), 1).unwrap();
-        write_file(&path, "two", true, Some(0o640), 2).unwrap();
+        write(&path, "one", true, Some(0o640), 1).unwrap();
+        write(&path, "two", true, Some(0o640), 2).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
@@ -78,10 +110,10 @@ mod tests {
     fn what_cannot_be_written_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/c.txt");
-        assert!(write_file(&path, "one", false, None, 1).is_err());
+        assert!(write(&path, "one", false, None, 1).is_err());
         let path = folder.path().join("taken");
         std::fs::create_dir_all(path.join("inner")).unwrap();
-        assert!(write_file(&path, "one", false, None, 1).is_err());
+        assert!(write(&path, "one", false, None, 1).is_err());
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
     }

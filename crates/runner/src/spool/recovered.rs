@@ -47,7 +47,8 @@ pub struct Damage {
 /// The fates of all attempts the spool knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    pub(crate) fates: BTreeMap<u64, Fate>,
+    /// What became of each.
+    pub fates: BTreeMap<u64, Fate>,
     /// Whether something may have begun that stands nowhere: the machine was started again, or the
     /// log was damaged.
     pub uncertain: bool,

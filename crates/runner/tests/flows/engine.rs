@@ -1,7 +1,7 @@
 //! A host in this process, and how its flows were left.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{Quiet, Reported, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Begun, Host, Settings, Wanted};
+use undaunted_runner::machine::Here;
 use undaunted_runner::request::Arrived;
 use undaunted_runner::with_causes;
 use undaunted_store::{SqliteStore, Store};
@@ -51,8 +52,7 @@ impl Engine {
         let world = World {
             store,
             folder: folder.to_owned(),
-            keeper: PathBuf::from("/nowhere"),
-            keeper_args: Vec::new(),
+            machine: Arc::new(Here::default()),
             grace: Duration::from_secs(1),
             check_interval: Duration::from_secs(5),
             catalog: None,

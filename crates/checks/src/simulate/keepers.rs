@@ -1,0 +1,425 @@
+//! Keepers, and the commands they run.
+//!
+//! The same rules as for the real ones: a keeper outlives its engine and tells the next one what it
+//! knows; commands outlive a keeper that is killed, until the next one finds and ends them; what a
+//! keeper has noted of starts and ends is still there when it is killed, but not when the power fails.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use undaunted_policy::Timestamp;
+use undaunted_runner::keeper::{Event, Refusal, Spec};
+use undaunted_runner::machine::Tell;
+use undaunted_runner::spool::{End, Exited, Fate, Kept, Recovered, Running, Vanished, Why};
+
+use super::case::How;
+use super::outside::{Happening, Outside, Told};
+
+/// How long a word takes from one process to another.
+const WORD: Duration = Duration::from_micros(300);
+/// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
+const ENOUGH: Duration = Duration::from_secs(120);
+
+/// The keeper of one job, and what is left of those before it.
+#[derive(Default)]
+pub(super) struct KeeperProcess {
+    /// Which one it is, counted from 1; 0 if there is none.
+    pub(super) life: u64,
+    /// How many there were.
+    lives: u64,
+    /// Who listens.
+    listener: Option<(usize, Tell)>,
+    /// What it notes.
+    entries: BTreeMap<u64, Entry>,
+    /// Cancelled before they began.
+    unwanted: Vec<u64>,
+    /// Whether something may have begun that stands nowhere.
+    is_uncertain: bool,
+    /// What commands wrote, by the place it is kept at.
+    outputs: Vec<String>,
+    /// Whether its folder is there.
+    pub(super) is_there: bool,
+}
+
+/// A command, from its start until it is forgotten.
+#[derive(Clone)]
+struct Entry {
+    token: String,
+    began: Timestamp,
+    /// What it will be, when it ends by itself.
+    end: (End, Why, String),
+    state: State,
+}
+
+#[derive(Clone)]
+enum State {
+    Runs,
+    /// It has ended, and its keeper has noted how.
+    Exited(Box<Exited>),
+    /// It has ended while it had no keeper.
+    Gone,
+}
+
+fn system(at: Timestamp) -> SystemTime {
+    let since = at.since(Timestamp::ZERO);
+    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}
+
+impl KeeperProcess {
+    /// Whether a process is connected to it.
+    pub(super) fn hears(&self, process: usize) -> bool {
+        matches!(self.listener, Some((of, _)) if of == process)
+    }
+
+    /// What was kept at a place.
+    pub(super) fn output(&self, kept: &Kept) -> String {
+        let place = usize::try_from(kept.offset).unwrap_or(usize::MAX);
+        self.outputs.get(place).cloned().unwrap_or_default()
+    }
+
+    fn keep(&mut self, text: &str) -> Kept {
+        if text.is_empty() {
+            return Kept::default();
+        }
+        self.outputs.push(text.to_owned());
+        let length = u64::try_from(text.len()).unwrap_or_default();
+        Kept {
+            length,
+            head: length,
+            offset: u64::try_from(self.outputs.len().saturating_sub(1)).unwrap_or_default(),
+            ..Kept::default()
+        }
+    }
+
+    fn say(&self, event: Event) -> Option<usize> {
+        let (process, tell) = self.listener.as_ref()?;
+        tell(event);
+        Some(*process)
+    }
+}
+
+impl Outside {
+    /// An engine reaches the keeper of a job. Nothing if another living one has it.
+    pub(super) fn reach_keeper(&mut self, job: &str, process: usize, tell: Tell) -> Option<Recovered> {
+        let busy = self.keepers.get(job).and_then(|it| it.listener.as_ref());
+        if let Some((other, _)) = busy
+            && *other != process
+            && self.lives(*other)
+        {
+            return None;
+        }
+        let is_new = !self.keepers.get(job).is_some_and(|it| it.is_there);
+        let keeper = self.keepers.entry(job.to_owned()).or_default();
+        let mut ended = Vec::new();
+        let mut recovered = Recovered::default();
+        if keeper.life == 0 {
+            keeper.lives = keeper.lives.saturating_add(1);
+            keeper.life = keeper.lives;
+            // A spool that is new has to be vouched for first.
+            keeper.is_uncertain |= is_new;
+            keeper.is_there = true;
+            for (id, entry) in &mut keeper.entries {
+                let found = match &entry.state {
+                    State::Runs => 1,
+                    State::Gone => 0,
+                    State::Exited(_) => continue,
+                };
+                if found > 0 {
+                    ended.push((*id, entry.token.clone()));
+                }
+                entry.state = State::Gone;
+                let vanished = Vanished {
+                    id: *id,
+                    began: system(entry.began),
+                    stdout: Kept::default(),
+                    stderr: Kept::default(),
+                    ended: found,
+                    survived: 0,
+                };
+                recovered.fates.insert(*id, Fate::Vanished(Some(vanished)));
+            }
+        }
+        for (id, entry) in &keeper.entries {
+            let fate = match &entry.state {
+                State::Runs => Fate::Running(Running {
+                    id: *id,
+                    pid: None,
+                    slot: None,
+                    began: Some(system(entry.began)),
+                }),
+                State::Exited(exited) => Fate::Exited((**exited).clone()),
+                State::Gone => {
+                    let known = recovered.fates.contains_key(id);
+                    if known {
+                        continue;
+                    }
+                    Fate::Vanished(None)
+                }
+            };
+            recovered.fates.insert(*id, fate);
+        }
+        recovered.uncertain = keeper.is_uncertain;
+        keeper.listener = Some((process, tell));
+        for (id, token) in ended {
+            self.witness.ended(job, id, &token, false);
+        }
+        self.tell(|| format!("engine {process} reaches the keeper of {job}"));
+        Some(recovered)
+    }
+
+    /// An engine tells a keeper something; it hears it a little later.
+    pub(super) fn tell_keeper(&mut self, job: &str, told: Told) {
+        let life = self.keepers.get(job).map_or(0, |it| it.life);
+        let job = job.to_owned();
+        self.after(WORD, Happening::Keeper { job, life, told });
+    }
+
+    /// A keeper hears something.
+    pub(super) fn keeper_hears(&mut self, job: &str, life: u64, told: Told) {
+        let keeper = self.keepers.get_mut(job);
+        let Some(keeper) = keeper.filter(|it| it.life > 0 && it.life == life) else {
+            return;
+        };
+        match told {
+            Told::Run(spec) => self.keeper_runs(job, &spec),
+            Told::Cancel(id) => {
+                if keeper.entries.contains_key(&id) {
+                    self.end_command(job, id, Why::Cancelled);
+                } else {
+                    keeper.unwanted.push(id);
+                }
+            }
+            Told::CancelAll => {
+                let ids: Vec<u64> = keeper.entries.keys().copied().collect();
+                for id in ids {
+                    self.end_command(job, id, Why::Cancelled);
+                }
+            }
+            Told::Forget(id) => {
+                keeper.entries.remove(&id);
+            }
+            Told::Trust => keeper.is_uncertain = false,
+        }
+    }
+
+    fn keeper_runs(&mut self, job: &str, spec: &Spec) {
+        let id = spec.id;
+        let now = self.wall();
+        let Some(keeper) = self.keepers.get_mut(job) else {
+            return;
+        };
+        let refused = if keeper.entries.contains_key(&id) {
+            Some(Refusal::Known)
+        } else if keeper.unwanted.contains(&id) {
+            Some(Refusal::Cancelled)
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            let heard = keeper.say(Event::Refused { id: Some(id), why });
+            if let Some(process) = heard {
+                self.wake(process);
+            }
+            return;
+        }
+        let words = spec.argv.last().map(|it| it.to_string_lossy().into_owned());
+        let words = words.unwrap_or_default();
+        let token = variable(spec, "UNDAUNTED_RECEIPT_TOKEN");
+        self.witness.begun(job, id, &token);
+        let label = words.split_whitespace().next().unwrap_or_default();
+        let item = variable(spec, "UNDAUNTED_ITEM");
+        let attempt = variable(spec, "UNDAUNTED_ATTEMPT").parse().unwrap_or(1);
+        let mut act = self.act(job, label, &item, attempt);
+        if label == "items" {
+            let items = self.cases.get(job).map(super::case::Case::items);
+            act.how = How::Success(items.unwrap_or_default());
+        }
+        let hangs = matches!(act.how, How::Hang);
+        let (mut end, why, output) = match act.how {
+            How::Exit(code) => (End::Code(code), Why::Itself, String::new()),
+            How::Signal(signal) => (End::Signal(signal), Why::Itself, String::new()),
+            How::Success(output) => (End::Code(0), Why::Itself, output),
+            _ => (End::Code(1), Why::Itself, String::new()),
+        };
+        let mut takes = act.takes;
+        let command = self.harm.command;
+        if command > 0 && self.die.falls(command, 100_000) {
+            end = End::Signal(9);
+            takes /= 2;
+            self.crashes = self.crashes.saturating_add(1);
+            self.tell(|| format!("command {id} of {job} will be killed"));
+        }
+        if hangs {
+            // Without a timeout somebody has to end it one day.
+            takes = ENOUGH;
+        }
+        let mut end = (end, why, output);
+        if spec.timeout.is_some_and(|timeout| timeout <= takes) {
+            takes = spec.timeout.unwrap_or_default();
+            end = (End::Signal(15), Why::Timeout, String::new());
+        }
+        let entry = Entry {
+            token,
+            began: now,
+            end,
+            state: State::Runs,
+        };
+        let Some(keeper) = self.keepers.get_mut(job) else {
+            return;
+        };
+        keeper.entries.insert(id, entry);
+        let heard = keeper.say(Event::Began(Running {
+            id,
+            pid: None,
+            slot: None,
+            began: Some(system(now)),
+        }));
+        let life = keeper.life;
+        if let Some(process) = heard {
+            self.wake(process);
+        }
+        self.tell(|| format!("command {id} of {job} begins: {words} (attempt {attempt})"));
+        let job = job.to_owned();
+        self.after(takes, Happening::Command { job, start: id, life });
+    }
+
+    /// A command ends by itself, whether or not its keeper is still there.
+    pub(super) fn command_ends(&mut self, job: &str, id: u64, life: u64) {
+        let Some(keeper) = self.keepers.get_mut(job) else {
+            return;
+        };
+        let kept = keeper.life == life;
+        let Some(entry) = keeper.entries.get_mut(&id) else {
+            return;
+        };
+        if !matches!(entry.state, State::Runs) {
+            return;
+        }
+        let (end, why, _) = &entry.end;
+        if kept {
+            let why = *why;
+            return self.end_command(job, id, why);
+        }
+        // Nobody enforces a timeout, and nobody takes note.
+        let (token, good) = (entry.token.clone(), end.is_success());
+        entry.state = State::Gone;
+        self.witness.ended(job, id, &token, good);
+        self.tell(|| format!("command {id} of {job} ends, and its keeper is gone"));
+    }
+
+    /// A command that has a keeper ends.
+    pub(super) fn end_command(&mut self, job: &str, id: u64, why: Why) {
+        let now = self.wall();
+        let twice = self.harm.twice;
+        let twice = twice > 0 && self.die.falls(twice, 100_000);
+        let Some(keeper) = self.keepers.get_mut(job) else {
+            return;
+        };
+        let Some(entry) = keeper.entries.get(&id).cloned() else {
+            return;
+        };
+        if !matches!(entry.state, State::Runs) {
+            return;
+        }
+        let (mut end, _, output) = entry.end;
+        let mut text = output.as_str();
+        if why == Why::Cancelled {
+            end = End::Signal(15);
+            text = "";
+        }
+        let exited = Exited {
+            id,
+            end,
+            why,
+            began: system(entry.began),
+            ended: system(now),
+            stdout: keeper.keep(text),
+            stderr: Kept::default(),
+            left: 0,
+        };
+        if let Some(entry) = keeper.entries.get_mut(&id) {
+            entry.state = State::Exited(Box::new(exited.clone()));
+        }
+        let mut heard = keeper.say(Event::Exited(exited.clone()));
+        if twice {
+            heard = keeper.say(Event::Exited(exited));
+        }
+        let good = end.is_success() && why == Why::Itself;
+        self.witness.ended(job, id, &entry.token, good);
+        if let Some(process) = heard {
+            self.wake(process);
+        }
+        self.tell(|| format!("command {id} of {job} has ended: {end:?}, {why:?}"));
+    }
+
+    /// Kills the keeper of a job. Its commands go on.
+    pub(super) fn kill_keeper(&mut self, job: &str) {
+        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.life > 0) else {
+            return;
+        };
+        keeper.life = 0;
+        keeper.unwanted.clear();
+        self.crashes = self.crashes.saturating_add(1);
+        let listener = keeper.listener.as_ref().map(|(process, _)| *process);
+        self.tell(|| format!("the keeper of {job} is killed"));
+        if let Some(process) = listener {
+            let job = job.to_owned();
+            self.after(WORD, Happening::Gone { process, job });
+        }
+    }
+
+    /// An engine notices that its keeper has gone.
+    pub(super) fn keeper_is_gone(&mut self, process: usize, job: &str) {
+        if let Some(keeper) = self.keepers.get_mut(job)
+            && keeper.life == 0
+            && keeper.hears(process)
+            && let Some((_, tell)) = keeper.listener.take()
+        {
+            tell(Event::Gone);
+            self.wake(process);
+        }
+    }
+
+    /// Kills a command, as somebody might.
+    pub(super) fn kill_command(&mut self, job: &str) {
+        let Some(keeper) = self.keepers.get_mut(job).filter(|it| it.life > 0) else {
+            return;
+        };
+        let mut running = keeper.entries.iter_mut();
+        let running = running.find(|(_, entry)| matches!(entry.state, State::Runs));
+        if let Some((&id, entry)) = running {
+            entry.end = (End::Signal(9), Why::Itself, String::new());
+            self.crashes = self.crashes.saturating_add(1);
+            self.tell(|| format!("command {id} of {job} is killed"));
+            self.end_command(job, id, Why::Itself);
+        }
+    }
+
+    /// Kills every command of a job and its keeper. After a power cut even what was noted is gone.
+    pub(super) fn kill_everything(&mut self, job: &str, power: bool) {
+        self.kill_keeper(job);
+        let Some(keeper) = self.keepers.get_mut(job) else {
+            return;
+        };
+        let mut ended = Vec::new();
+        for (id, entry) in &mut keeper.entries {
+            if matches!(entry.state, State::Runs) {
+                entry.state = State::Gone;
+                ended.push((*id, entry.token.clone()));
+            }
+        }
+        if power {
+            keeper.entries.clear();
+            keeper.is_uncertain = true;
+        }
+        for (id, token) in ended {
+            self.witness.ended(job, id, &token, false);
+        }
+    }
+}
+
+fn variable(spec: &Spec, name: &str) -> String {
+    let mut env = spec.env.iter();
+    let found = env.find(|(known, _)| known == name);
+    found.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())
+}

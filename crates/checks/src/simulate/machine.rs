@@ -1,0 +1,335 @@
+//! The machine of a simulated process.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use undaunted_engine::input::AttemptEnd;
+use undaunted_policy::{Cause, Timestamp};
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::keeper::{KeeperError, Refusal, Spec};
+use undaunted_runner::machine::{Keeping, Machine, Outputs, Tell, Withdraw};
+use undaunted_runner::spool::{CaptureError, Kept, Recovered};
+use undaunted_runner::{Answer, Answered, NewFile, Order, judged};
+
+use super::case::{Act, How};
+use super::outside::{Happening, Outside, Shared, Told, Touch, look};
+
+/// What a process sees of the simulated world.
+pub(super) struct SimMachine {
+    pub(super) shared: Shared,
+    pub(super) process: usize,
+}
+
+impl Machine for SimMachine {
+    fn wall(&self) -> Timestamp {
+        look(&self.shared).wall()
+    }
+
+    fn uptime(&self) -> Duration {
+        look(&self.shared).now
+    }
+
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+        let mut outside = look(&self.shared);
+        let process = self.process;
+        if outside.touch(process) == Touch::Does {
+            let takes = Duration::from_micros(outside.die.between(1, 2000));
+            outside.after(takes, Happening::Aside { process, work });
+        }
+    }
+
+    fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
+        let mut outside = look(&self.shared);
+        outside.requests = outside.requests.saturating_add(1);
+        let number = outside.requests;
+        if outside.touch(self.process) == Touch::Does {
+            outside.receive(self.process, number, &order, tell);
+        }
+        drop(outside);
+        let (shared, process) = (Shared::clone(&self.shared), self.process);
+        Box::new(move || {
+            let mut outside = look(&shared);
+            if let Some(life) = outside.lives.get_mut(process) {
+                life.asking.remove(&number);
+            }
+        })
+    }
+
+    fn keeper(
+        &self,
+        folder: &JobFolder,
+        _behind: Option<u32>,
+        tell: Tell,
+    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError> {
+        let mut outside = look(&self.shared);
+        let job = job_of(folder);
+        if outside.touch(self.process) == Touch::Dead {
+            return Err(gone());
+        }
+        let reached = outside.reach_keeper(&job, self.process, tell);
+        let Some(recovered) = reached else {
+            return Err(KeeperError::Refused(Refusal::Busy));
+        };
+        let keeper = SimKeeper {
+            shared: Shared::clone(&self.shared),
+            process: self.process,
+            job,
+        };
+        Ok((Box::new(keeper), recovered))
+    }
+
+    fn has_spool(&self, folder: &JobFolder) -> bool {
+        let outside = look(&self.shared);
+        let keeper = outside.keepers.get(&job_of(folder));
+        keeper.is_some_and(|keeper| keeper.is_there)
+    }
+
+    fn end_holders(&self, _: &BTreeSet<String>, _: Duration) -> Result<(), KeeperError> {
+        // Nothing survives a power cut, and whatever else does is ended by the next keeper.
+        Ok(())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let outside = look(&self.shared);
+        // The input of a map is called after its job.
+        let name = path.parent().and_then(Path::file_name);
+        let name = name.unwrap_or_default().to_string_lossy();
+        let case = outside.cases.get(&*name);
+        let case = case.ok_or(io::ErrorKind::NotFound)?;
+        Ok(case.items().into_bytes())
+    }
+
+    fn write(&self, _: &NewFile<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn keep(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        let mut outside = look(&self.shared);
+        match outside.touch(self.process) {
+            Touch::Does => Ok(()),
+            Touch::Dead => Err(io::ErrorKind::Interrupted.into()),
+        }
+    }
+
+    fn note_alive(&self, folder: &JobFolder) {
+        let mut outside = look(&self.shared);
+        let now = outside.wall();
+        if outside.lives(self.process) {
+            outside.seen.insert(job_of(folder), now);
+        }
+    }
+
+    fn seen_alive(&self, folder: &JobFolder) -> Option<Timestamp> {
+        look(&self.shared).seen.get(&job_of(folder)).copied()
+    }
+}
+
+fn job_of(folder: &JobFolder) -> String {
+    let name = folder.path().file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn gone() -> KeeperError {
+    KeeperError::Gone(io::ErrorKind::BrokenPipe.into())
+}
+
+/// A connection to the keeper of a job.
+struct SimKeeper {
+    shared: Shared,
+    process: usize,
+    job: String,
+}
+
+impl SimKeeper {
+    fn tell(&self, told: Told) -> Result<(), KeeperError> {
+        let mut outside = look(&self.shared);
+        if outside.touch(self.process) == Touch::Dead {
+            return Err(gone());
+        }
+        let keeper = outside.keepers.get(&self.job);
+        if !keeper.is_some_and(|keeper| keeper.life > 0 && keeper.hears(self.process)) {
+            return Err(gone());
+        }
+        outside.tell_keeper(&self.job, told);
+        Ok(())
+    }
+}
+
+impl Outputs for SimKeeper {
+    fn capture(&self, kept: &Kept, _: u64) -> Result<Vec<u8>, CaptureError> {
+        let outside = look(&self.shared);
+        let keeper = outside.keepers.get(&self.job);
+        let text = keeper.filter(|_| kept.length > 0).map(|it| it.output(kept));
+        Ok(text.unwrap_or_default().into_bytes())
+    }
+
+    fn last_lines(&self, _: &Kept, _: usize) -> io::Result<String> {
+        Ok(String::new())
+    }
+}
+
+impl Keeping for SimKeeper {
+    fn run(&self, spec: Spec) -> Result<(), KeeperError> {
+        self.tell(Told::Run(Box::new(spec)))
+    }
+
+    fn cancel(&self, id: u64) -> Result<(), KeeperError> {
+        self.tell(Told::Cancel(id))
+    }
+
+    fn cancel_all(&self) -> Result<(), KeeperError> {
+        self.tell(Told::CancelAll)
+    }
+
+    fn forget(&self, id: u64) -> Result<(), KeeperError> {
+        self.tell(Told::Forget(id))
+    }
+
+    fn trust(&self) -> Result<(), KeeperError> {
+        self.tell(Told::Trust)
+    }
+
+    fn slot(&self, _: u32) -> [PathBuf; 2] {
+        [PathBuf::new(), PathBuf::new()]
+    }
+}
+
+impl Outside {
+    /// A request is received by whoever it is for, and will be answered, or not.
+    fn receive(
+        &mut self,
+        process: usize,
+        number: u64,
+        order: &Order,
+        tell: Box<dyn FnOnce(Answered) + Send>,
+    ) {
+        let Some(place) = self.witness.place_of(order) else {
+            self.witness.violation("a request is sent whose start is not on record".to_owned());
+            return;
+        };
+        let label = label_of(&order.call.url);
+        let act = self.act(&place.job, &label, &place.item, place.attempt);
+        self.tell(|| {
+            format!("request {} of {}: {label} {} (attempt {})", order.start, place.job, place.item, place.attempt)
+        });
+        let (twice, lost) = (self.harm.twice, self.harm.lost);
+        let twice = twice > 0 && self.die.falls(twice, 100_000);
+        let lost = lost > 0 && self.die.falls(lost, 100_000);
+        let mut takes = act.takes;
+        let mut answer = answered(order, &act);
+        if lost || matches!(act.how, How::Hang) {
+            takes = Duration::from_secs(3600);
+            let broken = (Cause::Network, "the connection was closed");
+            answer = failed(order.start, broken.0, broken.1);
+        }
+        if let Some(timeout) = order.timeout
+            && timeout <= takes
+        {
+            takes = timeout;
+            answer = failed(order.start, Cause::Timeout, "no answer in time");
+        }
+        if let How::Later(result) = &act.how
+            && answer.failure.is_none()
+        {
+            let reports = match (lost, twice) {
+                (true, _) => 0,
+                (_, true) => 2,
+                _ => 1,
+            };
+            for _ in 0..reports {
+                let late = Duration::from_millis(if twice { self.die.between(0, 3000) } else { 0 });
+                let wait = takes.saturating_add(result.takes).saturating_add(late);
+                self.after(
+                    wait,
+                    Happening::Report {
+                        job: place.job.clone(),
+                        step: place.step.clone(),
+                        token: place.token.clone(),
+                        act: (**result).clone(),
+                    },
+                );
+            }
+        }
+        let answer = match answer.failure {
+            None if order.call.later => Answered::Later(order.start),
+            None => {
+                self.witness.went_well(&place.job, order.start);
+                Answered::Done(Box::new(answer))
+            }
+            Some(_) => Answered::Done(Box::new(answer)),
+        };
+        if let Some(life) = self.lives.get_mut(process) {
+            life.asking.insert(number, (tell, answer));
+        }
+        self.after(takes, Happening::Answer { process, number });
+    }
+
+    /// An answer reaches whoever waits for it.
+    pub(super) fn answer(&mut self, process: usize, number: u64) {
+        let Some(life) = self.lives.get_mut(process) else {
+            return;
+        };
+        if let Some((tell, answer)) = life.asking.remove(&number)
+            && !life.is_dead
+        {
+            tell(answer);
+            self.wake(process);
+        }
+    }
+}
+
+/// The label of the command that an address was made for.
+fn label_of(url: &str) -> String {
+    let mut pieces = url.split('/').skip(3);
+    pieces.next().unwrap_or_default().to_owned()
+}
+
+fn failed(start: u64, cause: Cause, error: &str) -> AttemptEnd {
+    AttemptEnd {
+        start,
+        failure: Some(cause),
+        error: error.to_owned(),
+        ..AttemptEnd::default()
+    }
+}
+
+/// How an attempt ends that is answered so.
+fn answered(order: &Order, act: &Act) -> AttemptEnd {
+    let (status, retry_after, body) = match &act.how {
+        How::Success(output) => (200, None, success(output)),
+        How::Later(_) => (200, None, success("{}")),
+        How::Status(status, wait) => (*status, wait.map(Duration::from_secs), String::new()),
+        How::Denied => (200, None, r#"{"success":false,"error":"no"}"#.to_owned()),
+        _ => return failed(order.start, Cause::Network, "nobody is there"),
+    };
+    let body = match (order.call.protocol, &act.how) {
+        (undaunted_engine::workflow::Protocol::Plain, How::Success(output)) => output.clone(),
+        _ => body,
+    };
+    let mut end = judged(
+        order,
+        &Answer {
+            status,
+            retry_after,
+            body: body.into_bytes(),
+        },
+    );
+    end.took = act.takes;
+    end
+}
+
+fn success(outputs: &str) -> String {
+    let outputs = if outputs.is_empty() { "{}" } else { outputs };
+    format!(r#"{{"success":true,"outputs":{outputs}}}"#)
+}
+
+/// What a result that comes later says.
+pub(super) fn result_of(act: &Act) -> Result<String, String> {
+    match &act.how {
+        How::Success(outputs) if outputs.is_empty() => Ok("{}".to_owned()),
+        How::Success(outputs) => Ok(outputs.clone()),
+        _ => Err("it did not work".to_owned()),
+    }
+}

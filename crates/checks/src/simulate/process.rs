@@ -1,0 +1,167 @@
+//! A simulated process: the real loop, on a simulated machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use undaunted_engine::event::Submitted;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::Timestamp;
+use undaunted_runner::drive::{Hub, Quiet, World};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::journal::{self, Held, JournalError};
+use undaunted_runner::secrets::Secrets;
+use undaunted_store::{ClaimError, MemoryStore, Store};
+
+use super::case::Case;
+use super::machine::SimMachine;
+use super::outside::{Shared, look};
+use super::store::SimStore;
+
+/// Where results that come later are sent.
+const WEBHOOKS: &str = "http://here.test";
+
+/// What a process has of its own.
+pub(super) struct Home {
+    pub(super) world: World,
+    pub(super) store: Arc<SimStore>,
+}
+
+impl Home {
+    pub(super) fn new(shared: &Shared, process: usize, disk: &MemoryStore) -> Self {
+        let store = SimStore::new(Shared::clone(shared), process, disk.another());
+        let store = Arc::new(store);
+        let world = World {
+            store: Arc::<SimStore>::clone(&store),
+            folder: PathBuf::from("/simulated"),
+            machine: Arc::new(SimMachine {
+                shared: Shared::clone(shared),
+                process,
+            }),
+            grace: Duration::from_secs(1),
+            check_interval: Duration::from_secs(5),
+            catalog: None,
+            endpoints: Endpoints::default(),
+            around: Vec::new(),
+        };
+        Self { world, store }
+    }
+}
+
+/// A process that lives.
+pub(super) struct Process<'w> {
+    home: &'w Home,
+    pub(super) hub: Hub<'w>,
+    /// The jobs it runs, and how far its clock for each is ahead of the machine's uptime.
+    pub(super) jobs: BTreeMap<String, Timestamp>,
+    /// Since when it stands still, and until when.
+    pub(super) stands: Option<Duration>,
+    /// Whether it was asked to leave.
+    pub(super) leaves: bool,
+}
+
+/// How a job was taken on.
+pub(super) enum Taken {
+    /// It runs.
+    Runs,
+    /// Another process runs it, or it is over.
+    Not,
+    /// The store cannot be used.
+    Fails,
+}
+
+impl<'w> Process<'w> {
+    pub(super) fn begin(home: &'w Home) -> Self {
+        let mut hub = Hub::new(&home.world);
+        hub.send_results_to(WEBHOOKS.to_owned());
+        Self {
+            home,
+            hub,
+            jobs: BTreeMap::new(),
+            stands: None,
+            leaves: false,
+        }
+    }
+
+    pub(super) fn store(&self) -> &'w SimStore {
+        &self.home.store
+    }
+
+    /// Runs a job, if nobody does: submits it if it is not there.
+    pub(super) fn take_on(&mut self, shared: &Shared, job: &str, case: &Case) -> Taken {
+        if self.hub.job(job).is_some() {
+            return Taken::Not;
+        }
+        let store: &dyn Store = &*self.home.store;
+        let held = match journal::claim(store, job) {
+            Err(JournalError::NotFound { .. }) => match submitted(job, case) {
+                Ok(submitted) => {
+                    let now = look(shared).wall();
+                    journal::submit(store, submitted, now)
+                }
+                Err(why) => {
+                    look(shared).witness.violation(why);
+                    return Taken::Not;
+                }
+            },
+            held => held,
+        };
+        match held {
+            // A claim ends with whoever holds it at the latest.
+            Ok(held) if held.job.stage.has_ended() => Taken::Not,
+            Ok(held) => {
+                self.add(shared, held);
+                Taken::Runs
+            }
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Taken::Not,
+            Err(_) => Taken::Fails,
+        }
+    }
+
+    fn add(&mut self, shared: &Shared, held: Held) {
+        let ahead = {
+            let outside = look(shared);
+            // What its clock would have said when the machine was started.
+            outside.wall().since(Timestamp::ZERO.after(outside.now))
+        };
+        self.jobs
+            .insert(held.job.id().to_owned(), Timestamp::ZERO.after(ahead));
+        self.hub.add(held, Secrets::default(), Box::new(Quiet));
+    }
+
+    /// The names of the jobs whose commands it has a keeper run.
+    pub(super) fn with_programs(&self) -> BTreeSet<String> {
+        let jobs = self.jobs.keys();
+        let has = |job: &&String| {
+            let job = self.hub.job(job);
+            job.is_some_and(|job| job.plan().has_programs())
+        };
+        jobs.filter(has).cloned().collect()
+    }
+}
+
+/// The submission of a case. Not to be had if its text is wrong.
+fn submitted(job: &str, case: &Case) -> Result<Submitted, String> {
+    let text = case.text();
+    let source = Source::new("case.yaml", text.as_str());
+    let operator = Operator::default();
+    let checked = check(&source, &operator);
+    let Some(workflow) = &checked.workflow else {
+        let found = &checked.diagnostics;
+        return Err(format!("a case is no workflow: {found:?}\n{text}"));
+    };
+    let around = Surroundings {
+        job: job.to_owned(),
+        file: "case.yaml".to_owned(),
+        working_dir: format!("/simulated/{job}"),
+        seed: 7,
+        operator: &operator,
+        variable: &|_| None,
+        release: "simulated".to_owned(),
+        flow: None,
+        token_key: None,
+    };
+    submission(workflow, &text, around).map_err(|why| why.to_string())
+}

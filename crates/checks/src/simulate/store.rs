@@ -1,0 +1,312 @@
+//! The store of a simulated process: the journals of all processes, reached through a disk that takes
+//! time and fails.
+//!
+//! What is handed over is written in groups, and told when it is on the disk. A process that dies
+//! meanwhile has written the whole group or nothing of it: that a group is whole or not there is what
+//! the store's checksums are for, and what `powercut` shows of the real one.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use undaunted_store::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed,
+    MemoryStore, Owner, Records, Request, RequestId, Store, StoreError, Version,
+};
+
+use super::outside::{Happening, Outside, Shared, Touch, Write, look};
+
+/// A handle of one process.
+pub(super) struct SimStore {
+    shared: Shared,
+    process: usize,
+    /// Goes with the process.
+    inner: Mutex<Option<Arc<MemoryStore>>>,
+}
+
+impl SimStore {
+    pub(super) fn new(shared: Shared, process: usize, inner: MemoryStore) -> Self {
+        Self {
+            shared,
+            process,
+            inner: Mutex::new(Some(Arc::new(inner))),
+        }
+    }
+
+    /// The process has died: whoever looks finds that nobody owns what it owned.
+    pub(super) fn die(&self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.take();
+    }
+
+    fn inner(&self) -> Result<Arc<MemoryStore>, StoreError> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = inner.clone().ok_or_else(full)?;
+        let outside = look(&self.shared);
+        let life = outside.lives.get(self.process);
+        if life.is_some_and(|life| life.is_broken) {
+            return Err(full());
+        }
+        Ok(inner)
+    }
+
+    /// Everything that was handed over before is done first.
+    fn flush(&self) {
+        loop {
+            let mut outside = look(&self.shared);
+            let Some(life) = outside.lives.get_mut(self.process) else {
+                return;
+            };
+            if life.writing.is_empty() {
+                let all = life.waiting.drain(..);
+                life.writing = all.collect();
+            }
+            if life.writing.is_empty() {
+                return;
+            }
+            drop(outside);
+            self.written();
+        }
+    }
+
+    /// What was being written is on the disk, or cannot be.
+    pub(super) fn written(&self) {
+        let Ok(inner) = self.inner() else { return };
+        let mut outside = look(&self.shared);
+        let Some(life) = outside.lives.get_mut(self.process) else {
+            return;
+        };
+        let group = std::mem::take(&mut life.writing);
+        let fate = Fate::drawn(&mut outside);
+        for write in group {
+            match write {
+                Write::Append(appends, done) => {
+                    let result = outside.put(&inner, appends, fate);
+                    // It only hands the news on.
+                    done(result);
+                    outside.wake(self.process);
+                }
+                Write::Release(claim) => drop(inner.release(&claim)),
+            }
+        }
+        if fate == Fate::Unsure(true) || fate == Fate::Unsure(false) {
+            if let Some(life) = outside.lives.get_mut(self.process) {
+                life.is_broken = true;
+            }
+        }
+        outside.write_on(self.process);
+    }
+
+    /// The process dies while something is being written: all of it is there, or nothing.
+    pub(super) fn die_writing(&self) {
+        let inner = self.inner();
+        let mut outside = look(&self.shared);
+        let whole = outside.die.falls(1, 2);
+        let Some(life) = outside.lives.get_mut(self.process) else {
+            return;
+        };
+        let group = std::mem::take(&mut life.writing);
+        life.waiting.clear();
+        if let (true, Ok(inner)) = (whole, inner) {
+            for write in group {
+                if let Write::Append(appends, _) = write {
+                    drop(outside.put(&inner, appends, Fate::Good));
+                }
+            }
+        }
+    }
+
+    /// Does something at once that may be refused, or be the last thing done.
+    fn now<T, E: From<StoreError>>(
+        &self,
+        what: impl FnOnce(&MemoryStore) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let inner = self.inner()?;
+        self.flush();
+        let mut outside = look(&self.shared);
+        if outside.touch(self.process) == Touch::Dead {
+            return Err(full().into());
+        }
+        if Fate::drawn(&mut outside) == Fate::Refused {
+            return Err(full().into());
+        }
+        what(&inner)
+    }
+}
+
+/// What becomes of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Good,
+    Refused,
+    /// Nobody knows; this is how it is.
+    Unsure(bool),
+}
+
+impl Fate {
+    fn drawn(outside: &mut Outside) -> Self {
+        let (refused, unsure) = (outside.harm.refused, outside.harm.unsure);
+        if refused > 0 && outside.die.falls(refused, 100_000) {
+            outside.tell(|| "the disk is full".to_owned());
+            return Self::Refused;
+        }
+        if unsure > 0 && outside.die.falls(unsure, 100_000) {
+            let is_there = outside.die.falls(1, 2);
+            outside.tell(|| format!("a sync fails; what was written is there: {is_there}"));
+            return Self::Unsure(is_there);
+        }
+        Self::Good
+    }
+}
+
+fn full() -> StoreError {
+    StoreError::DiskFull {
+        path: PathBuf::from("simulated"),
+    }
+}
+
+impl Outside {
+    /// Writes records, and looks at what they say.
+    fn put(
+        &mut self,
+        inner: &MemoryStore,
+        appends: Vec<Append>,
+        fate: Fate,
+    ) -> Result<(), AppendError> {
+        if matches!(fate, Fate::Refused | Fate::Unsure(false)) {
+            return Err(full().into());
+        }
+        let said = appends.clone();
+        if let Err(why) = inner.append(appends) {
+            self.tell(|| format!("records are refused: {why}"));
+            return Err(why);
+        }
+        let witness = &mut self.witness;
+        let before = witness.found.len();
+        let told = witness.written(&said);
+        for told in told {
+            self.tell(|| told);
+        }
+        let witness = &self.witness;
+        let broken: Vec<String> = witness.found.iter().skip(before).cloned().collect();
+        for broken in broken {
+            self.tell(|| format!("VIOLATION {broken}"));
+        }
+        match fate {
+            Fate::Unsure(_) => Err(full().into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins to write what waits, if nothing is being written.
+    fn write_on(&mut self, process: usize) {
+        let Some(life) = self.lives.get_mut(process) else {
+            return;
+        };
+        if !life.writing.is_empty() || life.waiting.is_empty() {
+            return;
+        }
+        life.writing = life.waiting.drain(..).collect();
+        let most = u64::try_from(self.harm.sync.as_micros()).unwrap_or_default();
+        let mut takes = Duration::from_micros(self.die.between(0, most));
+        let stall = self.harm.stall;
+        if stall > 0 && self.die.falls(stall, 100_000) {
+            takes = Duration::from_millis(self.die.between(500, 30_000));
+            self.tell(|| format!("the disk stands still for {takes:?}"));
+        }
+        self.after(takes, Happening::Written { process });
+    }
+}
+
+impl Store for SimStore {
+    fn submit(&self, appends: Vec<Append>, done: Done) {
+        if self.inner().is_err() {
+            return done(Err(full().into()));
+        }
+        let mut outside = look(&self.shared);
+        if outside.touch(self.process) == Touch::Dead {
+            return;
+        }
+        if let Some(life) = outside.lives.get_mut(self.process) {
+            life.waiting.push_back(Write::Append(appends, done));
+        }
+        outside.write_on(self.process);
+    }
+
+    fn append(&self, appends: Vec<Append>) -> Result<(), AppendError> {
+        let inner = self.inner()?;
+        self.flush();
+        let mut outside = look(&self.shared);
+        if outside.touch(self.process) == Touch::Dead {
+            return Err(full().into());
+        }
+        let fate = Fate::drawn(&mut outside);
+        outside.put(&inner, appends, fate)
+    }
+
+    fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
+        self.inner()?.head(aggregate)
+    }
+
+    fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
+        let records: Vec<_> = self.inner()?.read(aggregate, after)?.collect();
+        Ok(Box::new(records.into_iter()))
+    }
+
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+        self.inner()?.list(family, prefix)
+    }
+
+    fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
+        self.now(|inner| inner.remove(aggregate, epoch))
+    }
+
+    fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
+        self.now(|inner| inner.claim(aggregate))
+    }
+
+    fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
+        self.inner()?.owner(aggregate)
+    }
+
+    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.now(|inner| inner.release(claim))
+    }
+
+    fn let_go(&self, claim: &Claim) {
+        let mut outside = look(&self.shared);
+        if let Some(life) = outside.lives.get_mut(self.process) {
+            life.waiting.push_back(Write::Release(claim.clone()));
+        }
+        outside.write_on(self.process);
+    }
+
+    fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
+        self.now(|inner| inner.request(aggregate, bytes))
+    }
+
+    fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
+        self.inner()?.requests(aggregate)
+    }
+
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
+        self.inner()?.asked(family)
+    }
+
+    fn save_snapshot(
+        &self,
+        aggregate: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.inner()?.save_snapshot(aggregate, at, bytes)
+    }
+
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
+        self.inner()?.latest_snapshot(aggregate)
+    }
+
+    fn pulse(&self) -> Result<u64, StoreError> {
+        self.inner()?.pulse()
+    }
+}

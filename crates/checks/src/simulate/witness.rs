@@ -1,0 +1,239 @@
+//! Somebody who sees every record reach the disk and every command begin and end, and knows the laws.
+//!
+//! It has its own state of every job, folded from the records alone, and a ledger of its own that
+//! shares nothing with the engine. After every record the engine's laws, the ledger's, and those of
+//! the world are looked at; what does not hold is kept in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use undaunted_engine::breaker::{BreakerRecord, BreakerState};
+use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::task::{as_uuid, receipt_token};
+use undaunted_runner::{Order, breakers, journal};
+use undaunted_store::Append;
+
+use super::ledger::Ledger;
+use super::again::Again;
+
+/// What is known of one job.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Its state, by its records.
+    pub(super) job: Option<Job>,
+    /// They.
+    pub(super) records: Vec<Record>,
+    pub(super) ledger: Ledger,
+    again: Again,
+    /// The attempts that really run, by their token.
+    alive: BTreeMap<String, u64>,
+    /// Starts that a keeper has really begun.
+    begun: BTreeSet<u64>,
+    /// Starts that have really gone well.
+    good: BTreeSet<u64>,
+    /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
+    /// for one.
+    sent: BTreeSet<(u32, u32)>,
+}
+
+/// Which attempt a request is for.
+pub(super) struct Place {
+    pub(super) job: String,
+    /// The name of the step.
+    pub(super) step: String,
+    /// What the script calls the item.
+    pub(super) item: String,
+    pub(super) attempt: u32,
+    pub(super) token: String,
+}
+
+/// Somebody who sees everything.
+#[derive(Default)]
+pub(super) struct Witness {
+    pub(super) jobs: BTreeMap<String, Seen>,
+    breakers: BTreeMap<String, BreakerState>,
+    tokens: BTreeMap<String, (String, u32, u32)>,
+    plans: Plans,
+    /// How many records there were.
+    pub(super) events: u64,
+    /// What does not hold.
+    pub(super) found: Vec<String>,
+}
+
+impl Witness {
+    pub(super) fn violation(&mut self, what: String) {
+        self.found.push(what);
+    }
+
+    /// Records have reached the disk. What they say, for whoever reads the history.
+    pub(super) fn written(&mut self, appends: &[Append]) -> Vec<String> {
+        let mut told = Vec::new();
+        let before = self.breakers.clone();
+        for append in appends.iter().filter(|it| it.aggregate.family() == breakers::FAMILY) {
+            let last = append.records.last();
+            if let Some(Ok(record)) = last.map(|bytes| BreakerRecord::decode(bytes)) {
+                told.push(format!("breaker {}: {:?}", append.aggregate.id(), record.change));
+                let id = append.aggregate.id().to_owned();
+                self.breakers.insert(id, record.state);
+            }
+        }
+        for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
+            for bytes in &append.records {
+                let id = append.aggregate.id();
+                match Record::decode(bytes) {
+                    Ok(record) => {
+                        told.push(format!("{id}: {:?}", record.event));
+                        self.record(id, record, &before);
+                    }
+                    Err(why) => self.violation(format!("a record of {id} cannot be read: {why}")),
+                }
+            }
+        }
+        told
+    }
+
+    fn record(&mut self, id: &str, record: Record, before: &BTreeMap<String, BreakerState>) {
+        self.events = self.events.saturating_add(1);
+        let seen = self.jobs.entry(id.to_owned()).or_default();
+        let mut broken = Vec::new();
+        if let Some(job) = &mut seen.job {
+            let found = broken_by(job, &record);
+            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
+            broken.extend(seen.again.look(job, &record));
+            if let Event::AttemptSucceeded(done) = &record.event {
+                let of = done.subject;
+                if !seen.sent.contains(&(of.step, of.item)) {
+                    broken.extend(was_good(job, &seen.good, of));
+                }
+            }
+            let opened = shut(&record, before, &self.breakers, job);
+            broken.extend(opened);
+            job.apply(&record);
+            let found = broken_in(job);
+            broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
+        } else {
+            match Job::begin_sharing(&record, &self.plans) {
+                Ok(job) => seen.job = Some(job),
+                Err(why) => broken.push(format!("the first record makes no job: {why}")),
+            }
+        }
+        broken.extend(seen.ledger.enter(&record));
+        if let (Event::AttemptStarted(started), Some(job)) = (&record.event, &seen.job) {
+            let of = started.subject;
+            let round = job.active(of.step, of.item).map_or(1, |it| it.round);
+            let token = receipt_token(job, of, round);
+            let place = (id.to_owned(), of.step, of.item);
+            self.tokens.insert(as_uuid(&token), place.clone());
+            self.tokens.insert(token, place);
+        }
+        seen.records.push(record);
+        for broken in broken {
+            self.found.push(format!("{id}: {broken}"));
+        }
+    }
+
+    /// Somebody has changed a breaker by hand.
+    pub(super) fn breaker(&mut self, name: &str, state: BreakerState) {
+        self.breakers.insert(name.to_owned(), state);
+    }
+
+    /// A keeper begins a command.
+    pub(super) fn begun(&mut self, job: &str, start: u64, token: &str) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        let mut broken = Vec::new();
+        if !seen.begun.insert(start) {
+            broken.push(format!("start {start} begins a second time"));
+        }
+        let running = seen.job.as_ref().is_some_and(|it| it.running.contains_key(&start));
+        let reading = seen.ledger.is_reading(start);
+        let was_started = seen.ledger.was_started(start);
+        if !running && !reading && !was_started {
+            broken.push(format!("start {start} begins and is not on record"));
+        }
+        if !token.is_empty()
+            && let Some(other) = seen.alive.insert(token.to_owned(), start)
+        {
+            broken.push(format!("start {start} begins while {other} of its command lives"));
+        }
+        for broken in broken {
+            self.found.push(format!("{job}: {broken}"));
+        }
+    }
+
+    /// A command has really ended.
+    pub(super) fn ended(&mut self, job: &str, start: u64, token: &str, well: bool) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        seen.alive.remove(token);
+        if well {
+            seen.good.insert(start);
+        }
+    }
+
+    /// Which attempt a request is for; none if no such attempt is on record.
+    pub(super) fn place_of(&self, order: &Order) -> Option<Place> {
+        let mut headers = order.call.headers.iter();
+        let (_, token) = headers.find(|(name, _)| name == "Idempotency-Key")?;
+        let (id, step, item) = self.tokens.get(token)?;
+        let job = self.jobs.get(id)?.job.as_ref()?;
+        // One that is recorded as ended may still be on its way.
+        let attempt = job.active(*step, *item).map_or(1, |it| it.attempts);
+        let named = order.call.url.split('/').nth(4);
+        let item = named.map_or_else(|| item.to_string(), str::to_owned);
+        let step = job.plan().step(*step)?;
+        Some(Place {
+            job: id.clone(),
+            step: step.name.clone(),
+            item,
+            attempt,
+            token: token.clone(),
+        })
+    }
+
+    /// A request was answered well.
+    pub(super) fn went_well(&mut self, job: &str, start: u64) {
+        self.jobs.entry(job.to_owned()).or_default().good.insert(start);
+    }
+
+    /// The result of the attempt with this token is good.
+    pub(super) fn reported_well(&mut self, token: &str) {
+        let Some((id, step, item)) = self.tokens.get(token) else {
+            return;
+        };
+        if let Some(seen) = self.jobs.get_mut(id) {
+            seen.sent.insert((*step, *item));
+        }
+    }
+}
+
+/// What is on record as a success has gone well.
+fn was_good(job: &Job, good: &BTreeSet<u64>, of: Subject) -> Option<String> {
+    let mut running = job.running.iter();
+    let (start, _) = running.find(|(_, at)| **at == (of.step, of.item))?;
+    // The flow of an item is a job of its own.
+    let is_flow = job.plan().command(of.command).is_some_and(|it| {
+        matches!(it.action, undaunted_engine::workflow::Action::SubFlow(_))
+    });
+    let known = is_flow || good.contains(start);
+    (!known).then(|| format!("start {start} is recorded as a success, and was none"))
+}
+
+/// A start that was let through by a breaker that was open, before and after it was recorded.
+fn shut(
+    record: &Record,
+    before: &BTreeMap<String, BreakerState>,
+    after: &BTreeMap<String, BreakerState>,
+    job: &Job,
+) -> Option<String> {
+    let Event::AttemptStarted(started) = &record.event else {
+        return None;
+    };
+    let pass = started.pass.as_ref()?;
+    let name: Arc<str> = job.texts.read(&pass.breaker).into();
+    let shut = |known: &BTreeMap<String, BreakerState>| {
+        let until = known.get(&*name).and_then(BreakerState::until);
+        until.is_some_and(|until| until > record.at)
+    };
+    (shut(before) && shut(after)).then(|| format!("a start passes the open breaker {name}: {record:?}"))
+}

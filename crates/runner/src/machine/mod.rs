@@ -1,0 +1,12 @@
+//! The machine a loop runs on: what time it is there, and who does what jobs ask for.
+//!
+//! Everything the loop knows of the world outside its store goes through one trait. [`Here`] is the
+//! machine this process runs on; a simulation is another, with its own time, processes and files.
+
+mod here;
+mod keeping;
+mod machine;
+
+pub use here::Here;
+pub use keeping::{Keeping, Outputs};
+pub use machine::{Machine, Tell, Withdraw};
