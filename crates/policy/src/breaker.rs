@@ -7,6 +7,7 @@
 use core::time::Duration;
 
 use crate::failure::{Cause, Class};
+use crate::mutant::{self, Mutant};
 use crate::timestamp::Timestamp;
 
 /// When a breaker opens, and for how long.
@@ -215,6 +216,7 @@ impl Breaker {
     ) -> (Admission, Option<Transition>) {
         match self.phase {
             Phase::Closed { .. } => (self.go(false), None),
+            _ if mutant::is(Mutant::BreakerIgnored) => (self.go(false), None),
             Phase::Open { until, .. } if now < until => (closed_to(settings, Some(until)), None),
             Phase::HalfOpen { probing: true, .. } => (closed_to(settings, None), None),
             Phase::Open { .. } => (self.probe(0), Some(Transition::HalfOpened)),

@@ -63,6 +63,8 @@ mod grain;
 mod jitter;
 mod kind;
 mod limits;
+#[doc(hidden)]
+pub mod mutant;
 mod pace;
 mod pattern;
 mod policy;

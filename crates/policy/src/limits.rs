@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 
+use crate::mutant::{self, Mutant};
 use crate::timestamp::Timestamp;
 
 /// How many retries may follow the first attempt.
@@ -87,6 +88,9 @@ impl Limits {
     /// Whether a wait fits what is left of the delay budget. Using it up exactly is allowed.
     #[must_use]
     pub fn budget_allows(&self, spent: Duration, wait: Duration) -> bool {
+        if mutant::is(Mutant::BudgetUnspent) {
+            return true;
+        }
         self.retry_budget
             .is_none_or(|budget| spent.saturating_add(wait) <= budget)
     }

@@ -7,8 +7,9 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::backoff::{Backoff, doubled};
-use crate::draw::Draws;
+use crate::draw::{Draws, Seed};
 use crate::jitter::{self, Jitter};
+use crate::mutant::{self, Mutant};
 use crate::timestamp::nanos;
 
 /// How fast retries follow each other.
@@ -77,7 +78,10 @@ impl Pace {
         reason = "measured: a third less where only one of the three durations is looked at"
     )]
     #[must_use]
-    pub fn delay(&self, retry: NonZeroU32, previous: Option<Duration>, draws: Draws) -> Delay {
+    pub fn delay(&self, retry: NonZeroU32, previous: Option<Duration>, mut draws: Draws) -> Delay {
+        if mutant::is(Mutant::JitterDrawnAnew) {
+            draws = Seed(mutant::another()).draws(0, 0, 1);
+        }
         match self.jitter {
             Jitter::Decorrelated => {}
             _ if !self.backoff.doubles() => {}

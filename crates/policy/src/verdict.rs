@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::draw::Draws;
 use crate::failure::{Class, Failure};
 use crate::limits::{Attempts, Progress};
+use crate::mutant::{self, Mutant};
 use crate::pace::Delay;
 use crate::policy::{Policy, Terms};
 use crate::pool::Balance;
@@ -168,7 +169,9 @@ fn weigh(
     sum: &mut Arithmetic,
 ) -> Option<Reason> {
     let limits = &terms.limits;
-    if !limits.attempts.allow(state.progress.retries) {
+    let made = state.progress.retries;
+    let made = made.saturating_sub(u32::from(mutant::is(Mutant::ExtraAttempt)));
+    if !limits.attempts.allow(made) {
         return Some(Reason::Attempts);
     }
     sum.retry_after = retry_after;

@@ -34,7 +34,5 @@ pub mod spool;
 
 pub use bytes::Malformed;
 pub use causes::with_causes;
-pub use executor::{
-    Answer, Answered, NewFile, Order, StepResult, is_there, judged, step_result,
-};
+pub use executor::{Answer, Answered, NewFile, Order, StepResult, is_there, judged, step_result};
 pub use process::random_name;

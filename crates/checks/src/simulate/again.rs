@@ -21,7 +21,9 @@ impl Again {
             Event::AttemptFailed(failed) => {
                 let place = (failed.subject.step, failed.subject.item);
                 let mut running = job.running.iter();
-                let start = running.find(|(_, at)| **at == place).map(|(start, _)| *start);
+                let start = running
+                    .find(|(_, at)| **at == place)
+                    .map(|(start, _)| *start);
                 self.before = start.map(|start| Box::new((job.clone(), record.clone(), start)));
                 None
             }

@@ -35,13 +35,18 @@ impl Simulation<'_> {
     fn strike(&mut self, blow: Blow) {
         let living: Vec<usize> = {
             let outside = look(&self.shared);
-            (0..outside.lives.len()).filter(|it| outside.lives(*it)).collect()
+            (0..outside.lives.len())
+                .filter(|it| outside.lives(*it))
+                .collect()
         };
         let (engine, job) = {
             let mut outside = look(&self.shared);
             let jobs: Vec<String> = outside.cases.keys().cloned().collect();
             let engine = outside.die.one_of(&living).copied();
-            (engine, outside.die.one_of(&jobs).cloned().unwrap_or_default())
+            (
+                engine,
+                outside.die.one_of(&jobs).cloned().unwrap_or_default(),
+            )
         };
         match blow {
             Blow::Engine => self.kill(engine),
@@ -178,7 +183,11 @@ impl Simulation<'_> {
         };
         let Some(name) = name else { return };
         let changed = breakers::change(&self.disk, &name, None, now, |state| {
-            Some(if trips { state.trip(now) } else { state.reset() })
+            Some(if trips {
+                state.trip(now)
+            } else {
+                state.reset()
+            })
         });
         let mut outside = look(&self.shared);
         if let Ok(state) = changed {

@@ -68,11 +68,14 @@ impl Simulation<'_> {
     /// Whoever has news comes round; whoever has died is buried.
     pub(super) fn settle(&mut self) {
         for process in 0..self.processes.len() {
-            let stands = matches!(self.processes.get(process), Some(Some(it)) if it.stands.is_some());
+            let stands =
+                matches!(self.processes.get(process), Some(Some(it)) if it.stands.is_some());
             let news = {
                 let mut outside = look(&self.shared);
                 let life = outside.lives.get_mut(process);
-                life.is_some_and(|life| !stands && !life.is_dead && std::mem::take(&mut life.has_news))
+                life.is_some_and(|life| {
+                    !stands && !life.is_dead && std::mem::take(&mut life.has_news)
+                })
             };
             if news {
                 self.step(process);
@@ -131,7 +134,10 @@ impl Simulation<'_> {
         life.rest = if acted {
             LOOK
         } else {
-            life.rest.max(LOOK).saturating_mul(2).min(Duration::from_secs(60))
+            life.rest
+                .max(LOOK)
+                .saturating_mul(2)
+                .min(Duration::from_secs(60))
         };
         let rest = life.rest;
         life.turn = life.turn.saturating_add(1);
@@ -167,7 +173,11 @@ impl Simulation<'_> {
             return;
         };
         let mut outside = look(&self.shared);
-        if outside.lives.get(number).is_none_or(|life| life.writes() || life.is_dead) {
+        if outside
+            .lives
+            .get(number)
+            .is_none_or(|life| life.writes() || life.is_dead)
+        {
             return;
         }
         let mut found = Vec::new();
@@ -235,7 +245,11 @@ impl Simulation<'_> {
             return;
         }
         for (job, case) in &cases {
-            let over = look(&self.shared).witness.jobs.get(job).is_some_and(|it| it.ledger.is_over);
+            let over = look(&self.shared)
+                .witness
+                .jobs
+                .get(job)
+                .is_some_and(|it| it.ledger.is_over);
             if over {
                 continue;
             }
@@ -274,10 +288,16 @@ impl Simulation<'_> {
             // It may be answered later; then whoever sent it sends it again, and is told so.
             if answer.try_recv() == Ok(Reported::Taken) {
                 let mut outside = look(&self.shared);
-                let seen = outside.witness.jobs.get(&job).and_then(|it| it.job.as_ref());
+                let seen = outside
+                    .witness
+                    .jobs
+                    .get(&job)
+                    .and_then(|it| it.job.as_ref());
                 let running = seen.map(|seen| find_token(seen, &step, &token));
                 if matches!(running, Some(Found::Running(_))) {
-                    outside.witness.violation(format!("{job}: a result was taken and is not on record"));
+                    outside
+                        .witness
+                        .violation(format!("{job}: a result was taken and is not on record"));
                 }
                 return;
             }
@@ -291,7 +311,11 @@ impl Simulation<'_> {
                 return;
             }
         }
-        let over = look(&self.shared).witness.jobs.get(&job).is_none_or(|it| it.ledger.is_over);
+        let over = look(&self.shared)
+            .witness
+            .jobs
+            .get(&job)
+            .is_none_or(|it| it.ledger.is_over);
         if !over {
             let again = Duration::from_millis(700);
             look(&self.shared).after(

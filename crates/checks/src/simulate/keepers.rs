@@ -100,7 +100,12 @@ impl KeeperProcess {
 
 impl Outside {
     /// An engine reaches the keeper of a job. Nothing if another living one has it.
-    pub(super) fn reach_keeper(&mut self, job: &str, process: usize, tell: Tell) -> Option<Recovered> {
+    pub(super) fn reach_keeper(
+        &mut self,
+        job: &str,
+        process: usize,
+        tell: Tell,
+    ) -> Option<Recovered> {
         let busy = self.keepers.get(job).and_then(|it| it.listener.as_ref());
         if let Some((other, _)) = busy
             && *other != process
@@ -280,7 +285,14 @@ impl Outside {
         }
         self.tell(|| format!("command {id} of {job} begins: {words} (attempt {attempt})"));
         let job = job.to_owned();
-        self.after(takes, Happening::Command { job, start: id, life });
+        self.after(
+            takes,
+            Happening::Command {
+                job,
+                start: id,
+                life,
+            },
+        );
     }
 
     /// A command ends by itself, whether or not its keeper is still there.
@@ -421,5 +433,7 @@ impl Outside {
 fn variable(spec: &Spec, name: &str) -> String {
     let mut env = spec.env.iter();
     let found = env.find(|(known, _)| known == name);
-    found.map_or_else(String::new, |(_, value)| value.to_string_lossy().into_owned())
+    found.map_or_else(String::new, |(_, value)| {
+        value.to_string_lossy().into_owned()
+    })
 }

@@ -73,14 +73,23 @@ impl Ledger {
             Event::AttemptFailed(done) => self.ends(done.subject, &mut wrong),
             Event::RetryScheduled(retrying) => {
                 let of = retrying.subject;
-                let spent = self.spent.entry((of.step, of.item, of.command)).or_default();
+                let spent = self
+                    .spent
+                    .entry((of.step, of.item, of.command))
+                    .or_default();
                 *spent = spent.saturating_add(retrying.delay);
                 let sum = &retrying.sum;
                 if *spent != sum.spent_after {
-                    wrong.push(format!("{spent:?} was spent, recorded is {:?}", sum.spent_after));
+                    wrong.push(format!(
+                        "{spent:?} was spent, recorded is {:?}",
+                        sum.spent_after
+                    ));
                 }
                 if sum.budget.is_some_and(|budget| *spent > budget) {
-                    wrong.push(format!("{spent:?} is more than its budget {:?}", sum.budget));
+                    wrong.push(format!(
+                        "{spent:?} is more than its budget {:?}",
+                        sum.budget
+                    ));
                 }
                 self.due.insert((of.step, of.item), retrying.due);
                 self.delay.insert((of.step, of.item), retrying.delay);
@@ -101,7 +110,10 @@ impl Ledger {
             Event::CommandRepeated { subject } => {
                 // One more attempt, which is charged.
                 self.charged = self.charged.saturating_add(1);
-                let by = self.charged_by.entry((subject.step, subject.item)).or_default();
+                let by = self
+                    .charged_by
+                    .entry((subject.step, subject.item))
+                    .or_default();
                 *by = by.saturating_add(1);
             }
             Event::JobResumed(_) => {
@@ -164,13 +176,19 @@ impl Ledger {
         let by = self.charged_by.entry((of.step, of.item)).or_default();
         if let Some((used, total)) = pool {
             if used != self.charged || used >= total {
-                wrong.push(format!("the pool has {used} of {total}, charged were {}", self.charged));
+                wrong.push(format!(
+                    "the pool has {used} of {total}, charged were {}",
+                    self.charged
+                ));
             }
             self.charged = self.charged.saturating_add(1);
         }
         if let Some((used, most)) = share {
             if used != *by || used >= most {
-                wrong.push(format!("item {} has {used} of {most}, charged were {by}", of.item));
+                wrong.push(format!(
+                    "item {} has {used} of {most}, charged were {by}",
+                    of.item
+                ));
             }
             *by = by.saturating_add(1);
         }

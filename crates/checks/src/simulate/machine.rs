@@ -206,13 +206,17 @@ impl Outside {
         tell: Box<dyn FnOnce(Answered) + Send>,
     ) {
         let Some(place) = self.witness.place_of(order) else {
-            self.witness.violation("a request is sent whose start is not on record".to_owned());
+            self.witness
+                .violation("a request is sent whose start is not on record".to_owned());
             return;
         };
         let label = label_of(&order.call.url);
         let act = self.act(&place.job, &label, &place.item, place.attempt);
         self.tell(|| {
-            format!("request {} of {}: {label} {} (attempt {})", order.start, place.job, place.item, place.attempt)
+            format!(
+                "request {} of {}: {label} {} (attempt {})",
+                order.start, place.job, place.item, place.attempt
+            )
         });
         let (twice, lost) = (self.harm.twice, self.harm.lost);
         let twice = twice > 0 && self.die.falls(twice, 100_000);

@@ -20,9 +20,12 @@ mod plan;
 mod process;
 mod run;
 mod same;
+mod seed;
+mod shrink;
 mod store;
 mod witness;
 
 pub use campaign::{Args, run as check};
 pub use plan::Plan;
 pub use run::{Outcome, run};
+pub use seed::{Finding, Seen, of_seed};

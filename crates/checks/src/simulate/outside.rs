@@ -42,7 +42,12 @@ pub(super) enum Happening {
     /// An answer reaches the process that sent the request.
     Answer { process: usize, number: u64 },
     /// The result of an attempt that was taken on is sent.
-    Report { job: String, step: String, token: String, act: Act },
+    Report {
+        job: String,
+        step: String,
+        token: String,
+        act: Act,
+    },
     /// A keeper hears something.
     Keeper { job: String, life: u64, told: Told },
     /// A command ends, or should.

@@ -20,7 +20,11 @@ impl Plan {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut die = Die::new(seed);
-        let jobs = if die.falls(1, 3) { die.between(2, 3) } else { 1 };
+        let jobs = if die.falls(1, 3) {
+            die.between(2, 3)
+        } else {
+            1
+        };
         let cases = (0..jobs).map(|_| Case::drawn(&mut die)).collect();
         let harm = Harm::drawn(&mut die);
         Self { seed, cases, harm }

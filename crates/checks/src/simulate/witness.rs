@@ -15,8 +15,8 @@ use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_runner::{Order, breakers, journal};
 use undaunted_store::Append;
 
-use super::ledger::Ledger;
 use super::again::Again;
+use super::ledger::Ledger;
 
 /// What is known of one job.
 #[derive(Default)]
@@ -71,15 +71,25 @@ impl Witness {
     pub(super) fn written(&mut self, appends: &[Append]) -> Vec<String> {
         let mut told = Vec::new();
         let before = self.breakers.clone();
-        for append in appends.iter().filter(|it| it.aggregate.family() == breakers::FAMILY) {
+        for append in appends
+            .iter()
+            .filter(|it| it.aggregate.family() == breakers::FAMILY)
+        {
             let last = append.records.last();
             if let Some(Ok(record)) = last.map(|bytes| BreakerRecord::decode(bytes)) {
-                told.push(format!("breaker {}: {:?}", append.aggregate.id(), record.change));
+                told.push(format!(
+                    "breaker {}: {:?}",
+                    append.aggregate.id(),
+                    record.change
+                ));
                 let id = append.aggregate.id().to_owned();
                 self.breakers.insert(id, record.state);
             }
         }
-        for append in appends.iter().filter(|it| it.aggregate.family() == journal::FAMILY) {
+        for append in appends
+            .iter()
+            .filter(|it| it.aggregate.family() == journal::FAMILY)
+        {
             for bytes in &append.records {
                 let id = append.aggregate.id();
                 match Record::decode(bytes) {
@@ -146,7 +156,10 @@ impl Witness {
         if !seen.begun.insert(start) {
             broken.push(format!("start {start} begins a second time"));
         }
-        let running = seen.job.as_ref().is_some_and(|it| it.running.contains_key(&start));
+        let running = seen
+            .job
+            .as_ref()
+            .is_some_and(|it| it.running.contains_key(&start));
         let reading = seen.ledger.is_reading(start);
         let was_started = seen.ledger.was_started(start);
         if !running && !reading && !was_started {
@@ -155,7 +168,9 @@ impl Witness {
         if !token.is_empty()
             && let Some(other) = seen.alive.insert(token.to_owned(), start)
         {
-            broken.push(format!("start {start} begins while {other} of its command lives"));
+            broken.push(format!(
+                "start {start} begins while {other} of its command lives"
+            ));
         }
         for broken in broken {
             self.found.push(format!("{job}: {broken}"));
@@ -193,7 +208,11 @@ impl Witness {
 
     /// A request was answered well.
     pub(super) fn went_well(&mut self, job: &str, start: u64) {
-        self.jobs.entry(job.to_owned()).or_default().good.insert(start);
+        self.jobs
+            .entry(job.to_owned())
+            .or_default()
+            .good
+            .insert(start);
     }
 
     /// The result of the attempt with this token is good.
@@ -212,9 +231,10 @@ fn was_good(job: &Job, good: &BTreeSet<u64>, of: Subject) -> Option<String> {
     let mut running = job.running.iter();
     let (start, _) = running.find(|(_, at)| **at == (of.step, of.item))?;
     // The flow of an item is a job of its own.
-    let is_flow = job.plan().command(of.command).is_some_and(|it| {
-        matches!(it.action, undaunted_engine::workflow::Action::SubFlow(_))
-    });
+    let is_flow = job
+        .plan()
+        .command(of.command)
+        .is_some_and(|it| matches!(it.action, undaunted_engine::workflow::Action::SubFlow(_)));
     let known = is_flow || good.contains(start);
     (!known).then(|| format!("start {start} is recorded as a success, and was none"))
 }
@@ -235,5 +255,6 @@ fn shut(
         let until = known.get(&*name).and_then(BreakerState::until);
         until.is_some_and(|until| until > record.at)
     };
-    (shut(before) && shut(after)).then(|| format!("a start passes the open breaker {name}: {record:?}"))
+    (shut(before) && shut(after))
+        .then(|| format!("a start passes the open breaker {name}: {record:?}"))
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Reason, Timestamp};
 
 use super::item::{Active, Doing, Frame, Item, Scope, Settled};
@@ -285,7 +286,9 @@ impl Job {
             self.counts.delay = self.counts.delay.saturating_add(retrying.delay);
         }
         self.charge(of);
-        self.wait(of, retrying.due);
+        let early = u64::from(mutant::is(Mutant::EarlyRetry)).saturating_mul(100_000_000);
+        let due = Timestamp::from_nanos(retrying.due.as_nanos().saturating_sub(early));
+        self.wait(of, due);
         if let Some(active) = self.active_mut(of) {
             active.progress = active.progress.after_wait(retrying.delay);
             active.expires = retrying.sum.expires;
@@ -432,6 +435,9 @@ impl Job {
 
     pub(super) fn charge(&mut self, of: Subject) {
         let Some(mut pool) = self.pool else { return };
+        if mutant::is(Mutant::PoolForgotten) && self.run > 1 {
+            return;
+        }
         if let Some(active) = self.active_mut(of) {
             pool.consumed = pool.consumed.saturating_add(1);
             active.charged = active.charged.saturating_add(1);
@@ -455,6 +461,7 @@ impl Job {
             state.pass(item);
             let count = match settled {
                 Settled::Succeeded => &mut state.succeeded,
+                Settled::Dead(_) if mutant::is(Mutant::DeadLetterLost) => &mut state.skipped,
                 Settled::Dead(_) => &mut state.dead,
                 Settled::Skipped(_) => &mut state.skipped,
                 Settled::Missing(_) => &mut state.missing,

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
+use undaunted_policy::mutant::{self, Mutant};
 
 use super::item::{Active, Doing, Item};
 use super::step::StepState;
@@ -72,7 +73,7 @@ impl Active {
             return None;
         };
         let longest = now.after(self.progress.previous.unwrap_or_default());
-        if due <= longest {
+        if due <= longest && !mutant::is(Mutant::WaitRestarted) {
             return None;
         }
         self.doing = Doing::Waiting(longest);

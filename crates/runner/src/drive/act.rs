@@ -250,7 +250,7 @@ impl Drive<'_> {
 
     fn read_input(&mut self, step: u32, start: Option<u64>) -> Result<(), DriveError> {
         if let Some(start) = start
-            && self.interrupts > 0
+            && self.interrupts > 1
         {
             // Whoever goes on with the job begins it.
             self.unbegun.insert(start);

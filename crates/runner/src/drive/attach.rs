@@ -12,6 +12,7 @@ use undaunted_engine::job::StepStage;
 use undaunted_engine::task::receipt_token;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Version;
 
 use super::error::DriveError;
@@ -156,7 +157,12 @@ impl Drive<'_> {
     }
 
     fn fate(&mut self, start: u64, recovered: &Recovered) -> Result<(), DriveError> {
-        match recovered.fate(start) {
+        let fate = match recovered.fate(start) {
+            Fate::Vanished(_) if mutant::is(Mutant::SecondStart) => Fate::NeverBegan,
+            Fate::Running(_) if mutant::is(Mutant::TakeoverForgetsRunning) => Fate::Vanished(None),
+            fate => fate,
+        };
+        match fate {
             Fate::NeverBegan => {
                 if let Some(&(step, item)) = self.job.running.get(&start) {
                     return self.begin_attempt(start, step, item);

@@ -6,6 +6,7 @@ use undaunted_engine::event::Event as Fact;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
 use undaunted_engine::task::TaskWork;
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Cause, Reason};
 use undaunted_store::{AppendError, StoreError};
 
@@ -34,6 +35,11 @@ impl Drive<'_> {
             News::Stored(Err(error)) if self.is_about_others(&error) => {
                 self.unanswered = Some(self.batches.len());
                 self.overtaken()?;
+            }
+            News::Stored(Err(_)) if mutant::is(Mutant::FailedWriteIgnored) => {
+                if let Some(batch) = self.batches.pop_front() {
+                    self.stored(batch)?;
+                }
             }
             News::Stored(Err(error)) => return Err(error.into()),
             News::Keeper(event) => self.hear_keeper(event)?,
@@ -152,6 +158,11 @@ impl Drive<'_> {
 
     pub(super) fn attempt_ended(&mut self, end: AttemptEnd) {
         self.pending.ended.push(end.start);
+        if mutant::is(Mutant::ForgetsBeforeWriting)
+            && let Some(keeper) = &self.keeper
+        {
+            drop(keeper.forget(end.start));
+        }
         self.told.remove(&end.start);
         self.calls.forget(end.start);
         self.sub_flows.remove(&end.start);

@@ -1,8 +1,10 @@
 //! From decisions to records on the disk.
 
 use undaunted_engine::decide::react;
+use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Append;
 
 use super::error::DriveError;
@@ -15,6 +17,11 @@ impl Drive<'_> {
     pub(super) fn decide(&mut self, input: &Input) {
         let now = self.now();
         let records = react(&mut self.job, input, now);
+        if mutant::is(Mutant::ActsBeforeWriting) {
+            for effect in records.iter().filter_map(wanted_by) {
+                drop(self.act(effect));
+            }
+        }
         self.pending.records.extend(records);
         let (told, changes) = self.job.breakers_mut().take();
         self.pending.told.extend(told);

@@ -1,0 +1,107 @@
+//! Mistakes made on purpose, one at a time: a test of the tests.
+//!
+//! They are made in this crate and in those that build on it, where the code says
+//! `mutant::is(Mutant::…)`. Without the feature `mutants` that is always false, and nothing of a mistake
+//! is compiled; with it, only the thread that has chosen one makes it.
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// One retry more than is allowed.
+    ExtraAttempt,
+    /// Jitter that does not follow from the seed.
+    JitterDrawnAnew,
+    /// A delay budget that is never used up.
+    BudgetUnspent,
+    /// An open breaker lets everything through.
+    BreakerIgnored,
+    /// After somebody has gone on with a job, retries are charged to no pool.
+    PoolForgotten,
+    /// Waits begin anew when somebody goes on with a job.
+    WaitRestarted,
+    /// A retry starts a tenth of a second before it is due.
+    EarlyRetry,
+    /// A report about an attempt that is over counts for another one.
+    LateReportCounts,
+    /// A dead letter is not counted.
+    DeadLetterLost,
+    /// What is decided is done before it is on the disk.
+    ActsBeforeWriting,
+    /// The keeper forgets the end of an attempt before it is on the disk.
+    ForgetsBeforeWriting,
+    /// A write that failed is taken for one that did not.
+    FailedWriteIgnored,
+    /// An attempt whose fate nobody knows is begun once more.
+    SecondStart,
+    /// Whatever a keeper still runs is taken for gone after a takeover.
+    TakeoverForgetsRunning,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::ExtraAttempt,
+        Self::JitterDrawnAnew,
+        Self::BudgetUnspent,
+        Self::BreakerIgnored,
+        Self::PoolForgotten,
+        Self::WaitRestarted,
+        Self::EarlyRetry,
+        Self::LateReportCounts,
+        Self::DeadLetterLost,
+        Self::ActsBeforeWriting,
+        Self::ForgetsBeforeWriting,
+        Self::FailedWriteIgnored,
+        Self::SecondStart,
+        Self::TakeoverForgetsRunning,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+mod chosen {
+    use std::cell::Cell;
+
+    use super::Mutant;
+
+    thread_local! {
+        static CHOSEN: Cell<Option<Mutant>> = const { Cell::new(None) };
+        static DRAWN: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// From now on this thread makes this mistake, or none.
+    pub fn choose(mutant: Option<Mutant>) {
+        CHOSEN.set(mutant);
+    }
+
+    /// Whether this thread makes a mistake.
+    #[must_use]
+    pub fn is(mutant: Mutant) -> bool {
+        CHOSEN.get() == Some(mutant)
+    }
+
+    /// A number that is another one each time.
+    #[must_use]
+    pub fn another() -> u64 {
+        DRAWN.set(DRAWN.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        DRAWN.get()
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use chosen::{another, choose, is};
+
+/// Whether a mistake is made: never.
+#[cfg(not(feature = "mutants"))]
+#[inline]
+#[must_use]
+pub const fn is(_: Mutant) -> bool {
+    false
+}
+
+/// A number that nobody asks for.
+#[cfg(not(feature = "mutants"))]
+#[inline]
+#[must_use]
+pub const fn another() -> u64 {
+    0
+}
