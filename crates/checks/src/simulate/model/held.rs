@@ -1,0 +1,159 @@
+//! What breakers keep back, and how it goes on.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::breaker::Gate;
+use super::run::{Place, Run};
+use super::state::{Doing, Part, Stage};
+
+impl Run<'_> {
+    /// The breaker that the next start of an item asks.
+    pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
+        let name = self.work(place)?.gate.clone()?;
+        let gate = self.gates.get(&name)?;
+        Some((name, gate))
+    }
+
+    /// What waits for a breaker to look again: held, or never started because of it.
+    fn waits_for(&self, place: Place, name: &str) -> bool {
+        let Some(item) = self.item(place) else {
+            return false;
+        };
+        let asks = || self.gate_of(place).is_some_and(|(of, _)| of == name);
+        let (stage, reached) = self.steps.get(place.0).map_or((None, None), |step| {
+            (Some(step.stage), step.reached)
+        });
+        match &item.doing {
+            Doing::Held { gate, .. } => gate == name,
+            Doing::New => stage == Some(Stage::Active) && reached.is_none() && asks(),
+            Doing::Ready { since } => *since <= self.now && asks(),
+            Doing::Running(_) | Doing::Settled(_) => false,
+        }
+    }
+
+    pub(super) fn is_asked(&self, name: &str) -> bool {
+        let mut places = self.places().into_iter();
+        places.any(|place| self.waits_for(place, name))
+    }
+
+    /// One probe: the item with the most attempts left; the first of those.
+    pub(super) fn probe(&mut self) -> bool {
+        if self.stopping.is_some() {
+            return false;
+        }
+        let gates = self.gates.iter();
+        let looking = gates.filter(|(_, gate)| gate.may_probe(self.now) && !gate.settings.fails);
+        let looking: Vec<String> = looking.map(|(name, _)| name.clone()).collect();
+        for name in looking {
+            let places = self.places().into_iter();
+            let late = |place: Place| self.item_deadline(place).is_some_and(|it| it < self.now);
+            let waiting = places.filter(|place| self.waits_for(*place, &name) && !late(*place));
+            let best = waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)));
+            if let Some(place) = best
+                && self.has_room(place.0)
+            {
+                self.release(place);
+                self.start(place);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many attempts an item has left; any number is more than all others.
+    fn attempts_left(&self, place: Place) -> u64 {
+        let most = self.work(place).and_then(|work| work.terms.most_retries());
+        let made = self.item(place).map_or(0, |item| match item.part {
+            Part::Command => item.main.attempts,
+            Part::Handler(_) | Part::After(_) => item.below.attempts,
+        });
+        let left = most.map(|it| u64::from(it.saturating_add(1).saturating_sub(made)));
+        left.unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn has_room(&self, step: usize) -> bool {
+        self.step(step)
+            .is_some_and(|(state, plan)| state.running() < plan.width)
+    }
+
+    /// Keeps an item back; whether anything changed.
+    pub(super) fn hold(&mut self, place: Place, gate: String) -> bool {
+        let since = self.now;
+        let Some(item) = self.item_mut(place) else {
+            return false;
+        };
+        item.doing = Doing::Held { since, gate };
+        true
+    }
+
+    /// As many that never started are held as could run, unless their time runs.
+    pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
+        let limited = self.gates.get(gate).and_then(|it| it.settings.max_hold);
+        if limited.is_some() {
+            return true;
+        }
+        let Some((state, plan)) = self.step(step) else {
+            return false;
+        };
+        let held = state.items.iter().filter(|item| {
+            item.began.is_none() && matches!(&item.doing, Doing::Held { gate: of, .. } if of == gate)
+        });
+        held.count() < plan.width.saturating_sub(state.running())
+    }
+
+    /// When an item is held no longer and fails.
+    pub(super) fn hold_expires(&self, place: Place) -> Option<Duration> {
+        let item = self.item(place)?;
+        let Doing::Held { since, gate } = &item.doing else {
+            return None;
+        };
+        let longest = self.gates.get(gate)?.settings.max_hold;
+        let held = longest.map(|longest| since.saturating_add(longest));
+        let deadline = item.began.and_then(|_| self.item_deadline(place));
+        held.into_iter().chain(deadline).min()
+    }
+
+    pub(super) fn hold_expired(&mut self, place: Place) {
+        let began = self.item(place).and_then(|item| item.began);
+        let deadline = began.and_then(|_| self.item_deadline(place));
+        let reason = if deadline == Some(self.now) {
+            "deadline"
+        } else {
+            "circuit_open"
+        };
+        self.command_stopped(place, reason);
+    }
+
+    /// When a held item goes on although it is no probe: its breaker has closed.
+    pub(super) fn release_of(&self, place: Place) -> Option<Duration> {
+        let item = self.item(place)?;
+        let Doing::Held { gate, since } = &item.doing else {
+            return None;
+        };
+        let gate = self.gates.get(gate)?;
+        if !gate.is_closed() {
+            return None;
+        }
+        let closed = gate.closed_at.unwrap_or(*since).max(*since);
+        if let Some(guess) = self.seen.guess {
+            let tenth = gate.settings.recovery.checked_div(10)?;
+            let window = tenth.min(Duration::from_secs(5));
+            let offset = window.saturating_mul(guess).checked_div(100)?;
+            return Some(closed.saturating_add(offset));
+        }
+        let done = self.released.get(&item.name).copied().unwrap_or_default();
+        let all = self.seen.releases.get(&item.name)?;
+        all.get(done).copied().map(|at| at.max(closed))
+    }
+
+    /// It is held no longer.
+    pub(super) fn release(&mut self, place: Place) {
+        let Some(item) = self.item(place) else { return };
+        if matches!(item.doing, Doing::Held { .. }) {
+            let name = item.name.clone();
+            let done = self.released.entry(name).or_default();
+            *done = done.saturating_add(1);
+        }
+    }
+}
