@@ -12,7 +12,7 @@ pub(super) fn range(terms: &Terms, n: u32, previous: Option<Duration>) -> Range 
     let capped = computed(terms, n).min(terms.max_delay);
     let part = |percent: u32| capped.saturating_mul(percent).checked_div(100);
     match terms.jitter {
-        Jitter::None | Jitter::Around(0) => Range::exactly(capped),
+        Jitter::None | Jitter::Around(0) => rounded(capped),
         Jitter::Around(share) => Range {
             least: part(100_u32.saturating_sub(share)).unwrap_or_default(),
             most: part(100_u32.saturating_add(share)).unwrap_or(capped),
@@ -37,6 +37,18 @@ pub(super) fn range(terms: &Terms, n: u32, previous: Option<Duration>) -> Range 
     }
 }
 
+/// A broken number of milliseconds may be rounded to a whole one.
+fn rounded(delay: Duration) -> Range {
+    let whole = u64::try_from(delay.as_millis()).map_or(delay, Duration::from_millis);
+    if whole == delay {
+        return Range::exactly(delay);
+    }
+    Range {
+        least: whole,
+        most: whole.saturating_add(Duration::from_millis(1)),
+    }
+}
+
 fn computed(terms: &Terms, n: u32) -> Duration {
     let first = terms.initial_delay;
     let before = n.saturating_sub(1);
@@ -47,7 +59,10 @@ fn computed(terms: &Terms, n: u32) -> Duration {
         Growth::Of(Backoff::Exponential(halves)) => {
             let mut delay = first;
             for _ in 0..before {
-                delay = delay.saturating_mul(*halves).checked_div(2).unwrap_or(delay);
+                delay = delay
+                    .saturating_mul(*halves)
+                    .checked_div(2)
+                    .unwrap_or(delay);
             }
             delay
         }

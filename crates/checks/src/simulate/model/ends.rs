@@ -12,10 +12,12 @@ use super::state::{Doing, Stage, Step};
 impl Run<'_> {
     /// An item has failed for good.
     pub(super) fn item_failed(&mut self, place: Place, reason: &'static str) {
-        let skips = self.step(place.0).is_some_and(|(_, plan)| match &plan.kind {
-            StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
-            _ => false,
-        });
+        let skips = self
+            .step(place.0)
+            .is_some_and(|(_, plan)| match &plan.kind {
+                StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
+                _ => false,
+            });
         let fate = if skips {
             Fate::Skipped
         } else {
@@ -43,7 +45,10 @@ impl Run<'_> {
                     return;
                 }
                 let stops = self.stopping.is_none()
-                    && self.steps.get(place.0).is_some_and(|it| passes(it, &map.tolerance));
+                    && self
+                        .steps
+                        .get(place.0)
+                        .is_some_and(|it| passes(it, &map.tolerance));
                 let decided = self.stopping.is_none() && self.decide_completion(place.0);
                 if stops && decided {
                     self.leave_open("a tolerance and a completion rule at the same result");
@@ -74,6 +79,9 @@ impl Run<'_> {
 
     /// The job's time is up: what runs is ended too.
     pub(super) fn job_deadline(&mut self) {
+        if self.stopping.is_some() {
+            self.leave_open("the deadline passes while what runs may finish");
+        }
         self.stop("deadline");
         for place in self.places() {
             if self.item(place).is_some_and(super::state::Item::is_running) {
@@ -119,7 +127,9 @@ impl Run<'_> {
         }
         for (of, item) in self.places() {
             let place = (of, item);
-            let under_way = self.item(place).is_some_and(super::state::Item::is_under_way);
+            let under_way = self
+                .item(place)
+                .is_some_and(super::state::Item::is_under_way);
             if of == step && under_way && !rule.leaves {
                 self.free_gate(place);
                 self.settle(place, Fate::Missing);
@@ -150,9 +160,11 @@ impl Run<'_> {
             return self.end_stopped();
         }
         let places = 0..self.steps.len();
-        let current = places
-            .into_iter()
-            .find(|it| self.steps.get(*it).is_some_and(|it| it.stage != Stage::Complete));
+        let current = places.into_iter().find(|it| {
+            self.steps
+                .get(*it)
+                .is_some_and(|it| it.stage != Stage::Complete)
+        });
         let Some(step) = current else {
             return self.end_well();
         };
@@ -179,6 +191,14 @@ impl Run<'_> {
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
             let mut reasons = self.dead_reasons(None);
             let _ = reasons.insert(reason);
+            // What comes after a map that fell short fails: either may be said.
+            if self
+                .steps
+                .iter()
+                .any(|it| it.reached == Some((false, true)))
+            {
+                let _ = reasons.insert("deadline");
+            }
             self.fail_chain(reasons);
         }
         true
@@ -272,7 +292,9 @@ fn passes(step: &Step, tolerance: &Tolerance) -> bool {
         tolerance.max_failures
     };
     let too_many = most.is_some_and(|most| failed >= usize::try_from(most).unwrap_or(usize::MAX));
-    let share = tolerance.share_percent.and_then(|it| usize::try_from(it).ok());
+    let share = tolerance
+        .share_percent
+        .and_then(|it| usize::try_from(it).ok());
     let too_large = share.is_some_and(|percent| {
         settled >= 10 && failed.saturating_mul(100) > percent.saturating_mul(settled)
     });

@@ -58,8 +58,10 @@ impl Outcome {
     }
 
     /// What it says about the target; `throttled` if it is retried and was asked to wait.
-    pub(super) fn signal(&self, throttled: bool) -> Signal {
+    pub(super) fn signal(&self, throttled: bool, is_call: bool) -> Signal {
         match self {
+            // Somebody has answered.
+            Self::Unreadable if is_call => Signal::Up,
             Self::Success(_) | Self::Denied => Signal::Up,
             Self::Status(_, _) if throttled => Signal::Down,
             Self::Status(status, _) if *status < 500 => Signal::Up,

@@ -104,7 +104,10 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return self.end_flow();
         }
-        if goals.iter().all(|it| stage(self, it) == Some(Stage::Complete)) {
+        if goals
+            .iter()
+            .all(|it| stage(self, it) == Some(Stage::Complete))
+        {
             let runs = self.steps.iter().flat_map(|it| &it.items);
             if runs.into_iter().any(Item::is_under_way) {
                 self.leave_open("all goals are reached, and something runs");
@@ -149,7 +152,10 @@ impl Run<'_> {
             let lost = step.takes.iter().any(|taken| {
                 taken.role == Role::Required && known.get(&taken.name) == Some(&false)
             });
-            let ready = step.takes.iter().all(|taken| known.contains_key(&taken.name));
+            let ready = step
+                .takes
+                .iter()
+                .all(|taken| known.contains_key(&taken.name));
             let now = self.now;
             if let Some(state) = self.steps.get_mut(number)
                 && (lost || ready)

@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use super::breaker::Gate;
 use super::run::{Place, Run};
-use super::state::{Doing, Part, Stage};
+use super::state::{Doing, Part, Step};
 
 impl Run<'_> {
     /// The breaker that the next start of an item asks.
     pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
-        let name = self.work(place)?.gate.clone()?;
+        let own = self.work(place)?.gate.clone();
+        let aim = self.item(place)?.aim.clone();
+        if own.is_none() && aim.is_some() {
+            self.has_chosen.set(true);
+        }
+        let name = own.or_else(|| aim.filter(|_| self.choice.aim_stays))?;
         let gate = self.gates.get(&name)?;
         Some((name, gate))
     }
@@ -21,14 +26,11 @@ impl Run<'_> {
             return false;
         };
         let asks = || self.gate_of(place).is_some_and(|(of, _)| of == name);
-        let (stage, reached) = self.steps.get(place.0).map_or((None, None), |step| {
-            (Some(step.stage), step.reached)
-        });
+        let begins = self.steps.get(place.0).is_some_and(Step::takes_more);
         match &item.doing {
             Doing::Held { gate, .. } => gate == name,
-            Doing::New => stage == Some(Stage::Active) && reached.is_none() && asks(),
-            Doing::Ready { since } => *since <= self.now && asks(),
-            Doing::Running(_) | Doing::Settled(_) => false,
+            Doing::New => begins && asks(),
+            Doing::Ready { .. } | Doing::Running(_) | Doing::Settled(_) => false,
         }
     }
 
@@ -37,20 +39,16 @@ impl Run<'_> {
         places.any(|place| self.waits_for(place, name))
     }
 
-    /// One probe: the item with the most attempts left; the first of those.
+    /// One probe: the item with the most attempts left; the first of those. If that is one that was
+    /// never started it has its turn after what is due.
     pub(super) fn probe(&mut self) -> bool {
-        if self.stopping.is_some() {
-            return false;
-        }
         let gates = self.gates.iter();
         let looking = gates.filter(|(_, gate)| gate.may_probe(self.now) && !gate.settings.fails);
         let looking: Vec<String> = looking.map(|(name, _)| name.clone()).collect();
         for name in looking {
-            let places = self.places().into_iter();
-            let late = |place: Place| self.item_deadline(place).is_some_and(|it| it < self.now);
-            let waiting = places.filter(|place| self.waits_for(*place, &name) && !late(*place));
-            let best = waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)));
+            let best = self.best_of(self.places(), &name);
             if let Some(place) = best
+                && self.is_held(place)
                 && self.has_room(place.0)
             {
                 self.release(place);
@@ -59,6 +57,36 @@ impl Run<'_> {
             }
         }
         false
+    }
+
+    fn is_held(&self, place: Place) -> bool {
+        let item = self.item(place);
+        item.is_some_and(|item| matches!(item.doing, Doing::Held { .. }))
+    }
+
+    /// Who of those that wait for a breaker finds out whether its target is back.
+    fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
+        let waiting = places.into_iter().filter(|it| self.waits_for(*it, name));
+        waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
+    }
+
+    /// Whether one that asks a breaker now is the one to find out.
+    pub(super) fn is_best(&self, place: Place, name: &str) -> bool {
+        let others = self.places().into_iter().filter(|it| *it != place);
+        let best = self.best_of(others.collect(), name);
+        let rank = |place: Place| (self.attempts_left(place), Reverse(place));
+        best.is_none_or(|best| rank(place) > rank(best))
+    }
+
+    /// What has been held for long enough; whether there was any.
+    pub(super) fn expire_holds(&mut self) -> bool {
+        let mut places = self.places().into_iter();
+        let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
+        let Some(place) = places.find(over) else {
+            return false;
+        };
+        self.hold_expired(place);
+        true
     }
 
     /// How many attempts an item has left; any number is more than all others.
@@ -97,9 +125,10 @@ impl Run<'_> {
             return false;
         };
         let held = state.items.iter().filter(|item| {
-            item.began.is_none() && matches!(&item.doing, Doing::Held { gate: of, .. } if of == gate)
+            item.began.is_none()
+                && matches!(&item.doing, Doing::Held { gate: of, .. } if of == gate)
         });
-        held.count() < plan.width.saturating_sub(state.running())
+        held.count() < plan.width
     }
 
     /// When an item is held no longer and fails.
@@ -114,15 +143,15 @@ impl Run<'_> {
         held.into_iter().chain(deadline).min()
     }
 
-    pub(super) fn hold_expired(&mut self, place: Place) {
+    fn hold_expired(&mut self, place: Place) {
         let began = self.item(place).and_then(|item| item.began);
         let deadline = began.and_then(|_| self.item_deadline(place));
-        let reason = if deadline == Some(self.now) {
+        let reason = if deadline.is_some_and(|at| at <= self.now) {
             "deadline"
         } else {
             "circuit_open"
         };
-        self.command_stopped(place, reason);
+        self.start_refused(place, reason);
     }
 
     /// When a held item goes on although it is no probe: its breaker has closed.

@@ -52,6 +52,7 @@ pub(super) struct Work {
     pub(super) timeout: Option<Duration>,
     pub(super) capture: Option<Format>,
     pub(super) gate: Option<String>,
+    pub(super) is_call: bool,
     /// How long the result of what was taken on is waited for.
     pub(super) within: Duration,
     pub(super) handler: Option<Handling>,
@@ -128,11 +129,9 @@ impl Plan {
     fn work(&mut self, case: &Case, command: &Command, terms: Terms) -> Work {
         let below = |plan: &mut Self, commands: &[Command]| -> Vec<Work> {
             let below = commands.iter().map(|command| {
-                // It inherits nothing, and asks no breaker.
+                // It inherits nothing.
                 let terms = Terms::merged(&[command.retry.as_ref()], false);
-                let mut work = plan.work(case, command, terms);
-                work.gate = None;
-                work
+                plan.work(case, command, terms)
             });
             below.collect()
         };
@@ -153,6 +152,7 @@ impl Plan {
             timeout: command.timeout.or(usual),
             capture: command.capture,
             gate,
+            is_call: command.call.is_some(),
             within: Duration::ZERO,
             handler,
             after,
@@ -194,6 +194,7 @@ impl Plan {
                 timeout: Some(step.timeout.unwrap_or(CALL_TIMEOUT)),
                 capture: None,
                 gate: Some(gate),
+                is_call: true,
                 within,
                 handler: None,
                 after: Vec::new(),

@@ -34,17 +34,36 @@ pub fn predict(case: &Case) -> Option<Prediction> {
 ///
 /// What the semantics leave open, so that there is no answer.
 pub fn predict_seen(case: &Case, seen: &Seen) -> Result<Prediction, Open> {
-    let one_way = Run::new(case, seen, Choice::default()).outcome()?;
-    let choice = Choice {
-        ruled_is_down: true,
-    };
-    let other_way = Run::new(case, seen, choice).outcome()?;
-    if one_way == other_way {
-        Ok(one_way)
-    } else {
-        Err(Open("whether a failure that a rule ends counts as one of the target"))
+    let (found, has_chosen) = Run::new(case, seen, Choice::default()).outcome();
+    let found = found?;
+    if !has_chosen {
+        return Ok(found);
     }
+    for (choice, what) in CHOICES {
+        if Run::new(case, seen, choice).outcome().0? != found {
+            return Err(Open(what));
+        }
+    }
+    Ok(found)
 }
+
+/// The other ways to see it, and what they are about.
+const CHOICES: [(Choice, &str); 2] = [
+    (
+        Choice {
+            ruled_is_down: true,
+            aim_stays: false,
+        },
+        "whether a failure that a rule ends counts as one of the target",
+    ),
+    (
+        Choice {
+            ruled_is_down: false,
+            aim_stays: true,
+        },
+        "whether what an item does after a request asks the breaker of that request",
+    ),
+];
 
 /// Two predictions as one, if they differ in nothing but delays.
 fn joined(known: Prediction, other: &Prediction) -> Option<Prediction> {

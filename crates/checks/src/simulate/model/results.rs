@@ -39,7 +39,7 @@ impl Run<'_> {
         };
         if let Outcome::Success(output) = &outcome {
             self.tell_gate(place, Signal::Up);
-            self.ready(place, self.now);
+            self.go_on(place);
             self.succeeded(place, output);
             return;
         }
@@ -50,11 +50,12 @@ impl Run<'_> {
         match &judgement.judged {
             Judged::Hold => self.trip(place),
             Judged::Retry { asked, .. } => {
-                self.tell_gate(place, outcome.signal(asked.is_some()));
+                self.tell_gate(place, outcome.signal(asked.is_some(), work.is_call));
             }
             _ => {
-                let signal = outcome.signal(false);
+                let signal = outcome.signal(false, work.is_call);
                 let ruled = judgement.by_rule && signal == Signal::Down;
+                self.has_chosen.set(self.has_chosen.get() || ruled);
                 let signal = if ruled && !self.choice.ruled_is_down {
                     Signal::Nothing
                 } else {
@@ -63,7 +64,7 @@ impl Run<'_> {
                 self.tell_gate(place, signal);
             }
         }
-        self.ready(place, self.now);
+        self.go_on(place);
         self.failed(place, judgement.judged);
     }
 
@@ -93,6 +94,12 @@ impl Run<'_> {
         }
     }
 
+    /// It goes on as soon as there is room, before anything that is due: it does not wait for
+    /// anything else.
+    fn go_on(&mut self, place: Place) {
+        self.ready(place, Duration::ZERO);
+    }
+
     fn succeeded(&mut self, place: Place, output: &str) {
         let Some(command) = self.command(place) else {
             return;
@@ -119,7 +126,9 @@ impl Run<'_> {
     }
 
     fn next_command(&mut self, place: Place) {
-        let count = self.step(place.0).map_or(0, |(_, plan)| plan.commands.len());
+        let count = self
+            .step(place.0)
+            .map_or(0, |(_, plan)| plan.commands.len());
         let Some(item) = self.item_mut(place) else {
             return;
         };
@@ -153,6 +162,9 @@ impl Run<'_> {
         };
         let reason = self.item(place).and_then(|item| item.stopped);
         let reason = reason.unwrap_or("attempts");
+        if self.stopping.is_some() {
+            self.leave_open("a handler that ends while the job stops");
+        }
         if handler.rounds == 0 {
             if handler.fails {
                 return self.item_failed(place, reason);
@@ -179,7 +191,13 @@ impl Run<'_> {
         let is_command = item.part == Part::Command;
         // One attempt more was made, not a round of them.
         let is_extra = is_command && item.stopped.is_some();
+        let is_handler = matches!(item.part, Part::Handler(_));
         match judged {
+            // A handler that fails keeps the reason of its command, whatever its own rules say.
+            Judged::DeadLetter if is_handler => self.command_stopped(place, "rule"),
+            Judged::Skip if is_handler => {
+                self.leave_open("a rule of a handler that skips the item");
+            }
             Judged::Skip => self.settle(place, Fate::Skipped),
             Judged::DeadLetter => self.item_failed(place, "rule"),
             Judged::Stop(reason) => self.command_stopped(place, reason),
@@ -323,6 +341,15 @@ impl Run<'_> {
         true
     }
 
+    /// An attempt that was to start does not. If it is one more after a handler, that is the end.
+    pub(super) fn start_refused(&mut self, place: Place, reason: &'static str) {
+        let Some(item) = self.item(place) else { return };
+        match item.stopped {
+            Some(first) if item.part == Part::Command => self.item_failed(place, first),
+            _ => self.command_stopped(place, reason),
+        }
+    }
+
     /// The command an item is at is tried no further.
     pub(super) fn command_stopped(&mut self, place: Place, reason: &'static str) {
         let handler = self.command(place).and_then(|it| it.handler.clone());
@@ -342,7 +369,7 @@ impl Run<'_> {
                 item.rounds = item.rounds.saturating_add(1);
                 item.part = Part::Handler(0);
                 item.below = Progress::default();
-                self.ready(place, self.now);
+                self.go_on(place);
                 self.drop_if_stopping(place);
             }
         }

@@ -1,5 +1,6 @@
 //! The loop: what may start starts, then time goes on to the next thing that happens.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(super) type Place = (usize, usize);
 pub(super) struct Choice {
     /// Whether a failure that a rule ends says that the target is down.
     pub(super) ruled_is_down: bool,
+    /// Whether what an item does after a request asks the breaker of that request.
+    pub(super) aim_stays: bool,
 }
 
 /// A case that runs.
@@ -41,6 +44,8 @@ pub(super) struct Run<'c> {
     /// Nothing new starts.
     pub(super) stopping: Option<&'static str>,
     pub(super) end: Option<JobEnd>,
+    /// Whether any choice was made.
+    pub(super) has_chosen: Cell<bool>,
     pub(super) open: Option<Open>,
 }
 
@@ -80,12 +85,18 @@ impl<'c> Run<'c> {
             released: BTreeMap::new(),
             stopping: None,
             end: None,
+            has_chosen: Cell::new(false),
             open: None,
         }
     }
 
     /// Runs it to its end.
-    pub(super) fn outcome(mut self) -> Result<Prediction, Open> {
+    pub(super) fn outcome(mut self) -> (Result<Prediction, Open>, bool) {
+        let found = self.go();
+        (found, self.has_chosen.get())
+    }
+
+    fn go(&mut self) -> Result<Prediction, Open> {
         for _ in 0..MOST {
             while self.end.is_none() && (self.advance() || self.start_something()) {}
             if let Some(open) = self.open {
@@ -239,20 +250,14 @@ impl<'c> Run<'c> {
             }
         }
         for place in self.places() {
-            match self.item(place).map(|item| item.doing.clone()) {
-                Some(Doing::Running(running)) => {
-                    if running.accepted == Some(self.now) {
-                        self.taken_on(place);
-                    } else if let Some((at, outcome)) = running.end
-                        && at == self.now
-                    {
-                        self.attempt_ended(place, outcome);
-                    }
+            if let Some(Doing::Running(running)) = self.item(place).map(|item| item.doing.clone()) {
+                if running.accepted == Some(self.now) {
+                    self.taken_on(place);
+                } else if let Some((at, outcome)) = running.end
+                    && at == self.now
+                {
+                    self.attempt_ended(place, outcome);
                 }
-                Some(Doing::Held { .. }) if self.hold_expires(place) == Some(self.now) => {
-                    self.hold_expired(place);
-                }
-                _ => {}
             }
         }
     }

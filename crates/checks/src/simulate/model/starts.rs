@@ -6,7 +6,7 @@ use crate::simulate::case::{Act, How};
 
 use super::failure::Outcome;
 use super::run::{Place, Run};
-use super::state::{Doing, Part, Progress, Running, Stage};
+use super::state::{Doing, Part, Progress, Running};
 
 impl Run<'_> {
     /// Starts one thing, or finds that it may not start; whether anything changed.
@@ -14,7 +14,7 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return false;
         }
-        self.probe() || (0..self.steps.len()).any(|step| self.start_in(step))
+        self.expire_holds() || self.probe() || (0..self.steps.len()).any(|step| self.start_in(step))
     }
 
     fn start_in(&mut self, step: usize) -> bool {
@@ -23,11 +23,12 @@ impl Run<'_> {
             .any(|place| self.has_room(step) && self.try_start(place))
     }
 
-    /// What is due, by its time and then its place; then what was never begun.
+    /// What a breaker lets go; what is due, by its time and then its place; what was never begun.
     fn in_order(&self, step: usize) -> Vec<Place> {
         let Some((state, _)) = self.step(step) else {
             return Vec::new();
         };
+        let mut freed: Vec<(Duration, usize)> = Vec::new();
         let mut due: Vec<(Duration, usize)> = Vec::new();
         let mut fresh = Vec::new();
         for (number, item) in state.items.iter().enumerate() {
@@ -35,16 +36,15 @@ impl Run<'_> {
                 Doing::Ready { since } if since <= self.now => due.push((since, number)),
                 Doing::Held { .. } => {
                     let release = self.release_of((step, number));
-                    due.extend(release.filter(|at| *at <= self.now).map(|at| (at, number)));
+                    freed.extend(release.filter(|at| *at <= self.now).map(|at| (at, number)));
                 }
-                Doing::New if state.stage == Stage::Active && state.reached.is_none() => {
-                    fresh.push(number);
-                }
+                Doing::New if state.takes_more() => fresh.push(number),
                 _ => {}
             }
         }
+        freed.sort_unstable();
         due.sort_unstable();
-        let due = due.into_iter().map(|(_, number)| number);
+        let due = freed.into_iter().chain(due).map(|(_, number)| number);
         due.chain(fresh).map(|number| (step, number)).collect()
     }
 
@@ -53,9 +53,10 @@ impl Run<'_> {
             return false;
         };
         let is_handler = matches!(item.part, Part::Handler(_));
-        let late = item.began.is_some() && self.item_deadline(place).is_some_and(|it| it < self.now);
+        let late =
+            item.began.is_some() && self.item_deadline(place).is_some_and(|it| it < self.now);
         if late && !is_handler {
-            self.command_stopped(place, "deadline");
+            self.start_refused(place, "deadline");
             return true;
         }
         let (is_new, is_held) = match item.doing {
@@ -76,12 +77,13 @@ impl Run<'_> {
             self.start(place);
             return true;
         }
+        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+            self.release(place);
+            self.start(place);
+            return true;
+        }
         if gate.settings.fails {
-            if gate.may_probe(self.now) {
-                self.start(place);
-            } else {
-                self.command_stopped(place, "circuit_open");
-            }
+            self.start_refused(place, "circuit_open");
             return true;
         }
         if is_held || (is_new && !self.may_hold_another(place.0, &name)) {
@@ -110,6 +112,9 @@ impl Run<'_> {
             return;
         };
         let _ = item.began.get_or_insert(now);
+        if work.is_call {
+            item.aim.clone_from(&work.gate);
+        }
         let progress: &mut Progress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
         let attempt = progress.attempts;

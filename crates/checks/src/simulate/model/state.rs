@@ -37,6 +37,8 @@ pub(super) struct Item {
     pub(super) rounds: u32,
     /// Units of the job pool.
     pub(super) charged: u32,
+    /// The breaker of the last request it sent.
+    pub(super) aim: Option<String>,
     /// What it has given, if it is an item of a flow.
     pub(super) output: String,
 }
@@ -53,10 +55,15 @@ pub(super) enum Doing {
     /// It was never begun.
     New,
     /// It goes on then, as soon as there is room.
-    Ready { since: Duration },
+    Ready {
+        since: Duration,
+    },
     Running(Running),
     /// A breaker keeps it back.
-    Held { since: Duration, gate: String },
+    Held {
+        since: Duration,
+        gate: String,
+    },
     Settled(Fate),
 }
 
@@ -106,6 +113,7 @@ impl Item {
             stopped: None,
             rounds: 0,
             charged: 0,
+            aim: None,
             output: String::new(),
         }
     }
@@ -137,6 +145,11 @@ impl Item {
 }
 
 impl Step {
+    /// Whether items that were never begun may begin.
+    pub(super) fn takes_more(&self) -> bool {
+        self.stage == Stage::Active && self.reached.is_none() && !self.failing
+    }
+
     pub(super) fn running(&self) -> usize {
         self.items.iter().filter(|it| it.is_running()).count()
     }
