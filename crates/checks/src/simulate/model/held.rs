@@ -11,7 +11,8 @@ impl Run<'_> {
     /// The breaker that the next start of an item asks.
     pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
         let own = self.work(place)?.gate.clone();
-        let aim = self.item(place)?.aim.clone();
+        let aim = self.aim.clone().filter(|(of, _)| *of == place);
+        let aim = aim.map(|(_, gate)| gate);
         if own.is_none() && aim.is_some() {
             self.has_chosen.set(true);
         }
@@ -115,7 +116,7 @@ impl Run<'_> {
         true
     }
 
-    /// As many that never started are held as could run, unless their time runs.
+    /// No more that never started are held than could run, unless their time runs.
     pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
         let limited = self.gates.get(gate).and_then(|it| it.settings.max_hold);
         if limited.is_some() {
@@ -124,10 +125,10 @@ impl Run<'_> {
         let Some((state, plan)) = self.step(step) else {
             return false;
         };
-        let held = state.items.iter().filter(|item| {
-            item.began.is_none()
-                && matches!(&item.doing, Doing::Held { gate: of, .. } if of == gate)
-        });
+        let mut held = state.items.iter();
+        let held = held
+            .by_ref()
+            .filter(|it| matches!(it.doing, Doing::Held { .. }));
         held.count() < plan.width
     }
 

@@ -232,17 +232,29 @@ impl Run<'_> {
             return;
         };
         let of = (work, name);
-        let delay = self.drawn(&of, range);
+        // What is not made is not recorded either: it is dropped if the longest delay is allowed.
+        let is_dropped = self.is_stopping(place.0) && self.seen.guess.is_none();
+        let delay = if is_dropped {
+            range.most
+        } else {
+            self.drawn(&of, range)
+        };
+        let is_unsure = is_dropped && !range.is_exact();
         let spent = progress.spent.saturating_add(delay);
-        if terms.budget.is_some_and(|budget| spent > budget) {
-            return self.command_stopped(place, "retry_budget");
-        }
+        let is_over = terms.budget.is_some_and(|budget| spent > budget);
         let due = self.now.saturating_add(delay);
         let of_item = self.item_deadline(place).is_some_and(|it| due > it);
+        let is_late = of_item || self.case.deadline.is_some_and(|it| due > it);
+        if is_unsure && (is_over || is_late) {
+            self.leave_open("a delay that was drawn and not recorded");
+        }
+        if is_over {
+            return self.command_stopped(place, "retry_budget");
+        }
         if of_item && matches!(part, Part::Handler(_)) {
             self.leave_open("a retry of a handler after its item's deadline");
         }
-        if of_item || self.case.deadline.is_some_and(|it| due > it) {
+        if is_late {
             return self.command_stopped(place, "deadline");
         }
         if let Some(reason) = self.pool_refuses(place) {

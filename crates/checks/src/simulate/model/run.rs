@@ -39,6 +39,8 @@ pub(super) struct Run<'c> {
     pub(super) gates: BTreeMap<String, Gate>,
     pub(super) pool: Option<Pool>,
     pub(super) made: BTreeMap<(String, String), Made>,
+    /// The item that was last about to send a request, and the breaker of that.
+    pub(super) aim: Option<(Place, String)>,
     /// How many of the releases that were seen have been.
     pub(super) released: BTreeMap<String, usize>,
     /// Nothing new starts.
@@ -82,6 +84,7 @@ impl<'c> Run<'c> {
             now: Duration::ZERO,
             pool: pool_of(case),
             made: BTreeMap::new(),
+            aim: None,
             released: BTreeMap::new(),
             stopping: None,
             end: None,

@@ -37,8 +37,6 @@ pub(super) struct Item {
     pub(super) rounds: u32,
     /// Units of the job pool.
     pub(super) charged: u32,
-    /// The breaker of the last request it sent.
-    pub(super) aim: Option<String>,
     /// What it has given, if it is an item of a flow.
     pub(super) output: String,
 }
@@ -113,7 +111,6 @@ impl Item {
             stopped: None,
             rounds: 0,
             charged: 0,
-            aim: None,
             output: String::new(),
         }
     }
