@@ -1,14 +1,10 @@
-//! The pure engine against the naive model: some thousand random cases, run on virtual time without
-//! a crash, must come to what the model predicts.
+//! A case that runs: the pure engine on virtual time, with attempts that do what the script says.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_checks::die::Die;
 use undaunted_checks::simulate::case::{Act, Case, How};
-use undaunted_checks::simulate::model::compare::{Verdict, judged};
-use undaunted_checks::simulate::model::predict;
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::{Effect, next_wake, ready, wanted};
 use undaunted_engine::event::{Event, NewItem, Record};
@@ -24,20 +20,20 @@ const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// What an attempt that runs will report.
 enum Report {
     Accepted,
-    End(AttemptEnd),
+    End(Box<AttemptEnd>),
 }
 
 /// A job, and the attempts that run for it.
-struct World<'c> {
+pub(crate) struct World<'c> {
     case: &'c Case,
-    job: Job,
-    records: Vec<Record>,
+    pub(crate) job: Job,
+    pub(crate) records: Vec<Record>,
     now: Timestamp,
     reports: BTreeMap<(Timestamp, u64, u8), Report>,
 }
 
 impl<'c> World<'c> {
-    fn of(case: &'c Case, seed: u64) -> Self {
+    pub(crate) fn of(case: &'c Case, seed: u64) -> Self {
         let text = case.text();
         let operator = Operator::default();
         let checked = check(&Source::new("w.yaml", &text), &operator);
@@ -64,7 +60,7 @@ impl<'c> World<'c> {
             now: T0,
             reports: BTreeMap::new(),
         };
-        world.tell(&Input::Woke);
+        let _ = world.tell(&Input::Woke);
         world
     }
 
@@ -76,7 +72,7 @@ impl<'c> World<'c> {
     }
 
     /// Runs the job to its end.
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         for _ in 0..20_000 {
             if self.job.stage.has_ended() {
                 return;
@@ -109,7 +105,7 @@ impl<'c> World<'c> {
         }
         let _ = match report {
             Report::Accepted => self.tell(&Input::Accepted { start }),
-            Report::End(end) => self.tell(&Input::Ended(Box::new(end))),
+            Report::End(end) => self.tell(&Input::Ended(end)),
         };
     }
 
@@ -233,7 +229,7 @@ impl<'c> World<'c> {
             && (hangs || limit <= act.takes)
         {
             let key = (self.now.after(limit), start, 0);
-            let _ = self.reports.insert(key, Report::End(timed_out()));
+            let _ = self.reports.insert(key, Report::End(Box::new(timed_out())));
             return;
         }
         let done = self.now.after(act.takes);
@@ -241,16 +237,18 @@ impl<'c> World<'c> {
             let _ = self.reports.insert((done, start, 0), Report::Accepted);
             if result.how != How::Hang {
                 let key = (done.after(result.takes), start, 1);
-                let _ = self.reports.insert(key, Report::End(ended(start, result)));
+                let _ = self
+                    .reports
+                    .insert(key, Report::End(Box::new(ended(start, result))));
             }
         } else if !hangs {
             let _ = self
                 .reports
-                .insert((done, start, 0), Report::End(ended(start, &act)));
+                .insert((done, start, 0), Report::End(Box::new(ended(start, &act))));
         }
     }
 
-    fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let records = self.records.iter().skip(1);
         let lines = records.map(|it| format!("+{:?} {:?}\n", it.at.since(T0), it.event));
         format!(
@@ -281,75 +279,4 @@ fn ended(start: u64, act: &Act) -> AttemptEnd {
         How::Hang | How::Later(_) => panic!("{act:?} does not end"),
     }
     end
-}
-
-/// How many cases are run, and from which seed on.
-fn seeds() -> std::ops::Range<u64> {
-    let number =
-        |name: &str, usual: u64| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
-    let first = number("MODEL_FIRST_SEED", 0);
-    first..first + number("MODEL_SEEDS", 4000)
-}
-
-#[test]
-fn the_engine_does_what_the_model_predicts() {
-    let mut open: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    let (mut compared, mut attempts, mut foreseen) = (0_u32, 0_usize, 0_u32);
-    let mut differing = Vec::new();
-    for seed in seeds() {
-        let case = Case::drawn(&mut Die::new(seed));
-        let mut world = World::of(&case, seed);
-        world.run();
-        foreseen += u32::from(predict(&case).is_some());
-        let started = |record: &&Record| matches!(record.event, Event::AttemptStarted(_));
-        attempts += world.records.iter().filter(started).count();
-        match judged(&case, &world.job, &world.records) {
-            Verdict::Same => compared += 1,
-            Verdict::Open(why) => open.entry(why).or_default().push(seed),
-            Verdict::Different(found) => differing.push((seed, found)),
-        }
-    }
-    println!("{compared} compared, {foreseen} foreseen, {attempts} attempts");
-    for (why, seeds) in &open {
-        println!(
-            "{} open: {why} {:?}",
-            seeds.len(),
-            &seeds[..seeds.len().min(5)]
-        );
-    }
-    for (seed, found) in differing.iter().take(40) {
-        println!("seed {seed}: {found:?}");
-    }
-    assert_eq!(differing.len(), 0);
-}
-
-/// What the model says to a run of a case; nothing if it did not come to an end.
-fn verdict(case: &Case, seed: u64) -> Verdict {
-    let mut world = World::of(case, seed);
-    world.run();
-    judged(case, &world.job, &world.records)
-}
-
-/// The smallest case that can be found and still differs.
-fn shrunk(case: Case, seed: u64) -> Case {
-    let differs = |case: &Case| matches!(verdict(case, seed), Verdict::Different(_));
-    let mut smallest = case;
-    while let Some(smaller) = smallest.smaller().into_iter().find(differs) {
-        smallest = smaller;
-    }
-    smallest
-}
-
-/// Says everything about one seed, made as small as it gets if it differs: `MODEL_SEED=7`.
-#[test]
-fn one_seed_is_told_in_full() {
-    let Ok(seed) = std::env::var("MODEL_SEED") else {
-        return;
-    };
-    let seed = seed.parse().unwrap();
-    let case = shrunk(Case::drawn(&mut Die::new(seed)), seed);
-    let mut world = World::of(&case, seed);
-    world.run();
-    println!("{}", world.told());
-    println!("{:?}", judged(&case, &world.job, &world.records));
 }
