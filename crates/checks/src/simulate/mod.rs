@@ -15,6 +15,7 @@ pub mod harm;
 mod keepers;
 mod ledger;
 mod machine;
+pub mod model;
 mod outside;
 mod plan;
 mod process;

@@ -1,0 +1,222 @@
+//! The journal of a run without crashes against what was predicted.
+//!
+//! The only file of the model that knows the engine, and only what it writes: its records and how a
+//! job stands at its end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::job::{Item, Job, Settled};
+use undaunted_engine::view::report;
+use undaunted_policy::Reason;
+
+use super::prediction::{Fate, Made, Prediction, Range};
+use super::seen::Seen;
+use crate::simulate::case::Case;
+
+/// What the model says to a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It came as predicted.
+    Same,
+    /// It did not, in these ways.
+    Different(Vec<String>),
+    /// The semantics leave open what must come of it.
+    Open(&'static str),
+}
+
+/// A run of a case against what must come of it, given what was drawn in it.
+#[must_use]
+pub fn judged(case: &Case, job: &Job, records: &[Record]) -> Verdict {
+    let seen = seen(job, records);
+    match super::predict_seen(case, &seen) {
+        Err(open) => Verdict::Open(open.0),
+        Ok(prediction) => {
+            let found = differences(&prediction, job, records);
+            if found.is_empty() {
+                Verdict::Same
+            } else {
+                Verdict::Different(found)
+            }
+        }
+    }
+}
+
+/// What chance has decided in a run.
+#[must_use]
+pub fn seen(job: &Job, records: &[Record]) -> Seen {
+    let mut seen = Seen::default();
+    for record in records {
+        match &record.event {
+            Event::RetryScheduled(retrying) => {
+                let key = key(job, retrying.subject);
+                seen.delays.entry(key).or_default().push(retrying.delay);
+            }
+            Event::CommandStopped(stopped) => {
+                // A retry that was refused had its delay drawn too.
+                if let Some(delay) = stopped.sum.and_then(|sum| sum.wait()) {
+                    let key = key(job, stopped.subject);
+                    seen.delays.entry(key).or_default().push(delay);
+                }
+            }
+            Event::Released(released) => {
+                let (_, item) = key(job, released.subject);
+                let at = record.at.since(job.submitted_at);
+                seen.releases.entry(item).or_default().push(at);
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// The command and the item, as a prediction has them.
+fn key(job: &Job, of: Subject) -> (String, String) {
+    let command = job.plan().command(of.command);
+    let command = command.map_or_else(String::new, |it| it.id.clone());
+    (command, item_name(job, of.step, of.item))
+}
+
+fn item_name(job: &Job, step: u32, item: u32) -> String {
+    let state = job.steps.get(usize::try_from(step).unwrap_or(usize::MAX));
+    if job.plan().is_map(step) {
+        return state.map_or_else(String::new, |it| it.items.identity(item).to_owned());
+    }
+    let command = job.plan().first(step);
+    let command = command.and_then(|it| job.plan().command(it));
+    let name = command.map_or_else(String::new, |it| it.id.clone());
+    if job.submitted().text.contains("mode: flow") {
+        format!("{name}#{item}")
+    } else {
+        name
+    }
+}
+
+/// Every way in which a run differs from what was predicted.
+#[must_use]
+pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Vec<String> {
+    let mut found = Vec::new();
+    let report = report(job);
+    let status = report.status.word();
+    if status != prediction.end.status {
+        found.push(format!("it ended {status}, not {}", prediction.end.status));
+    }
+    let reason = report.reason.map_or("none", Reason::word);
+    let reasons = &prediction.end.reasons;
+    if !reasons.is_empty() && !reasons.contains(reason) {
+        found.push(format!("the reason is {reason}, not one of {reasons:?}"));
+    }
+    // A breaker may hold an item that never started, or not even ask it to.
+    let holds = records.iter().any(|it| matches!(it.event, Event::Held(_)));
+    compare_items(prediction, job, holds, &mut found);
+    compare_made(prediction, job, records, &mut found);
+    let spent = job.pool.map(|pool| pool.consumed);
+    if spent != prediction.pool_spent {
+        let expected = prediction.pool_spent;
+        found.push(format!("{spent:?} of the pool was spent, not {expected:?}"));
+    }
+    if job.dead.len() != prediction.dead {
+        let (dead, expected) = (job.dead.len(), prediction.dead);
+        found.push(format!("there are {dead} dead letters, not {expected}"));
+    }
+    found
+}
+
+fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Vec<String>) {
+    let mut fates: BTreeMap<String, String> = BTreeMap::new();
+    for (number, step) in (0_u32..).zip(&job.steps) {
+        for (item, state) in step.items.iter() {
+            let fate = match state {
+                Item::Settled(Settled::Succeeded) => "succeeded".to_owned(),
+                Item::Settled(Settled::Dead(reason)) => format!("dead: {}", reason.word()),
+                Item::Settled(Settled::Skipped(_)) => "skipped".to_owned(),
+                Item::Settled(Settled::Missing(_)) | Item::Pending => "missing".to_owned(),
+                Item::Active(_) => "under way".to_owned(),
+            };
+            let _ = fates.insert(item_name(job, number, item), fate);
+        }
+    }
+    for (name, fate) in &prediction.items {
+        let expected = match fate {
+            Fate::Succeeded => "succeeded".to_owned(),
+            Fate::Dead(reason) => format!("dead: {reason}"),
+            Fate::Skipped => "skipped".to_owned(),
+            Fate::Missing => "missing".to_owned(),
+        };
+        let fate = fates.remove(name).unwrap_or_else(|| "missing".to_owned());
+        let attempted = prediction.made.keys().any(|(_, item)| item == name);
+        let not_done = |fate: &str| fate == "skipped" || fate == "missing";
+        let alike = holds && !attempted && not_done(&fate) && not_done(&expected);
+        if fate != expected && !alike {
+            found.push(format!("{name} is {fate}, not {expected}"));
+        }
+    }
+    for (name, fate) in fates {
+        found.push(format!("{name} is {fate}, and was not expected at all"));
+    }
+}
+
+fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &mut Vec<String>) {
+    let mut made: BTreeMap<(String, String), (u32, Vec<Duration>, Duration)> = BTreeMap::new();
+    for record in records {
+        match &record.event {
+            Event::AttemptStarted(started) => {
+                let entry = made.entry(key(job, started.subject)).or_default();
+                entry.0 = entry.0.saturating_add(1);
+            }
+            Event::RetryScheduled(retrying) => {
+                let entry = made.entry(key(job, retrying.subject)).or_default();
+                entry.1.push(retrying.delay);
+                entry.2 = retrying.sum.spent_after;
+            }
+            _ => {}
+        }
+    }
+    for (key, expected) in &prediction.made {
+        let (command, item) = key;
+        let (attempts, delays, spent) = made.remove(key).unwrap_or_default();
+        let of = format!("{command} of {item}");
+        if attempts != expected.attempts {
+            let wanted = expected.attempts;
+            found.push(format!("{attempts} attempts of {of}, not {wanted}"));
+        }
+        let held = delays.len() == expected.delays.len()
+            && delays
+                .iter()
+                .zip(&expected.delays)
+                .all(|(it, range)| range.holds(*it));
+        if !held {
+            let wanted = shown(expected);
+            found.push(format!("delays of {of}: {delays:?}, not {wanted}"));
+        }
+        if held && !is_near(expected.spent, spent, delays.len()) {
+            let wanted = expected.spent;
+            found.push(format!("spent by {of}: {spent:?}, not {wanted:?}"));
+        }
+    }
+    for ((command, item), (attempts, _, _)) in made {
+        found.push(format!("{attempts} attempts of {command} of {item}, not 0"));
+    }
+}
+
+/// Whether a sum of drawn delays, each rounded, is what it may be.
+fn is_near(range: Range, spent: Duration, count: usize) -> bool {
+    let grain = Duration::from_millis(u64::try_from(count).unwrap_or(u64::MAX));
+    let wider = Range {
+        least: range.least.saturating_sub(grain),
+        most: range.most.saturating_add(grain),
+    };
+    range.holds(spent) || (!range.is_exact() && wider.holds(spent))
+}
+
+fn shown(made: &Made) -> String {
+    let delays = made.delays.iter().map(|range| {
+        if range.is_exact() {
+            format!("{:?}", range.least)
+        } else {
+            format!("{:?} to {:?}", range.least, range.most)
+        }
+    });
+    format!("[{}]", delays.collect::<Vec<_>>().join(", "))
+}

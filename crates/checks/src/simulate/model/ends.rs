@@ -1,0 +1,302 @@
+//! How items, steps and the job end.
+
+use std::collections::BTreeSet;
+
+use crate::simulate::case::{Completion, Tolerance};
+
+use super::plan::StepKind;
+use super::prediction::{Fate, JobEnd};
+use super::run::{Place, Run};
+use super::state::{Doing, Stage, Step};
+
+impl Run<'_> {
+    /// An item has failed for good.
+    pub(super) fn item_failed(&mut self, place: Place, reason: &'static str) {
+        let skips = self
+            .step(place.0)
+            .is_some_and(|(_, plan)| match &plan.kind {
+                StepKind::Map(map) => map.tolerance.on_item_failure == Some("skip"),
+                _ => false,
+            });
+        let fate = if skips {
+            Fate::Skipped
+        } else {
+            Fate::Dead(reason)
+        };
+        self.settle(place, fate);
+    }
+
+    /// An item has come to its end.
+    pub(super) fn settle(&mut self, place: Place, fate: Fate) {
+        let Some((state, plan)) = self.step(place.0) else {
+            return;
+        };
+        let was_left = state.reached.is_some();
+        // What comes after its step was complete does not count.
+        let fate = if was_left { Fate::Missing } else { fate };
+        let kind = plan.kind.clone();
+        if let Some(item) = self.item_mut(place) {
+            item.doing = Doing::Settled(fate);
+        }
+        match kind {
+            StepKind::Link => {}
+            StepKind::Map(map) => {
+                if was_left {
+                    return;
+                }
+                let stops = self.stopping.is_none()
+                    && self
+                        .steps
+                        .get(place.0)
+                        .is_some_and(|it| passes(it, &map.tolerance));
+                let decided = self.stopping.is_none() && self.decide_completion(place.0);
+                if stops && decided {
+                    self.leave_open("a tolerance and a completion rule at the same result");
+                } else if stops {
+                    self.stop("tolerance");
+                }
+            }
+            StepKind::Flow(_) => {
+                if matches!(fate, Fate::Dead(_)) {
+                    self.fail_flow_step(place.0);
+                }
+            }
+        }
+    }
+
+    /// Nothing new starts; what waits is not gone on with; what runs may finish.
+    pub(super) fn stop(&mut self, why: &'static str) {
+        self.stopping = Some(why);
+        for place in self.places() {
+            let Some(item) = self.item_mut(place) else {
+                continue;
+            };
+            if item.is_under_way() && !item.is_running() {
+                self.settle(place, Fate::Skipped);
+            }
+        }
+    }
+
+    /// The job's time is up: what runs is ended too.
+    pub(super) fn job_deadline(&mut self) {
+        if self.stopping.is_some() {
+            self.leave_open("the deadline passes while what runs may finish");
+        }
+        self.stop("deadline");
+        for place in self.places() {
+            if self.item(place).is_some_and(super::state::Item::is_running) {
+                self.settle(place, Fate::Skipped);
+            }
+        }
+    }
+
+    /// Asks the completion rule of a step; whether it has decided.
+    pub(super) fn decide_completion(&mut self, step: usize) -> bool {
+        let deadline = self.completion_deadline(step);
+        let Some((state, plan)) = self.step(step) else {
+            return false;
+        };
+        let StepKind::Map(map) = &plan.kind else {
+            return false;
+        };
+        let Some(rule) = map.completion.clone() else {
+            return false;
+        };
+        if state.reached.is_some() {
+            return false;
+        }
+        let count = |fate: fn(Fate) -> bool| state.items.iter().filter(|it| it.has(fate)).count();
+        let completed = count(|it| it == Fate::Succeeded);
+        let reported = count(|_| true);
+        let min = least(&rule, state.items.len());
+        if reported == state.items.len() {
+            self.reach(step, (completed >= min, false), &rule);
+        } else if completed >= min {
+            self.reach(step, (true, false), &rule);
+        } else if deadline.is_some_and(|it| it <= self.now) {
+            self.reach(step, (false, true), &rule);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn reach(&mut self, step: usize, reached: (bool, bool), rule: &Completion) {
+        if let Some(state) = self.steps.get_mut(step) {
+            state.reached = Some(reached);
+        }
+        for (of, item) in self.places() {
+            let place = (of, item);
+            let under_way = self
+                .item(place)
+                .is_some_and(super::state::Item::is_under_way);
+            if of == step && under_way && !rule.leaves {
+                self.free_gate(place);
+                self.settle(place, Fate::Missing);
+            }
+        }
+    }
+
+    /// What was ended says nothing about its target.
+    fn free_gate(&mut self, place: Place) {
+        let now = self.now;
+        if let Some(Doing::Running(running)) = self.item(place).map(|item| item.doing.clone())
+            && let Some((name, ticket)) = running.ticket
+            && let Some(gate) = self.gates.get_mut(&name)
+        {
+            gate.report(ticket, super::failure::Signal::Nothing, now);
+        }
+    }
+
+    /// Begins and ends steps; whether anything changed.
+    pub(super) fn advance(&mut self) -> bool {
+        if matches!(
+            self.plan.steps.first().map(|it| &it.kind),
+            Some(StepKind::Flow(_))
+        ) {
+            return self.advance_flow();
+        }
+        if self.stopping.is_some() {
+            return self.end_stopped();
+        }
+        let places = 0..self.steps.len();
+        let current = places.into_iter().find(|it| {
+            self.steps
+                .get(*it)
+                .is_some_and(|it| it.stage != Stage::Complete)
+        });
+        let Some(step) = current else {
+            return self.end_well();
+        };
+        let now = self.now;
+        let Some(state) = self.steps.get_mut(step) else {
+            return false;
+        };
+        if state.stage == Stage::Waiting {
+            state.stage = Stage::Active;
+            state.began = now;
+            if state.items.is_empty() {
+                let _ = self.decide_completion(step);
+            }
+            return true;
+        }
+        let is_over = state.items.iter().all(super::state::Item::is_settled);
+        if !is_over && state.reached.is_none() {
+            return false;
+        }
+        state.stage = Stage::Complete;
+        let is_link = self
+            .step(step)
+            .is_some_and(|(_, plan)| matches!(plan.kind, StepKind::Link));
+        if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
+            let mut reasons = self.dead_reasons(None);
+            let _ = reasons.insert(reason);
+            // What comes after a map that fell short fails: either may be said.
+            if self
+                .steps
+                .iter()
+                .any(|it| it.reached == Some((false, true)))
+            {
+                let _ = reasons.insert("deadline");
+            }
+            self.fail_chain(reasons);
+        }
+        true
+    }
+
+    /// A command of a chain has failed: the job has, once what was left of a map is over.
+    fn fail_chain(&mut self, reasons: BTreeSet<&'static str>) {
+        if self.anything_runs() {
+            self.leave_open("a chain that fails while something was left to finish");
+        }
+        self.end = Some(JobEnd {
+            status: "failed",
+            reasons,
+        });
+    }
+
+    fn anything_runs(&self) -> bool {
+        let mut items = self.steps.iter().flat_map(|step| &step.items);
+        items.any(super::state::Item::is_under_way)
+    }
+
+    fn end_stopped(&mut self) -> bool {
+        if self.anything_runs() {
+            return false;
+        }
+        let why = self.stopping.unwrap_or("tolerance");
+        // Only what was left to finish was waited for, and the rest is done.
+        if self.steps.iter().all(|it| it.stage == Stage::Complete) {
+            self.stopping = None;
+            return self.end_well();
+        }
+        self.end = Some(JobEnd {
+            status: "failed",
+            reasons: [why].into(),
+        });
+        true
+    }
+
+    /// All steps are complete.
+    fn end_well(&mut self) -> bool {
+        if self.anything_runs() {
+            return false;
+        }
+        let reached = self.steps.iter().find_map(|step| step.reached);
+        let mut reasons = self.dead_reasons(None);
+        let status = match reached {
+            Some((true, _)) => "completed",
+            Some((false, time_was_up)) => {
+                if time_was_up {
+                    reasons = ["deadline"].into();
+                }
+                "partial"
+            }
+            None if reasons.is_empty() => "completed",
+            None => "partial",
+        };
+        if status == "completed" {
+            reasons.clear();
+        }
+        self.end = Some(JobEnd { status, reasons });
+        true
+    }
+
+    pub(super) fn dead_reasons(&self, of: Option<usize>) -> BTreeSet<&'static str> {
+        let steps = self.steps.iter().enumerate();
+        let steps = steps.filter(|(step, _)| of.is_none_or(|of| of == *step));
+        let items = steps.flat_map(|(_, step)| &step.items);
+        let reasons = items.filter_map(|item| match item.doing {
+            Doing::Settled(Fate::Dead(reason)) => Some(reason),
+            _ => None,
+        });
+        reasons.collect()
+    }
+}
+
+/// How many have to succeed: at least one, and no more than there are.
+fn least(rule: &Completion, items: usize) -> usize {
+    let min = usize::try_from(rule.min.unwrap_or(1)).unwrap_or(usize::MAX);
+    min.max(1).min(items)
+}
+
+/// Whether more items have failed than is tolerated.
+fn passes(step: &Step, tolerance: &Tolerance) -> bool {
+    let count = |fate: fn(Fate) -> bool| step.items.iter().filter(|it| it.has(fate)).count();
+    let failed = count(|it| matches!(it, Fate::Dead(_)));
+    let settled = count(|_| true);
+    let stops_at_once = tolerance.first_stops || tolerance.on_item_failure == Some("stop");
+    let most = if stops_at_once {
+        Some(1)
+    } else {
+        tolerance.max_failures
+    };
+    let too_many = most.is_some_and(|most| failed >= usize::try_from(most).unwrap_or(usize::MAX));
+    let share = tolerance
+        .share_percent
+        .and_then(|it| usize::try_from(it).ok());
+    let too_large = share.is_some_and(|percent| {
+        settled >= 10 && failed.saturating_mul(100) > percent.saturating_mul(settled)
+    });
+    (failed > 0 && too_many) || too_large
+}

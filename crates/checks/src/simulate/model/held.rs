@@ -1,0 +1,189 @@
+//! What breakers keep back, and how it goes on.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::breaker::Gate;
+use super::run::{Place, Run};
+use super::state::{Doing, Part, Step};
+
+impl Run<'_> {
+    /// The breaker that the next start of an item asks.
+    pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
+        let own = self.work(place)?.gate.clone();
+        let aim = self.aim.clone().filter(|(of, _)| *of == place);
+        let aim = aim.map(|(_, gate)| gate);
+        if own.is_none() && aim.is_some() {
+            self.has_chosen.set(true);
+        }
+        let name = own.or_else(|| aim.filter(|_| self.choice.aim_stays))?;
+        let gate = self.gates.get(&name)?;
+        Some((name, gate))
+    }
+
+    /// What waits for a breaker to look again: held, or never started because of it.
+    fn waits_for(&self, place: Place, name: &str) -> bool {
+        let Some(item) = self.item(place) else {
+            return false;
+        };
+        let asks = || self.gate_of(place).is_some_and(|(of, _)| of == name);
+        let begins = self.steps.get(place.0).is_some_and(Step::takes_more);
+        match &item.doing {
+            Doing::Held { gate, .. } => gate == name,
+            Doing::New => begins && asks(),
+            Doing::Ready { .. } | Doing::Running(_) | Doing::Settled(_) => false,
+        }
+    }
+
+    pub(super) fn is_asked(&self, name: &str) -> bool {
+        let mut places = self.places().into_iter();
+        places.any(|place| self.waits_for(place, name))
+    }
+
+    /// One probe: the item with the most attempts left; the first of those. If that is one that was
+    /// never started it has its turn after what is due.
+    pub(super) fn probe(&mut self) -> bool {
+        let gates = self.gates.iter();
+        let looking = gates.filter(|(_, gate)| gate.may_probe(self.now) && !gate.settings.fails);
+        let looking: Vec<String> = looking.map(|(name, _)| name.clone()).collect();
+        for name in looking {
+            let best = self.best_of(self.places(), &name);
+            if let Some(place) = best
+                && self.is_held(place)
+                && self.has_room(place.0)
+            {
+                self.release(place);
+                self.start(place);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_held(&self, place: Place) -> bool {
+        let item = self.item(place);
+        item.is_some_and(|item| matches!(item.doing, Doing::Held { .. }))
+    }
+
+    /// Who of those that wait for a breaker finds out whether its target is back.
+    fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
+        let waiting = places.into_iter().filter(|it| self.waits_for(*it, name));
+        waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
+    }
+
+    /// Whether one that asks a breaker now is the one to find out.
+    pub(super) fn is_best(&self, place: Place, name: &str) -> bool {
+        let others = self.places().into_iter().filter(|it| *it != place);
+        let best = self.best_of(others.collect(), name);
+        let rank = |place: Place| (self.attempts_left(place), Reverse(place));
+        best.is_none_or(|best| rank(place) > rank(best))
+    }
+
+    /// What has been held for long enough; whether there was any.
+    pub(super) fn expire_holds(&mut self) -> bool {
+        let mut places = self.places().into_iter();
+        let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
+        let Some(place) = places.find(over) else {
+            return false;
+        };
+        self.hold_expired(place);
+        true
+    }
+
+    /// How many attempts an item has left; any number is more than all others.
+    fn attempts_left(&self, place: Place) -> u64 {
+        let most = self.work(place).and_then(|work| work.terms.most_retries());
+        let made = self.item(place).map_or(0, |item| match item.part {
+            Part::Command => item.main.attempts,
+            Part::Handler(_) | Part::After(_) => item.below.attempts,
+        });
+        let left = most.map(|it| u64::from(it.saturating_add(1).saturating_sub(made)));
+        left.unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn has_room(&self, step: usize) -> bool {
+        self.step(step)
+            .is_some_and(|(state, plan)| state.running() < plan.width)
+    }
+
+    /// Keeps an item back; whether anything changed.
+    pub(super) fn hold(&mut self, place: Place, gate: String) -> bool {
+        let since = self.now;
+        let Some(item) = self.item_mut(place) else {
+            return false;
+        };
+        item.doing = Doing::Held { since, gate };
+        true
+    }
+
+    /// No more that never started are held than could run, unless their time runs.
+    pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
+        let limited = self.gates.get(gate).and_then(|it| it.settings.max_hold);
+        if limited.is_some() {
+            return true;
+        }
+        let Some((state, plan)) = self.step(step) else {
+            return false;
+        };
+        let mut held = state.items.iter();
+        let held = held
+            .by_ref()
+            .filter(|it| matches!(it.doing, Doing::Held { .. }));
+        held.count() < plan.width
+    }
+
+    /// When an item is held no longer and fails.
+    pub(super) fn hold_expires(&self, place: Place) -> Option<Duration> {
+        let item = self.item(place)?;
+        let Doing::Held { since, gate } = &item.doing else {
+            return None;
+        };
+        let longest = self.gates.get(gate)?.settings.max_hold;
+        let held = longest.map(|longest| since.saturating_add(longest));
+        let deadline = item.began.and_then(|_| self.item_deadline(place));
+        held.into_iter().chain(deadline).min()
+    }
+
+    fn hold_expired(&mut self, place: Place) {
+        let began = self.item(place).and_then(|item| item.began);
+        let deadline = began.and_then(|_| self.item_deadline(place));
+        let reason = if deadline.is_some_and(|at| at <= self.now) {
+            "deadline"
+        } else {
+            "circuit_open"
+        };
+        self.start_refused(place, reason);
+    }
+
+    /// When a held item goes on although it is no probe: its breaker has closed.
+    pub(super) fn release_of(&self, place: Place) -> Option<Duration> {
+        let item = self.item(place)?;
+        let Doing::Held { gate, since } = &item.doing else {
+            return None;
+        };
+        let gate = self.gates.get(gate)?;
+        if !gate.is_closed() {
+            return None;
+        }
+        let closed = gate.closed_at.unwrap_or(*since).max(*since);
+        if let Some(guess) = self.seen.guess {
+            let tenth = gate.settings.recovery.checked_div(10)?;
+            let window = tenth.min(Duration::from_secs(5));
+            let offset = window.saturating_mul(guess).checked_div(100)?;
+            return Some(closed.saturating_add(offset));
+        }
+        let done = self.released.get(&item.name).copied().unwrap_or_default();
+        let all = self.seen.releases.get(&item.name)?;
+        all.get(done).copied().map(|at| at.max(closed))
+    }
+
+    /// It is held no longer.
+    pub(super) fn release(&mut self, place: Place) {
+        let Some(item) = self.item(place) else { return };
+        if matches!(item.doing, Doing::Held { .. }) {
+            let name = item.name.clone();
+            let done = self.released.entry(name).or_default();
+            *done = done.saturating_add(1);
+        }
+    }
+}

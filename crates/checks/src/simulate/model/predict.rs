@@ -1,0 +1,91 @@
+//! The prediction: what comes of every way in which what is left open may turn out, if that is the
+//! same.
+
+use super::prediction::{Made, Prediction};
+use super::run::{Choice, Open, Run};
+use super::seen::Seen;
+use crate::simulate::case::Case;
+
+/// Where in its range a drawn delay is taken to be, in percent, when nothing is known about it.
+const GUESSES: [u32; 5] = [50, 0, 100, 23, 81];
+
+/// What must come of a case; nothing if that depends on what the semantics leave open, or on what
+/// is drawn.
+#[must_use]
+pub fn predict(case: &Case) -> Option<Prediction> {
+    let mut whole: Option<Prediction> = None;
+    for guess in GUESSES {
+        let seen = Seen {
+            guess: Some(guess),
+            ..Seen::default()
+        };
+        let found = predict_seen(case, &seen).ok()?;
+        whole = match whole {
+            None => Some(found),
+            Some(known) => Some(joined(known, &found)?),
+        };
+    }
+    whole
+}
+
+/// What must come of a case, given what was drawn.
+///
+/// # Errors
+///
+/// What the semantics leave open, so that there is no answer.
+pub fn predict_seen(case: &Case, seen: &Seen) -> Result<Prediction, Open> {
+    let (found, has_chosen) = Run::new(case, seen, Choice::default()).outcome();
+    let found = found?;
+    if !has_chosen {
+        return Ok(found);
+    }
+    for (choice, what) in CHOICES {
+        if Run::new(case, seen, choice).outcome().0.as_ref() != Ok(&found) {
+            return Err(Open(what));
+        }
+    }
+    Ok(found)
+}
+
+/// The other ways to see it, and what they are about.
+const CHOICES: [(Choice, &str); 2] = [
+    (
+        Choice {
+            ruled_is_down: true,
+            aim_stays: false,
+        },
+        "whether a failure that a rule ends counts as one of the target",
+    ),
+    (
+        Choice {
+            ruled_is_down: false,
+            aim_stays: true,
+        },
+        "whether what an item does after a request asks the breaker of that request",
+    ),
+];
+
+/// Two predictions as one, if they differ in nothing but delays.
+fn joined(known: Prediction, other: &Prediction) -> Option<Prediction> {
+    let mut whole = known;
+    if whole.made.len() != other.made.len() {
+        return None;
+    }
+    for (key, made) in &mut whole.made {
+        let found = other.made.get(key)?;
+        if found.attempts != made.attempts || found.delays.len() != made.delays.len() {
+            return None;
+        }
+        let delays = made.delays.iter().zip(&found.delays);
+        *made = Made {
+            attempts: made.attempts,
+            spent: made.spent.or(found.spent),
+            delays: delays.map(|(one, two)| one.or(*two)).collect(),
+        };
+    }
+    let same = whole.end == other.end
+        && whole.items == other.items
+        && whole.pool_spent == other.pool_spent
+        && whole.dead == other.dead;
+    same.then_some(whole)
+}

@@ -1,0 +1,280 @@
+//! The loop: what may start starts, then time goes on to the next thing that happens.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::simulate::case::Case;
+
+use super::breaker::{Gate, Phase};
+use super::plan::{Plan, StepKind, StepPlan, Work};
+use super::prediction::{Fate, JobEnd, Made, Prediction};
+use super::seen::Seen;
+use super::state::{Doing, Item, Part, Running, Stage, Step};
+
+/// What the semantics leave open, so that there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Open(pub &'static str);
+
+/// Where an item is: its step and its number.
+pub(super) type Place = (usize, usize);
+
+/// What the semantics leave open and a run must not depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Choice {
+    /// Whether a failure that a rule ends says that the target is down.
+    pub(super) ruled_is_down: bool,
+    /// Whether what an item does after a request asks the breaker of that request.
+    pub(super) aim_stays: bool,
+}
+
+/// A case that runs.
+pub(super) struct Run<'c> {
+    pub(super) case: &'c Case,
+    pub(super) plan: Plan,
+    pub(super) seen: &'c Seen,
+    pub(super) choice: Choice,
+    pub(super) now: Duration,
+    pub(super) steps: Vec<Step>,
+    pub(super) gates: BTreeMap<String, Gate>,
+    pub(super) pool: Option<Pool>,
+    pub(super) made: BTreeMap<(String, String), Made>,
+    /// The item that was last about to send a request, and the breaker of that.
+    pub(super) aim: Option<(Place, String)>,
+    /// How many of the releases that were seen have been.
+    pub(super) released: BTreeMap<String, usize>,
+    /// Nothing new starts.
+    pub(super) stopping: Option<&'static str>,
+    pub(super) end: Option<JobEnd>,
+    /// Whether any choice was made.
+    pub(super) has_chosen: Cell<bool>,
+    pub(super) open: Option<Open>,
+}
+
+/// The job pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    pub(super) total: u32,
+    pub(super) share: u32,
+    pub(super) used: u32,
+}
+
+/// More happenings than any case has: it would go on for ever.
+const MOST: u32 = 5000;
+
+impl<'c> Run<'c> {
+    pub(super) fn new(case: &'c Case, seen: &'c Seen, choice: Choice) -> Self {
+        let plan = Plan::of(case);
+        let steps = plan.steps.iter().map(|step| Step {
+            items: step.items.iter().map(Item::new).collect(),
+            stage: Stage::Waiting,
+            began: Duration::ZERO,
+            failing: false,
+            reached: None,
+        });
+        let gates = plan.breakers.iter();
+        let gates = gates.map(|(name, settings)| (name.clone(), Gate::new(settings.clone())));
+        Self {
+            case,
+            steps: steps.collect(),
+            gates: gates.collect(),
+            plan,
+            seen,
+            choice,
+            now: Duration::ZERO,
+            pool: pool_of(case),
+            made: BTreeMap::new(),
+            aim: None,
+            released: BTreeMap::new(),
+            stopping: None,
+            end: None,
+            has_chosen: Cell::new(false),
+            open: None,
+        }
+    }
+
+    /// Runs it to its end.
+    pub(super) fn outcome(mut self) -> (Result<Prediction, Open>, bool) {
+        let found = self.go();
+        (found, self.has_chosen.get())
+    }
+
+    fn go(&mut self) -> Result<Prediction, Open> {
+        for _ in 0..MOST {
+            while self.end.is_none() && (self.advance() || self.start_something()) {}
+            if let Some(open) = self.open {
+                return Err(open);
+            }
+            if let Some(end) = self.end.take() {
+                return Ok(self.prediction(end));
+            }
+            let Some(next) = self.next_instant() else {
+                return Err(Open("nothing happens any more"));
+            };
+            self.now = next;
+            self.happen();
+        }
+        Err(Open("it does not end"))
+    }
+
+    fn prediction(&self, end: JobEnd) -> Prediction {
+        let items = self.steps.iter().flat_map(|step| &step.items);
+        let fates = items.map(|item| match item.doing {
+            Doing::Settled(fate) => (item.name.clone(), fate),
+            _ => (item.name.clone(), Fate::Missing),
+        });
+        let items: BTreeMap<String, Fate> = fates.collect();
+        let dead = items.values().filter(|it| matches!(it, Fate::Dead(_)));
+        Prediction {
+            end,
+            dead: dead.count(),
+            items,
+            made: self.made.clone(),
+            pool_spent: self.pool.map(|pool| pool.used),
+        }
+    }
+
+    pub(super) fn leave_open(&mut self, what: &'static str) {
+        let _ = self.open.get_or_insert(Open(what));
+    }
+
+    pub(super) fn step(&self, step: usize) -> Option<(&Step, &StepPlan)> {
+        self.steps.get(step).zip(self.plan.steps.get(step))
+    }
+
+    pub(super) fn item(&self, (step, item): Place) -> Option<&Item> {
+        self.steps.get(step)?.items.get(item)
+    }
+
+    pub(super) fn item_mut(&mut self, (step, item): Place) -> Option<&mut Item> {
+        self.steps.get_mut(step)?.items.get_mut(item)
+    }
+
+    /// The command an item is at.
+    pub(super) fn work(&self, place: Place) -> Option<&Work> {
+        let item = self.item(place)?;
+        let command = self.command(place)?;
+        match item.part {
+            Part::Command => Some(command),
+            Part::Handler(number) => command.handler.as_ref()?.commands.get(number),
+            Part::After(number) => command.after.get(number),
+        }
+    }
+
+    /// The command of its step that an item is at, or whose handler runs.
+    pub(super) fn command(&self, place: Place) -> Option<&Work> {
+        let item = self.item(place)?;
+        self.plan.steps.get(place.0)?.commands.get(item.command)
+    }
+
+    pub(super) fn places(&self) -> Vec<Place> {
+        let steps = self.steps.iter().enumerate();
+        let places = steps.flat_map(|(step, state)| {
+            let items = 0..state.items.len();
+            items.map(move |item| (step, item))
+        });
+        places.collect()
+    }
+
+    /// Until when an item may take.
+    pub(super) fn item_deadline(&self, place: Place) -> Option<Duration> {
+        let StepKind::Map(map) = &self.plan.steps.get(place.0)?.kind else {
+            return None;
+        };
+        let began = self.item(place)?.began.unwrap_or(self.now);
+        map.limit.map(|limit| began.saturating_add(limit))
+    }
+
+    /// Until when a completion rule waits, if it has not decided.
+    pub(super) fn completion_deadline(&self, step: usize) -> Option<Duration> {
+        let (state, plan) = self.step(step)?;
+        let StepKind::Map(map) = &plan.kind else {
+            return None;
+        };
+        let rule = map.completion.as_ref()?;
+        let limit = rule.deadline.unwrap_or(Duration::from_mins(5));
+        let waits = state.stage == Stage::Active && state.reached.is_none();
+        waits.then(|| state.began.saturating_add(limit))
+    }
+
+    /// When the next thing happens. Two at once leave open which goes first.
+    fn next_instant(&mut self) -> Option<Duration> {
+        let mut times: Vec<Duration> = Vec::new();
+        let mut together: Vec<Duration> = Vec::new();
+        if self.stopping != Some("deadline") {
+            times.extend(self.case.deadline);
+        }
+        if self.stopping.is_none() {
+            times.extend((0..self.steps.len()).filter_map(|it| self.completion_deadline(it)));
+            times.extend(self.gates.iter().filter_map(|(name, gate)| {
+                let until = match gate.phase {
+                    Phase::Open { until } => Some(until),
+                    _ => None,
+                };
+                until.filter(|_| self.is_asked(name))
+            }));
+        }
+        for place in self.places() {
+            match self.item(place).map(|item| item.doing.clone()) {
+                Some(Doing::Running(Running { end, accepted, .. })) => {
+                    times.extend(accepted);
+                    times.extend(end.map(|(at, _)| at));
+                }
+                // Retries that are due together go in the order of the items.
+                Some(Doing::Ready { since }) => together.push(since),
+                Some(Doing::Held { .. }) => {
+                    together.extend(self.hold_expires(place));
+                    together.extend(self.release_of(place));
+                }
+                _ => {}
+            }
+        }
+        times.retain(|at| *at > self.now);
+        together.retain(|at| *at > self.now);
+        together.sort_unstable();
+        together.dedup();
+        let next = times.iter().chain(&together).min().copied();
+        let all = times.iter().chain(&together);
+        if all.filter(|at| Some(**at) == next).count() > 1 {
+            self.leave_open("two things at the same instant");
+        }
+        next
+    }
+
+    /// What happens now.
+    fn happen(&mut self) {
+        if self.case.deadline == Some(self.now) {
+            self.job_deadline();
+            return;
+        }
+        for step in 0..self.steps.len() {
+            if self.completion_deadline(step) == Some(self.now) {
+                self.decide_completion(step);
+            }
+        }
+        for place in self.places() {
+            if let Some(Doing::Running(running)) = self.item(place).map(|item| item.doing.clone()) {
+                if running.accepted == Some(self.now) {
+                    self.taken_on(place);
+                } else if let Some((at, outcome)) = running.end
+                    && at == self.now
+                {
+                    self.attempt_ended(place, outcome);
+                }
+            }
+        }
+    }
+}
+
+/// The pool, if either key is named.
+fn pool_of(case: &Case) -> Option<Pool> {
+    if case.pool.is_none() && case.share.is_none() {
+        return None;
+    }
+    let total = case.pool.unwrap_or(20).min(50);
+    Some(Pool {
+        total,
+        share: case.share.unwrap_or(3).min(5).min(total),
+        used: 0,
+    })
+}

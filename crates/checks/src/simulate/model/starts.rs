@@ -1,0 +1,181 @@
+//! What may start, and in which order.
+
+use std::time::Duration;
+
+use crate::simulate::case::{Act, How};
+
+use super::failure::Outcome;
+use super::run::{Place, Run};
+use super::state::{Doing, Part, Progress, Running};
+
+impl Run<'_> {
+    /// Starts one thing, or finds that it may not start; whether anything changed.
+    pub(super) fn start_something(&mut self) -> bool {
+        if self.stopping.is_some() {
+            return false;
+        }
+        self.expire_holds() || self.probe() || (0..self.steps.len()).any(|step| self.start_in(step))
+    }
+
+    fn start_in(&mut self, step: usize) -> bool {
+        self.in_order(step)
+            .into_iter()
+            .any(|place| self.has_room(step) && self.try_start(place))
+    }
+
+    /// What a breaker lets go; what is due, by its time and then its place; what was never begun.
+    fn in_order(&self, step: usize) -> Vec<Place> {
+        let Some((state, _)) = self.step(step) else {
+            return Vec::new();
+        };
+        let mut freed: Vec<(Duration, usize)> = Vec::new();
+        let mut due: Vec<(Duration, usize)> = Vec::new();
+        let mut fresh = Vec::new();
+        for (number, item) in state.items.iter().enumerate() {
+            match item.doing {
+                Doing::Ready { since } if since <= self.now => due.push((since, number)),
+                Doing::Held { .. } => {
+                    let release = self.release_of((step, number));
+                    freed.extend(release.filter(|at| *at <= self.now).map(|at| (at, number)));
+                }
+                Doing::New if state.takes_more() => fresh.push(number),
+                _ => {}
+            }
+        }
+        freed.sort_unstable();
+        due.sort_unstable();
+        let due = freed.into_iter().chain(due).map(|(_, number)| number);
+        due.chain(fresh).map(|number| (step, number)).collect()
+    }
+
+    fn try_start(&mut self, place: Place) -> bool {
+        self.aim(place);
+        let Some(item) = self.item(place) else {
+            return false;
+        };
+        let is_handler = matches!(item.part, Part::Handler(_));
+        let late =
+            item.began.is_some() && self.item_deadline(place).is_some_and(|it| it < self.now);
+        if late && !is_handler {
+            self.start_refused(place, "deadline");
+            return true;
+        }
+        let (is_new, is_held) = match item.doing {
+            Doing::New => (true, false),
+            Doing::Held { .. } => (false, true),
+            _ => (false, false),
+        };
+        let Some((name, gate)) = self.gate_of(place) else {
+            self.start(place);
+            return true;
+        };
+        if gate.is_closed() {
+            // What never started goes behind what was held.
+            if is_new && self.is_holding(&name) {
+                return false;
+            }
+            self.release(place);
+            self.start(place);
+            return true;
+        }
+        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+            self.release(place);
+            self.start(place);
+            return true;
+        }
+        if gate.settings.fails {
+            self.start_refused(place, "circuit_open");
+            return true;
+        }
+        if is_held || (is_new && !self.may_hold_another(place.0, &name)) {
+            return false;
+        }
+        self.hold(place, name)
+    }
+
+    fn is_holding(&self, name: &str) -> bool {
+        let mut items = self.steps.iter().flat_map(|step| &step.items);
+        items.any(|item| matches!(&item.doing, Doing::Held { gate, .. } if gate == name))
+    }
+
+    /// A request says where it goes before it starts.
+    fn aim(&mut self, place: Place) {
+        let gate = self.work(place).filter(|work| work.is_call);
+        if let Some(gate) = gate.and_then(|work| work.gate.clone()) {
+            self.aim = Some((place, gate));
+        }
+    }
+
+    /// An attempt starts.
+    pub(super) fn start(&mut self, place: Place) {
+        self.aim(place);
+        let gate = self.gate_of(place).map(|(name, _)| name);
+        let ticket = gate.and_then(|name| {
+            let gate = self.gates.get_mut(&name)?;
+            Some((name, gate.start()))
+        });
+        let now = self.now;
+        let Some(work) = self.work(place).cloned() else {
+            return;
+        };
+        let Some(item) = self.item_mut(place) else {
+            return;
+        };
+        let _ = item.began.get_or_insert(now);
+        let progress: &mut Progress = item.progress();
+        progress.attempts = progress.attempts.saturating_add(1);
+        let attempt = progress.attempts;
+        let (name, script) = (item.name.clone(), item.script.clone());
+        let is_handler = matches!(item.part, Part::Handler(_));
+        let made = self.made.entry((work.name.clone(), name)).or_default();
+        made.attempts = made.attempts.saturating_add(1);
+        let act = self.case.act(&work.name, &script, attempt);
+        // The time of its item bounds an attempt; what cleans up after it has its own.
+        let deadline = self.item_deadline(place).filter(|_| !is_handler);
+        let left = deadline.map(|it| it.saturating_sub(now));
+        let limit = work.timeout.into_iter().chain(left).min();
+        if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
+            self.leave_open("an attempt that ends when its time is up");
+        }
+        let running = running(&act, now, limit, work.within);
+        if let Some(item) = self.item_mut(place) {
+            item.doing = Doing::Running(Running { ticket, ..running });
+        }
+    }
+}
+
+/// How an attempt goes.
+fn running(act: &Act, now: Duration, limit: Option<Duration>, within: Duration) -> Running {
+    let done = now.saturating_add(act.takes);
+    let timeout = limit.map(|limit| (now.saturating_add(limit), Outcome::Timeout));
+    let over = limit.is_some_and(|limit| limit < act.takes);
+    let (end, accepted) = match &act.how {
+        _ if over => (timeout, None),
+        How::Hang => (timeout, None),
+        How::Later(result) => {
+            let until = done.saturating_add(within);
+            let comes = done.saturating_add(result.takes);
+            let outcome = outcome(&result.how).filter(|_| comes < until);
+            let end = outcome.map_or((until, Outcome::Timeout), |it| (comes, it));
+            (Some(end), Some(done))
+        }
+        how => (outcome(how).map(|it| (done, it)), None),
+    };
+    Running {
+        end,
+        accepted,
+        ticket: None,
+    }
+}
+
+fn outcome(how: &How) -> Option<Outcome> {
+    Some(match how {
+        How::Success(output) => Outcome::Success(output.clone()),
+        How::Exit(status) => Outcome::Exit(*status),
+        How::Signal(signal) => Outcome::Signal(*signal),
+        How::Status(status, after) => Outcome::Status(*status, *after),
+        How::Refused => Outcome::Network,
+        How::Denied => Outcome::Denied,
+        How::Hang | How::Later(_) => return None,
+    })
+}

@@ -1,0 +1,282 @@
+//! A case that runs: the pure engine on virtual time, with attempts that do what the script says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_checks::simulate::case::{Act, Case, How};
+use undaunted_engine::decide::react;
+use undaunted_engine::effect::{Effect, next_wake, ready, wanted};
+use undaunted_engine::event::{Event, NewItem, Record};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Job;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::task::{Files, TaskWork, task};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::{Cause, Timestamp};
+
+const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// What an attempt that runs will report.
+enum Report {
+    Accepted,
+    End(Box<AttemptEnd>),
+}
+
+/// A job, and the attempts that run for it.
+pub(crate) struct World<'c> {
+    case: &'c Case,
+    pub(crate) job: Job,
+    pub(crate) records: Vec<Record>,
+    now: Timestamp,
+    reports: BTreeMap<(Timestamp, u64, u8), Report>,
+}
+
+impl<'c> World<'c> {
+    pub(crate) fn of(case: &'c Case, seed: u64) -> Self {
+        let text = case.text();
+        let operator = Operator::default();
+        let checked = check(&Source::new("w.yaml", &text), &operator);
+        let around = Surroundings {
+            job: "7f3k".to_owned(),
+            file: "/w/w.yaml".to_owned(),
+            working_dir: "/w".to_owned(),
+            seed,
+            operator: &operator,
+            variable: &|_| None,
+            release: "0.1.0".to_owned(),
+            flow: None,
+            token_key: None,
+        };
+        let submitted = submission(checked.workflow.as_ref().unwrap(), &text, around).unwrap();
+        let first = Record {
+            at: T0,
+            event: Event::JobSubmitted(Box::new(submitted)),
+        };
+        let mut world = Self {
+            case,
+            job: Job::begin(&first).unwrap(),
+            records: vec![first],
+            now: T0,
+            reports: BTreeMap::new(),
+        };
+        let _ = world.tell(&Input::Woke);
+        world
+    }
+
+    fn tell(&mut self, input: &Input) -> Vec<Record> {
+        let records = react(&mut self.job, input, self.now);
+        self.records.extend(records.iter().cloned());
+        let _ = self.job.breakers_mut().take();
+        records
+    }
+
+    /// Runs the job to its end.
+    pub(crate) fn run(&mut self) {
+        for _ in 0..20_000 {
+            if self.job.stage.has_ended() {
+                return;
+            }
+            if self.obey() || self.start() {
+                continue;
+            }
+            let report = self.reports.keys().next().copied();
+            let wake = next_wake(&self.job, self.now);
+            match (report, wake) {
+                (Some((at, ..)), wake) if wake.is_none_or(|wake| at < wake) => {
+                    self.now = self.now.max(at);
+                    let (key, report) = self.reports.pop_first().unwrap();
+                    self.report(key.1, report);
+                }
+                (_, Some(wake)) => {
+                    self.now = self.now.max(wake);
+                    let _ = self.tell(&Input::Woke);
+                }
+                _ => panic!("it is stuck:\n{}", self.told()),
+            }
+        }
+        panic!("it does not end:\n{}", self.told());
+    }
+
+    fn report(&mut self, start: u64, report: Report) {
+        // One that was given up meanwhile has nothing to say.
+        if !self.job.running.contains_key(&start) {
+            return;
+        }
+        let _ = match report {
+            Report::Accepted => self.tell(&Input::Accepted { start }),
+            Report::End(end) => self.tell(&Input::Ended(end)),
+        };
+    }
+
+    /// Reads items and ends what is to be ended, if anything is; whether anything was done.
+    fn obey(&mut self) -> bool {
+        for effect in wanted(&self.job) {
+            match effect {
+                Effect::ReadInput { step, .. } => {
+                    let items: Vec<Value> = serde_json::from_str(&self.case.items()).unwrap();
+                    let items = items.iter().map(|item| NewItem {
+                        identity: item["id"].as_str().unwrap().to_owned(),
+                        input: item.to_string(),
+                    });
+                    let items = items.collect();
+                    return !self.tell(&Input::ItemsRead { step, items }).is_empty();
+                }
+                Effect::EndStep { step } => {
+                    let running = self.job.running.iter();
+                    let mut running =
+                        running.filter(|(_, (of, item))| *of == step && self.job.ends(step, *item));
+                    if let Some((start, _)) = running.next() {
+                        return self.kill(*start);
+                    }
+                }
+                Effect::EndAll => {
+                    if let Some((start, _)) = self.job.running.iter().next() {
+                        return self.kill(*start);
+                    }
+                }
+                Effect::Begin { .. } => {}
+            }
+        }
+        false
+    }
+
+    fn kill(&mut self, start: u64) -> bool {
+        let end = AttemptEnd {
+            start,
+            failure: Some(Cause::Signal(15)),
+            ..AttemptEnd::default()
+        };
+        !self.tell(&Input::Ended(Box::new(end))).is_empty()
+    }
+
+    /// Starts what is ready; whether anything changed.
+    fn start(&mut self) -> bool {
+        let mut changed = false;
+        for (step, item) in ready(&self.job, self.now) {
+            let made = task(&self.job, step, item, Files::default(), self.now);
+            let made = made.unwrap();
+            if let Some(made) = &made
+                && let TaskWork::Call(call) = &made.work
+            {
+                self.aim(step, item, &call.url);
+            }
+            let records = self.tell(&Input::Start {
+                step,
+                item,
+                refused: None,
+            });
+            changed |= !records.is_empty();
+            for record in &records {
+                if let Event::AttemptStarted(started) = &record.event {
+                    let made = made.as_ref().unwrap();
+                    let label = match &made.work {
+                        TaskWork::Run { argv } => argv[2].split(' ').next().unwrap().to_owned(),
+                        TaskWork::Call(call) => call.url.split('/').nth(3).unwrap().to_owned(),
+                        other => panic!("{other:?}"),
+                    };
+                    let of = started.subject;
+                    self.schedule(
+                        started.start,
+                        &label,
+                        (of.step, of.item),
+                        of.attempt,
+                        made.timeout,
+                    );
+                }
+            }
+        }
+        changed
+    }
+
+    /// A request asks the breaker of where it goes.
+    fn aim(&mut self, step: u32, item: u32, url: &str) {
+        let origin: Vec<&str> = url.splitn(4, '/').take(3).collect();
+        let active = self.job.active(step, item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(step)).unwrap();
+        let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
+        if let Some(breaker) = breaker {
+            let settings = breaker.settings;
+            self.job.aim(step, item, &origin.join("/"), settings);
+        }
+    }
+
+    /// What an attempt will report, by the script.
+    fn schedule(
+        &mut self,
+        start: u64,
+        label: &str,
+        (step, item): (u32, u32),
+        attempt: u32,
+        timeout: Option<Duration>,
+    ) {
+        let is_flow = self.job.submitted().text.contains("mode: flow");
+        let name = if is_flow {
+            item.to_string()
+        } else {
+            let state = &self.job.steps[usize::try_from(step).unwrap()];
+            state.items.identity(item).to_owned()
+        };
+        let act = self.case.act(label, &name, attempt);
+        let timed_out = || AttemptEnd {
+            start,
+            failure: Some(Cause::Timeout),
+            took: timeout.unwrap_or_default(),
+            ..AttemptEnd::default()
+        };
+        let hangs = act.how == How::Hang;
+        if let Some(limit) = timeout
+            && (hangs || limit <= act.takes)
+        {
+            let key = (self.now.after(limit), start, 0);
+            let _ = self.reports.insert(key, Report::End(Box::new(timed_out())));
+            return;
+        }
+        let done = self.now.after(act.takes);
+        if let How::Later(result) = &act.how {
+            let _ = self.reports.insert((done, start, 0), Report::Accepted);
+            if result.how != How::Hang {
+                let key = (done.after(result.takes), start, 1);
+                let _ = self
+                    .reports
+                    .insert(key, Report::End(Box::new(ended(start, result))));
+            }
+        } else if !hangs {
+            let _ = self
+                .reports
+                .insert((done, start, 0), Report::End(Box::new(ended(start, &act))));
+        }
+    }
+
+    pub(crate) fn told(&self) -> String {
+        let records = self.records.iter().skip(1);
+        let lines = records.map(|it| format!("+{:?} {:?}\n", it.at.since(T0), it.event));
+        format!(
+            "{}\n{:#?}\n{}",
+            self.case.text(),
+            self.case.scripts,
+            lines.collect::<String>()
+        )
+    }
+}
+
+fn ended(start: u64, act: &Act) -> AttemptEnd {
+    let mut end = AttemptEnd {
+        start,
+        took: act.takes,
+        ..AttemptEnd::default()
+    };
+    match &act.how {
+        How::Success(output) => end.output = Some(output.clone()),
+        How::Exit(status) => end.failure = Some(Cause::Exit(*status)),
+        How::Signal(signal) => end.failure = Some(Cause::Signal(*signal)),
+        How::Status(status, after) => {
+            end.failure = Some(Cause::Status(*status));
+            end.retry_after = after.map(Duration::from_secs);
+        }
+        How::Refused => end.failure = Some(Cause::Network),
+        How::Denied => end.failure = Some(Cause::Refused),
+        How::Hang | How::Later(_) => panic!("{act:?} does not end"),
+    }
+    end
+}
