@@ -205,6 +205,7 @@ impl Simulation<'_> {
             outside.is_healed = true;
             outside.harm = Harm {
                 sync: outside.harm.sync,
+                word: outside.harm.word,
                 ..Harm::none()
             };
             outside.tell(|| "from now on nothing goes wrong".to_owned());

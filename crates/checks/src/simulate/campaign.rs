@@ -43,6 +43,8 @@ struct Sum {
     seeds: u64,
     events: u64,
     crashes: u64,
+    /// Jobs of which the model cannot say what must come of them.
+    open: u64,
     found: Vec<(u64, Finding)>,
 }
 
@@ -91,6 +93,7 @@ fn simulated(args: &Args) -> Sum {
                     let (sum, told) = &mut *guard;
                     sum.seeds = sum.seeds.saturating_add(1);
                     sum.events = sum.events.saturating_add(seen.events);
+                    sum.open = sum.open.saturating_add(u64::from(seen.open));
                     sum.crashes = sum.crashes.saturating_add(seen.crashes);
                     sum.found
                         .extend(seen.finding.map(|finding| (seed, finding)));
@@ -112,7 +115,10 @@ fn tell(sum: &Sum, took: Duration) {
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = sum.seeds.saturating_mul(1000) / millis;
     let found = sum.found.len();
-    eprintln!("{} seeds, {rate} a second, {found} violations", sum.seeds);
+    eprintln!(
+        "{} seeds, {rate} a second, {found} violations, {} without a prediction",
+        sum.seeds, sum.open
+    );
 }
 
 /// A violation: what, how to repeat it, and the history of a smaller simulation that shows it.

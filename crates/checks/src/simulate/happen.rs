@@ -46,8 +46,9 @@ impl Simulation<'_> {
                 job,
                 step,
                 token,
+                start,
                 act,
-            } => self.report(job, step, token, act),
+            } => self.report(job, step, token, start, act),
             Happening::Keeper { job, life, told } => {
                 look(&self.shared).keeper_hears(&job, life, told);
             }
@@ -266,7 +267,17 @@ impl Simulation<'_> {
     }
 
     /// Somebody sends the result of an attempt that was taken on, until it is taken.
-    fn report(&mut self, job: String, step: String, token: String, act: Act) {
+    fn report(&mut self, job: String, step: String, token: String, start: u64, act: Act) {
+        let is_wanted = {
+            let outside = look(&self.shared);
+            let seen = outside.witness.jobs.get(&job);
+            let seen = seen.and_then(|seen| seen.job.as_ref());
+            // In a calm world nobody sends what nobody waits for.
+            !outside.is_calm || seen.is_some_and(|job| job.running.contains_key(&start))
+        };
+        if !is_wanted {
+            return;
+        }
         if matches!(act.how, How::Success(_)) {
             look(&self.shared).witness.reported_well(&token);
         }
@@ -324,6 +335,7 @@ impl Simulation<'_> {
                     job,
                     step,
                     token,
+                    start,
                     act,
                 },
             );

@@ -27,6 +27,8 @@ pub struct Harm {
     pub kinds: Vec<Blow>,
     /// The longest that records take to be on the disk.
     pub sync: Duration,
+    /// How long a word takes from one process to another.
+    pub word: Duration,
     /// How many processes there are.
     pub processes: usize,
 }
@@ -121,6 +123,7 @@ impl Harm {
         };
         harm.every = Duration::from_millis(die.between(20, 20_000));
         harm.sync = Duration::from_millis(die.between(0, 40));
+        harm.word = Duration::from_micros(die.between(1, 900));
         harm.processes = usize::try_from(die.between(1, 3)).unwrap_or(1);
         let mut kinds: Vec<Blow> = BLOWS.to_vec();
         // Which of them happen is drawn too: some go unnoticed behind others.

@@ -15,8 +15,6 @@ use undaunted_runner::spool::{End, Exited, Fate, Kept, Recovered, Running, Vanis
 use super::case::How;
 use super::outside::{Happening, Outside, Told};
 
-/// How long a word takes from one process to another.
-const WORD: Duration = Duration::from_micros(300);
 /// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
 const ENOUGH: Duration = Duration::from_secs(120);
 
@@ -176,7 +174,7 @@ impl Outside {
     pub(super) fn tell_keeper(&mut self, job: &str, told: Told) {
         let life = self.keepers.get(job).map_or(0, |it| it.life);
         let job = job.to_owned();
-        self.after(WORD, Happening::Keeper { job, life, told });
+        self.after(self.harm.word, Happening::Keeper { job, life, told });
     }
 
     /// A keeper hears something.
@@ -376,7 +374,7 @@ impl Outside {
         self.tell(|| format!("the keeper of {job} is killed"));
         if let Some(process) = listener {
             let job = job.to_owned();
-            self.after(WORD, Happening::Gone { process, job });
+            self.after(self.harm.word, Happening::Gone { process, job });
         }
     }
 

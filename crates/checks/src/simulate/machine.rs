@@ -35,7 +35,7 @@ impl Machine for SimMachine {
         let mut outside = look(&self.shared);
         let process = self.process;
         if outside.touch(process) == Touch::Does {
-            let takes = Duration::from_micros(outside.die.between(1, 2000));
+            let takes = outside.harm.word;
             outside.after(takes, Happening::Aside { process, work });
         }
     }
@@ -237,7 +237,8 @@ impl Outside {
         if let How::Later(result) = &act.how
             && answer.failure.is_none()
         {
-            let reports = match (lost, twice) {
+            let comes = matches!(result.how, How::Success(_) | How::Denied);
+            let reports = match (lost || !comes, twice) {
                 (true, _) => 0,
                 (_, true) => 2,
                 _ => 1,
@@ -251,6 +252,7 @@ impl Outside {
                         job: place.job.clone(),
                         step: place.step.clone(),
                         token: place.token.clone(),
+                        start: order.start,
                         act: (**result).clone(),
                     },
                 );

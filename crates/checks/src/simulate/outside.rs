@@ -46,6 +46,8 @@ pub(super) enum Happening {
         job: String,
         step: String,
         token: String,
+        /// The attempt it is for.
+        start: u64,
         act: Act,
     },
     /// A keeper hears something.
@@ -122,7 +124,7 @@ pub(super) struct Outside {
     pub(super) now: Duration,
     /// By how much the wall clock was set since, in milliseconds.
     pub(super) skew: i64,
-    queue: BTreeMap<(Duration, u64), Happening>,
+    queue: BTreeMap<(Duration, bool, u64), Happening>,
     count: u64,
     pub(super) die: Die,
     pub(super) harm: Harm,
@@ -137,6 +139,8 @@ pub(super) struct Outside {
     pub(super) requests: u64,
     /// How often a process, a keeper, a command or the machine died.
     pub(super) crashes: u64,
+    /// Whether nothing ever goes wrong.
+    pub(super) is_calm: bool,
     /// Whether nothing goes wrong any more.
     pub(super) is_healed: bool,
     /// What happened, if somebody wants to read it.
@@ -168,6 +172,7 @@ impl Outside {
             witness: Witness::default(),
             requests: 0,
             crashes: 0,
+            is_calm: false,
             is_healed: false,
             history: None,
         }
@@ -185,12 +190,14 @@ impl Outside {
     pub(super) fn after(&mut self, wait: Duration, what: Happening) {
         self.count = self.count.saturating_add(1);
         let at = self.now.saturating_add(wait);
-        self.queue.insert((at, self.count), what);
+        // Whoever looks at the clock sees what time it is before anything ends at that very time.
+        let is_step = matches!(what, Happening::Step { .. });
+        self.queue.insert((at, !is_step, self.count), what);
     }
 
     /// What happens next.
     pub(super) fn next(&mut self) -> Option<Happening> {
-        let ((at, _), what) = self.queue.pop_first()?;
+        let ((at, ..), what) = self.queue.pop_first()?;
         self.now = self.now.max(at);
         Some(what)
     }

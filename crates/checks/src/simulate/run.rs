@@ -31,6 +31,8 @@ pub struct Outcome {
     pub found: Vec<String>,
     /// What happened, if that was asked for.
     pub history: Vec<String>,
+    /// Whether the model cannot say what must come of it.
+    pub is_open: bool,
     /// The jobs and their records.
     pub jobs: Vec<(Job, Vec<Record>)>,
 }
@@ -60,6 +62,7 @@ pub fn run(plan: &Plan, with_history: bool) -> Outcome {
     let jobs = jobs.filter_map(|seen| Some((seen.job?, seen.records)));
     Outcome {
         events: witness.events,
+        is_open: false,
         crashes: outside.crashes,
         found: witness.found,
         history: outside.history.take().unwrap_or_default(),
@@ -88,6 +91,7 @@ impl Simulation<'_> {
                 outside.after(late, Happening::Begin);
             }
             if harm.every.is_zero() {
+                outside.is_calm = true;
                 outside.is_healed = true;
             } else {
                 let first = outside.die.between(0, millis(harm.every));

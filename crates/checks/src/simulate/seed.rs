@@ -1,5 +1,6 @@
 //! What is looked at for one seed: its job in a calm world, and all of its jobs in a storm.
 
+use super::model::compare::{Verdict, judged};
 use super::plan::Plan;
 use super::run::{Outcome, run};
 
@@ -19,6 +20,8 @@ pub struct Seen {
     pub events: u64,
     /// How often something died.
     pub crashes: u64,
+    /// Whether the model cannot say what must come of it.
+    pub open: bool,
     /// The first thing that does not hold.
     pub finding: Option<Finding>,
 }
@@ -30,6 +33,7 @@ pub fn of_seed(seed: u64) -> Seen {
     let mut seen = Seen::default();
     for is_calm in [true, false] {
         let outcome = simulated(&plan, is_calm, false);
+        seen.open |= outcome.is_open;
         seen.events = seen.events.saturating_add(outcome.events);
         seen.crashes = seen.crashes.saturating_add(outcome.crashes);
         let first = outcome.found.into_iter().next();
@@ -54,9 +58,25 @@ pub(super) fn history(plan: &Plan, is_calm: bool) -> Vec<String> {
 }
 
 fn simulated(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
-    if is_calm {
-        run(&plan.calm(), with_history)
-    } else {
-        run(plan, with_history)
+    if !is_calm {
+        return run(plan, with_history);
     }
+    let calm = plan.calm();
+    let mut outcome = run(&calm, with_history);
+    let (Some(case), true) = (calm.cases.first(), outcome.found.is_empty()) else {
+        return outcome;
+    };
+    for (job, records) in &outcome.jobs {
+        match judged(case, job, records) {
+            Verdict::Same => {}
+            Verdict::Open(_) => outcome.is_open = true,
+            Verdict::Different(found) => {
+                let found = found.join("; ");
+                outcome
+                    .found
+                    .push(format!("the model foretells something else: {found}"));
+            }
+        }
+    }
+    outcome
 }
