@@ -319,6 +319,9 @@ impl Simulation<'_> {
                 None => &self.disk,
             };
             if request::hand_on(store, &job, &arrived).is_ok() {
+                if arrived.result.is_ok() {
+                    look(&self.shared).witness.owes(&token);
+                }
                 return;
             }
         }

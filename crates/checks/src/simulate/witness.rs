@@ -12,6 +12,7 @@ use undaunted_engine::event::{Event, Record, Subject};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
+use undaunted_policy::Reason;
 use undaunted_runner::{Order, breakers, journal};
 use undaunted_store::Append;
 
@@ -36,6 +37,8 @@ pub(super) struct Seen {
     /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
     /// for one.
     sent: BTreeSet<(u32, u32)>,
+    /// Items whose good result was taken for them while nobody ran the job.
+    owed: BTreeSet<(u32, u32)>,
 }
 
 /// Which attempt a request is for.
@@ -130,6 +133,7 @@ impl Witness {
             }
         }
         broken.extend(seen.ledger.enter(&record));
+        broken.extend(is_lost(&mut seen.owed, &record));
         if let (Event::AttemptStarted(started), Some(job)) = (&record.event, &seen.job) {
             let of = started.subject;
             let round = job.active(of.step, of.item).map_or(1, |it| it.round);
@@ -215,6 +219,19 @@ impl Witness {
             .insert(start);
     }
 
+    /// A good result was taken while nobody ran the job.
+    pub(super) fn owes(&mut self, token: &str) {
+        let Some((id, step, item)) = self.tokens.get(token) else {
+            return;
+        };
+        if let Some(seen) = self.jobs.get_mut(id)
+            && let Some(job) = &seen.job
+            && job.active(*step, *item).is_some()
+        {
+            seen.owed.insert((*step, *item));
+        }
+    }
+
     /// The result of the attempt with this token is good.
     pub(super) fn reported_well(&mut self, token: &str) {
         let Some((id, step, item)) = self.tokens.get(token) else {
@@ -223,6 +240,27 @@ impl Witness {
         if let Some(seen) = self.jobs.get_mut(id) {
             seen.sent.insert((*step, *item));
         }
+    }
+}
+
+/// A result that was taken and has no consequence.
+fn is_lost(owed: &mut BTreeSet<(u32, u32)>, record: &Record) -> Option<String> {
+    match &record.event {
+        Event::AttemptSucceeded(done) => {
+            owed.remove(&(done.subject.step, done.subject.item));
+            None
+        }
+        Event::ItemDeadLettered {
+            subject, reason, ..
+        } => {
+            let in_vain = matches!(
+                reason,
+                Reason::Deadline | Reason::Cancelled | Reason::Tolerance
+            );
+            let lost = owed.remove(&(subject.step, subject.item)) && !in_vain;
+            lost.then(|| format!("a result of {subject:?} was taken, and is lost"))
+        }
+        _ => None,
     }
 }
 
