@@ -118,8 +118,10 @@ impl Run<'_> {
 
     /// No more that never started are held than could run, unless their time runs.
     pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
-        let limited = self.gates.get(gate).and_then(|it| it.settings.max_hold);
-        if limited.is_some() {
+        let settings = self.gates.get(gate).map(|it| &it.settings);
+        let limited = settings.is_some_and(|it| it.max_hold.is_some());
+        // Where a request goes is known when it is about to be sent, so each one asks.
+        if limited || settings.is_some_and(|it| it.place.is_some()) {
             return true;
         }
         let Some((state, plan)) = self.step(step) else {

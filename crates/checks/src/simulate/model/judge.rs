@@ -26,8 +26,6 @@ pub(super) enum Judged {
 /// A judgement, and what in it the semantics leave open.
 pub(super) struct Judgement {
     pub(super) judged: Judged,
-    /// Whether a rule decided.
-    pub(super) by_rule: bool,
     pub(super) open: Option<&'static str>,
 }
 
@@ -58,11 +56,7 @@ pub(super) fn judge(outcome: &Outcome, terms: &Terms) -> Judgement {
     let narrowed = !terms.retry_on.is_empty() && !is_named(outcome, terms);
     let open = (rule.is_none() && is_listed && narrowed)
         .then_some("a status that is retried, and left out of what is");
-    Judgement {
-        judged,
-        by_rule: rule.is_some(),
-        open,
-    }
+    Judgement { judged, open }
 }
 
 fn is_named(outcome: &Outcome, terms: &Terms) -> bool {

@@ -52,17 +52,7 @@ impl Run<'_> {
             Judged::Retry { asked, .. } => {
                 self.tell_gate(place, outcome.signal(asked.is_some(), work.is_call));
             }
-            _ => {
-                let signal = outcome.signal(false, work.is_call);
-                let ruled = judgement.by_rule && signal == Signal::Down;
-                self.has_chosen.set(self.has_chosen.get() || ruled);
-                let signal = if ruled && !self.choice.ruled_is_down {
-                    Signal::Nothing
-                } else {
-                    signal
-                };
-                self.tell_gate(place, signal);
-            }
+            _ => self.tell_gate(place, outcome.signal(false, work.is_call)),
         }
         self.go_on(place);
         self.failed(place, judgement.judged);

@@ -129,6 +129,7 @@ impl Run<'_> {
         let is_handler = matches!(item.part, Part::Handler(_));
         let made = self.made.entry((work.name.clone(), name)).or_default();
         made.attempts = made.attempts.saturating_add(1);
+        made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
         // The time of its item bounds an attempt; what cleans up after it has its own.
         let deadline = self.item_deadline(place).filter(|_| !is_handler);
