@@ -81,12 +81,16 @@ impl Run<'_> {
 
     /// What has been held for long enough; whether there was any.
     pub(super) fn expire_holds(&mut self) -> bool {
-        let mut places = self.places().into_iter();
+        let places = self.places().into_iter();
         let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
-        let Some(place) = places.find(over) else {
+        let over: Vec<Place> = places.filter(over).collect();
+        let Some(place) = over.first() else {
             return false;
         };
-        self.hold_expired(place);
+        self.hold_expired(*place);
+        if over.len() > 1 && self.stopping.is_some() {
+            self.leave_open("several holds end at once, and the first of them is one too many");
+        }
         true
     }
 

@@ -78,7 +78,12 @@ impl Run<'_> {
             self.start(place);
             return true;
         }
-        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+        let is_best = self.is_best(place, &name);
+        if gate.may_probe(self.now) && (gate.settings.fails || is_best) {
+            // The engine holds it if another one has more attempts left, which it was told not to.
+            if !is_best {
+                self.leave_open("who finds out for a breaker that does not hold");
+            }
             self.release(place);
             self.start(place);
             return true;
