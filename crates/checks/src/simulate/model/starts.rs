@@ -123,9 +123,11 @@ impl Run<'_> {
         let Some(work) = self.work(place).cloned() else {
             return;
         };
+        let has_limit = self.item_deadline(place).is_some();
         let Some(item) = self.item_mut(place) else {
             return;
         };
+        let is_first = item.began.is_none() && item.part != Part::Command;
         let _ = item.began.get_or_insert(now);
         let progress: &mut Progress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
@@ -140,6 +142,9 @@ impl Run<'_> {
         let deadline = self.item_deadline(place).filter(|_| !is_handler);
         let left = deadline.map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
+        if is_first && has_limit {
+            self.leave_open("a handler that is the first thing of an item with a deadline");
+        }
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
             self.leave_open("an attempt that ends when its time is up");
         }
