@@ -79,6 +79,22 @@ impl Run<'_> {
         best.is_none_or(|best| rank(place) > rank(best))
     }
 
+    /// What was seen to be let go at this instant; whether there was any. Whether it goes before a
+    /// probe of another breaker is not said.
+    pub(super) fn let_go(&mut self) -> bool {
+        if self.seen.guess.is_some() {
+            return false;
+        }
+        let mut places = self.places().into_iter();
+        let goes = |it: &Place| self.release_of(*it) == Some(self.now) && self.has_room(it.0);
+        let Some(place) = places.find(goes) else {
+            return false;
+        };
+        self.release(place);
+        self.start(place);
+        true
+    }
+
     /// What has been held for long enough; whether there was any.
     pub(super) fn expire_holds(&mut self) -> bool {
         let places = self.places().into_iter();

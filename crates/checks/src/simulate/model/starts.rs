@@ -14,7 +14,10 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return false;
         }
-        self.expire_holds() || self.probe() || (0..self.steps.len()).any(|step| self.start_in(step))
+        self.expire_holds()
+            || self.let_go()
+            || self.probe()
+            || (0..self.steps.len()).any(|step| self.start_in(step))
     }
 
     fn start_in(&mut self, step: usize) -> bool {
