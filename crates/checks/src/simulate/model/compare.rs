@@ -157,29 +157,45 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
     }
 }
 
+/// What a journal says of one command for one item.
+#[derive(Default)]
+struct Done {
+    starts: Vec<Duration>,
+    delays: Vec<Duration>,
+    spent: Duration,
+}
+
 fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &mut Vec<String>) {
-    let mut made: BTreeMap<(String, String), (u32, Vec<Duration>, Duration)> = BTreeMap::new();
+    let mut made: BTreeMap<(String, String), Done> = BTreeMap::new();
     for record in records {
         match &record.event {
             Event::AttemptStarted(started) => {
                 let entry = made.entry(key(job, started.subject)).or_default();
-                entry.0 = entry.0.saturating_add(1);
+                entry.starts.push(record.at.since(job.submitted_at));
             }
             Event::RetryScheduled(retrying) => {
                 let entry = made.entry(key(job, retrying.subject)).or_default();
-                entry.1.push(retrying.delay);
-                entry.2 = retrying.sum.spent_after;
+                entry.delays.push(retrying.delay);
+                entry.spent = retrying.sum.spent_after;
             }
             _ => {}
         }
     }
     for (key, expected) in &prediction.made {
         let (command, item) = key;
-        let (attempts, delays, spent) = made.remove(key).unwrap_or_default();
+        let Done {
+            starts,
+            delays,
+            spent,
+        } = made.remove(key).unwrap_or_default();
         let of = format!("{command} of {item}");
+        let attempts = u32::try_from(starts.len()).unwrap_or(u32::MAX);
         if attempts != expected.attempts {
             let wanted = expected.attempts;
             found.push(format!("{attempts} attempts of {of}, not {wanted}"));
+        } else if !expected.starts.is_empty() && starts != expected.starts {
+            let wanted = &expected.starts;
+            found.push(format!("starts of {of}: {starts:?}, not {wanted:?}"));
         }
         let held = delays.len() == expected.delays.len()
             && delays
@@ -195,7 +211,8 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
             found.push(format!("spent by {of}: {spent:?}, not {wanted:?}"));
         }
     }
-    for ((command, item), (attempts, _, _)) in made {
+    for ((command, item), done) in made {
+        let attempts = done.starts.len();
         found.push(format!("{attempts} attempts of {command} of {item}, not 0"));
     }
 }

@@ -79,14 +79,34 @@ impl Run<'_> {
         best.is_none_or(|best| rank(place) > rank(best))
     }
 
-    /// What has been held for long enough; whether there was any.
-    pub(super) fn expire_holds(&mut self) -> bool {
+    /// What was seen to be let go at this instant; whether there was any. Whether it goes before a
+    /// probe of another breaker is not said.
+    pub(super) fn let_go(&mut self) -> bool {
+        if self.seen.guess.is_some() {
+            return false;
+        }
         let mut places = self.places().into_iter();
-        let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
-        let Some(place) = places.find(over) else {
+        let goes = |it: &Place| self.release_of(*it) == Some(self.now) && self.has_room(it.0);
+        let Some(place) = places.find(goes) else {
             return false;
         };
-        self.hold_expired(place);
+        self.release(place);
+        self.start(place);
+        true
+    }
+
+    /// What has been held for long enough; whether there was any.
+    pub(super) fn expire_holds(&mut self) -> bool {
+        let places = self.places().into_iter();
+        let over = |place: &Place| self.hold_expires(*place).is_some_and(|at| at <= self.now);
+        let over: Vec<Place> = places.filter(over).collect();
+        let Some(place) = over.first() else {
+            return false;
+        };
+        self.hold_expired(*place);
+        if over.len() > 1 && self.stopping.is_some() {
+            self.leave_open("several holds end at once, and the first of them is one too many");
+        }
         true
     }
 
@@ -118,8 +138,10 @@ impl Run<'_> {
 
     /// No more that never started are held than could run, unless their time runs.
     pub(super) fn may_hold_another(&self, step: usize, gate: &str) -> bool {
-        let limited = self.gates.get(gate).and_then(|it| it.settings.max_hold);
-        if limited.is_some() {
+        let settings = self.gates.get(gate).map(|it| &it.settings);
+        let limited = settings.is_some_and(|it| it.max_hold.is_some());
+        // Where a request goes is known when it is about to be sent, so each one asks.
+        if limited || settings.is_some_and(|it| it.place.is_some()) {
             return true;
         }
         let Some((state, plan)) = self.step(step) else {

@@ -26,8 +26,6 @@ pub(super) enum Judged {
 /// A judgement, and what in it the semantics leave open.
 pub(super) struct Judgement {
     pub(super) judged: Judged,
-    /// Whether a rule decided.
-    pub(super) by_rule: bool,
     pub(super) open: Option<&'static str>,
 }
 
@@ -58,11 +56,7 @@ pub(super) fn judge(outcome: &Outcome, terms: &Terms) -> Judgement {
     let narrowed = !terms.retry_on.is_empty() && !is_named(outcome, terms);
     let open = (rule.is_none() && is_listed && narrowed)
         .then_some("a status that is retried, and left out of what is");
-    Judgement {
-        judged,
-        by_rule: rule.is_some(),
-        open,
-    }
+    Judgement { judged, open }
 }
 
 fn is_named(outcome: &Outcome, terms: &Terms) -> bool {
@@ -70,14 +64,25 @@ fn is_named(outcome: &Outcome, terms: &Terms) -> bool {
     kind.is_some_and(|kind| terms.retry_on.contains(&kind))
 }
 
+/// Whether the other side has said when to come back, and that is listened to.
+pub(super) fn is_throttled(outcome: &Outcome, terms: &Terms) -> bool {
+    let asked = matches!(outcome, Outcome::Status(_, Some(_)));
+    asked && is_transient(outcome, terms)
+}
+
 fn is_retried(outcome: &Outcome, terms: &Terms) -> bool {
+    let narrowed = !terms.retry_on.is_empty() && !is_named(outcome, terms);
+    is_transient(outcome, terms) && !narrowed
+}
+
+/// Whether trying again may help, with the statuses that are said to.
+fn is_transient(outcome: &Outcome, terms: &Terms) -> bool {
     let listed = match outcome {
         Outcome::Status(429, _) if terms.retry_on.contains(&FailureKind::RateLimit) => true,
         Outcome::Status(status, _) => terms.statuses.contains(status),
         _ => false,
     };
-    let transient = outcome.is_transient() || listed;
-    transient && (terms.retry_on.is_empty() || is_named(outcome, terms))
+    outcome.is_transient() || listed
 }
 
 /// Whether one retry more is within the number of attempts.

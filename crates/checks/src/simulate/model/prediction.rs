@@ -46,6 +46,8 @@ pub enum Fate {
 pub struct Made {
     /// How many attempts.
     pub attempts: u32,
+    /// When each of them starts, since the submission; empty if that is not known.
+    pub starts: Vec<Duration>,
     /// The delay before each retry.
     pub delays: Vec<Range>,
     /// The delays added up since the command's round, or that of its handler, began.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::simulate::case::Format;
 
 use super::failure::{Outcome, Signal};
-use super::judge::{Judged, has_attempts, judge, next_delay};
+use super::judge::{Judged, has_attempts, is_throttled, judge, next_delay};
 use super::prediction::{Fate, Range};
 use super::run::{Place, Run};
 use super::state::{Doing, Part, Progress};
@@ -49,19 +49,15 @@ impl Run<'_> {
         }
         match &judgement.judged {
             Judged::Hold => self.trip(place),
-            Judged::Retry { asked, .. } => {
-                self.tell_gate(place, outcome.signal(asked.is_some(), work.is_call));
-            }
-            _ => {
-                let signal = outcome.signal(false, work.is_call);
-                let ruled = judgement.by_rule && signal == Signal::Down;
-                self.has_chosen.set(self.has_chosen.get() || ruled);
-                let signal = if ruled && !self.choice.ruled_is_down {
-                    Signal::Nothing
-                } else {
-                    signal
-                };
-                self.tell_gate(place, signal);
+            judged => {
+                let throttled = is_throttled(&outcome, &work.terms);
+                let asked = matches!(judged, Judged::Retry { asked, .. } if asked.is_some());
+                if asked && !throttled && work.gate.is_some() {
+                    self.leave_open(
+                        "a rule that retries an answer with a wait that nobody listens to",
+                    );
+                }
+                self.tell_gate(place, outcome.signal(throttled, work.is_call));
             }
         }
         self.go_on(place);

@@ -22,8 +22,6 @@ pub(super) type Place = (usize, usize);
 /// What the semantics leave open and a run must not depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Choice {
-    /// Whether a failure that a rule ends says that the target is down.
-    pub(super) ruled_is_down: bool,
     /// Whether what an item does after a request asks the breaker of that request.
     pub(super) aim_stays: bool,
 }

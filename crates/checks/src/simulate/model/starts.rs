@@ -14,7 +14,10 @@ impl Run<'_> {
         if self.stopping.is_some() {
             return false;
         }
-        self.expire_holds() || self.probe() || (0..self.steps.len()).any(|step| self.start_in(step))
+        self.expire_holds()
+            || self.let_go()
+            || self.probe()
+            || (0..self.steps.len()).any(|step| self.start_in(step))
     }
 
     fn start_in(&mut self, step: usize) -> bool {
@@ -78,7 +81,12 @@ impl Run<'_> {
             self.start(place);
             return true;
         }
-        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+        let is_best = self.is_best(place, &name);
+        if gate.may_probe(self.now) && (gate.settings.fails || is_best) {
+            // The engine holds it if another one has more attempts left, which it was told not to.
+            if !is_best {
+                self.leave_open("who finds out for a breaker that does not hold");
+            }
             self.release(place);
             self.start(place);
             return true;
@@ -118,9 +126,11 @@ impl Run<'_> {
         let Some(work) = self.work(place).cloned() else {
             return;
         };
+        let has_limit = self.item_deadline(place).is_some();
         let Some(item) = self.item_mut(place) else {
             return;
         };
+        let is_first = item.began.is_none() && item.part != Part::Command;
         let _ = item.began.get_or_insert(now);
         let progress: &mut Progress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
@@ -129,11 +139,15 @@ impl Run<'_> {
         let is_handler = matches!(item.part, Part::Handler(_));
         let made = self.made.entry((work.name.clone(), name)).or_default();
         made.attempts = made.attempts.saturating_add(1);
+        made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
         // The time of its item bounds an attempt; what cleans up after it has its own.
         let deadline = self.item_deadline(place).filter(|_| !is_handler);
         let left = deadline.map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
+        if is_first && has_limit {
+            self.leave_open("a handler that is the first thing of an item with a deadline");
+        }
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
             self.leave_open("an attempt that ends when its time is up");
         }

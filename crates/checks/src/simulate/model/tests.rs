@@ -281,7 +281,7 @@ fn a_completion_rule_that_is_met_goes_without_the_rest() {
     });
     let found = foretold(&case);
     assert_eq!(end(&found), ("completed", vec![]));
-    assert_eq!((found.dead, found.items["a3"]), (1, Fate::Missing));
+    assert_eq!((found.dead, found.items["a2"]), (1, Fate::Missing));
     let mut late = map(Some(times(EVER.try_into().unwrap())), 4, &[EVER, 0]);
     the_map(&mut late).completion = Some(Completion {
         min: Some(2),
@@ -358,7 +358,7 @@ fn a_flow_does_what_leads_to_its_goals_and_fails_if_one_can_no_longer_be_reached
 
 #[test]
 fn most_cases_have_an_answer() {
-    let drawn = (0..1500).map(|seed| Case::drawn(&mut Die::new(seed)));
+    let drawn = (0..600).map(|seed| Case::drawn(&mut Die::new(seed)));
     let open = drawn.filter(|case| predict(case).is_none()).count();
-    assert!(open < 500, "{open} of 1500");
+    assert!(open < 200, "{open} of 600");
 }
