@@ -18,6 +18,7 @@ use undaunted_engine::workflow::Protocol;
 use undaunted_policy::{Cause, Class};
 
 use super::answer::{self, Answer};
+use crate::failpoint;
 use crate::secrets::Secrets;
 
 /// The most of an answer that is read, unless the command says otherwise.
@@ -126,7 +127,9 @@ impl Calls {
         };
         let task = network.runtime.spawn(async move {
             let later = order.call.later;
+            failpoint::pass("call-before");
             let end = attempt(&network.client, order).await;
+            failpoint::pass("call-after");
             tell(match end.failure {
                 None if later => Answered::Later(start),
                 _ => Answered::Done(Box::new(end)),

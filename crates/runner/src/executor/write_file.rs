@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::failpoint;
+
 /// Writes a file through one beside it, named after the start.
 pub(crate) fn write_file(
     path: &Path,
@@ -44,7 +46,9 @@ pub(crate) fn write_file(
             file.write_all(content.as_bytes())?;
             file.sync_all()
         })
+        .inspect(|()| failpoint::pass("file-before-rename"))
         .and_then(|()| std::fs::rename(&beside, path))
+        .inspect(|()| failpoint::pass("file-after-rename"))
         .and_then(|()| match path.parent() {
             Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
             Some(parent) => File::open(parent)?.sync_all(),
