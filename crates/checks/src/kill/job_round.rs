@@ -39,7 +39,7 @@ pub(crate) fn round(world: &World, seed: u64, actor: &Path) -> io::Result<Found>
         folder: world.folder(),
         calls: &calls,
     };
-    let plan = plan::draw(&mut die, &stage);
+    let plan = plan::draw(&mut die, &stage, strokes::turn(seed));
     world.write("w.yaml", &format!("{:#}\n", plan.workflow))?;
     world.write("items.txt", &(plan.items.join("\n") + "\n"))?;
     let mut round = Round {
@@ -52,7 +52,9 @@ pub(crate) fn round(world: &World, seed: u64, actor: &Path) -> io::Result<Found>
             break;
         }
     }
-    if let Some(report) = round.heal()? {
+    let report = round.heal()?;
+    world.mourn_all();
+    if let Some(report) = report {
         round.compare(&plan, &server, &report)?;
     }
     world.tell(&mut round.found);
@@ -174,6 +176,7 @@ impl Round<'_> {
             events: &events,
             runs: &self.world.record(),
             calls: &server.calls(),
+            posted: &[],
             deeds: &self.world.deeds(),
         };
         self.found.absorb(compare(&case));

@@ -85,11 +85,17 @@ struct Drawing<'d, 'w> {
     die: &'d mut Die,
     stage: &'d Stage<'w>,
     plan: Plan,
+    place: &'d str,
+    /// Failures that open a breaker, how long it stays open in milliseconds, successes that close it.
+    breaker: (u64, u64, u64),
 }
 
-/// Draws a workflow.
-pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>) -> Plan {
+/// Draws a workflow in which a place can be reached.
+pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>, place: &str) -> Plan {
+    let breaker = (die.between(2, 4), die.between(20, 120), die.between(1, 2));
     let mut drawing = Drawing {
+        breaker,
+        place,
         die,
         stage,
         plan: Plan::default(),
@@ -100,7 +106,10 @@ pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>) -> Plan {
 
 impl Drawing<'_, '_> {
     fn workflow(&mut self) {
-        let is_map = self.die.falls(2, 3);
+        let needs_map = ["items", "results"]
+            .iter()
+            .any(|it| self.place.starts_with(it));
+        let is_map = self.die.falls(2, 3) || needs_map;
         let mut workflow = if is_map { self.map() } else { self.list() };
         if self.die.falls(1, 3) {
             let (total, share) = (self.die.between(3, 20), self.die.between(1, 5));
@@ -118,7 +127,7 @@ impl Drawing<'_, '_> {
     }
 
     fn map(&mut self) -> Value {
-        let items = self.die.between(2, 8);
+        let items = self.die.between(2, 10);
         self.plan.items = (1..=items).map(|number| format!("i{number}")).collect();
         let width = self.die.between(1, 4);
         self.plan.width = usize::try_from(width).ok();
@@ -132,7 +141,7 @@ impl Drawing<'_, '_> {
         if before > 0 {
             put(&mut workflow, "setup", json!(setup));
         }
-        if self.die.falls(1, 2) {
+        if self.die.falls(1, 2) || self.place.starts_with("results") {
             let mut command = self.process("sum", 0, &["${map.results}"]);
             put(
                 &mut command,
@@ -168,6 +177,8 @@ impl Drawing<'_, '_> {
             Policy::none()
         };
         let means = match self.die.below(8) {
+            _ if self.place.starts_with("file") => Means::File,
+            _ if self.place.starts_with("call") => Means::Call,
             0 => Means::File,
             1 | 2 => Means::Call,
             _ => Means::Process,
@@ -217,11 +228,12 @@ impl Drawing<'_, '_> {
         (command, says)
     }
 
-    fn breaker(&mut self, name: Option<&str>) -> Value {
+    /// One breaker has one setting, wherever it is named.
+    fn breaker(&self, name: Option<&str>) -> Value {
+        let (failures, recovery, calls) = self.breaker;
         let mut breaker = json!({
-            "failure_threshold": self.die.between(2, 4),
-            "recovery_timeout": format!("{}ms", self.die.between(20, 120)),
-            "half_open_max_calls": self.die.between(1, 2),
+            "failure_threshold": failures, "recovery_timeout": format!("{recovery}ms"),
+            "half_open_max_calls": calls,
         });
         if let Some(name) = name {
             put(&mut breaker, "name", json!(name));

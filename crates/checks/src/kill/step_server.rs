@@ -24,8 +24,8 @@ pub(crate) struct Posted {
     pub(crate) command: String,
     /// When it was first sent, in microseconds.
     pub(crate) first: u64,
-    /// Whether it was answered 200.
-    pub(crate) taken: bool,
+    /// When it was answered 200, in microseconds.
+    pub(crate) taken: Option<u64>,
     /// The status it was refused with, if it was.
     pub(crate) refused: Option<u16>,
 }
@@ -263,7 +263,7 @@ fn report(shared: &Shared, request: &Request, url: &str, wait: Duration) {
         if let (Some(answer), Some(posted)) = (answer, state.posted.get_mut(place)) {
             match answer.status {
                 200 => {
-                    posted.taken = true;
+                    posted.taken = Some(now());
                     return;
                 }
                 503 => {}

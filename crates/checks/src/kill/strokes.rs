@@ -102,37 +102,46 @@ fn place(die: &mut Die, list: &[(&str, u64)]) -> Option<String> {
     Some(format!("{place}:{}", die.between(1, most)))
 }
 
+/// The place whose turn it is in a round of a job.
+pub(crate) fn turn(round: u64) -> &'static str {
+    let turn = usize::try_from(round).unwrap_or_default();
+    let turn = turn.checked_rem(OF_JOBS.len()).unwrap_or_default();
+    OF_JOBS.get(turn).map_or("", |(place, _)| place)
+}
+
 /// The lives of a job's engine before it is left alone. The first is that of `run`, the place of which
 /// is given: round after round all of them get their turn.
 pub(crate) fn of_job(die: &mut Die, round: u64) -> Vec<Life> {
-    let lives = die.between(2, 5);
-    let lives = (0..lives).map(|number| {
-        let mut life = Life {
-            away: Duration::from_millis(if number > 0 && die.falls(1, 3) {
-                die.between(0, 150)
-            } else {
-                0
-            }),
-            place: None,
-            strokes: Vec::new(),
-            twin: number > 0 && die.falls(1, 6),
+    let name = turn(round);
+    let own: Vec<_> = OF_JOBS
+        .iter()
+        .filter(|(it, _)| *it == name)
+        .copied()
+        .collect();
+    let lives = (0..die.between(3, 7)).map(|number| {
+        let is_first = number == 0;
+        let from = if is_first { own.as_slice() } else { OF_JOBS };
+        let dies = is_first || die.falls(1, 2);
+        let place = if dies { place(die, from) } else { None };
+        let away = if die.falls(1, 3) {
+            die.between(0, 150)
+        } else {
+            0
         };
-        let turn = usize::try_from(round).unwrap_or_default();
-        let turn = turn.checked_rem(OF_JOBS.len()).unwrap_or_default();
-        if number == 0 {
-            let own = OF_JOBS.get(turn..=turn).unwrap_or_default();
-            life.place = place(die, own);
-        } else if die.falls(1, 2) {
-            life.place = place(die, OF_JOBS);
+        Life {
+            away: Duration::from_millis(away),
+            strokes: strokes(die, place.is_some()),
+            place,
+            twin: !is_first && die.falls(1, 6),
         }
-        life.strokes = strokes(die, life.place.is_some());
-        life
     });
     lives.collect()
 }
 
 fn strokes(die: &mut Die, has_place: bool) -> Vec<Stroke> {
     let mut strokes = Vec::new();
+    // Whoever is to die by itself is given the time to get there.
+    let most = if has_place { 800_000 } else { 200_000 };
     for _ in 0..die.between(1, 3) {
         let who = match die.below(20) {
             0..8 => Who::Engine,
@@ -141,9 +150,7 @@ fn strokes(die: &mut Die, has_place: bool) -> Vec<Stroke> {
             14..16 => Who::EngineAndKeeper,
             _ => Who::All,
         };
-        // Whoever is to die by itself is given the time to get there.
-        let least = if has_place { 60_000 } else { 0 };
-        let after = Duration::from_micros(least + die.between(0, 200_000));
+        let after = Duration::from_micros(die.between(0, most));
         strokes.push(Stroke { after, who });
         if who.is_engine() {
             break;

@@ -176,9 +176,22 @@ impl World {
         self.kills.set(self.kills.get().saturating_add(1));
     }
 
+    /// Notes who died by itself, everywhere. A keeper may do so long after its engine.
+    pub(crate) fn mourn_all(&self) {
+        let said = fs::read_dir(self.folder.join("said"));
+        let files = said.into_iter().flatten().flatten().map(|it| it.path());
+        for died in files.filter(|it| it.extension().is_some_and(|it| it == "died")) {
+            self.note(&died);
+        }
+    }
+
     /// Notes who died by itself in the life of a process.
     pub(crate) fn mourn(&self, running: &Running) {
-        let text = fs::read_to_string(&running.died).unwrap_or_default();
+        self.note(&running.died);
+    }
+
+    fn note(&self, died: &Path) {
+        let text = fs::read_to_string(died).unwrap_or_default();
         for line in text.lines() {
             let mut words = line.split(' ');
             let place = words.next().and_then(|it| it.split(':').next());
@@ -196,10 +209,7 @@ impl World {
             }
         }
         // It is read once.
-        drop(fs::rename(
-            &running.died,
-            running.died.with_extension("mourned"),
-        ));
+        drop(fs::rename(died, died.with_extension("mourned")));
     }
 
     pub(crate) fn deeds(&self) -> Deeds {

@@ -36,14 +36,16 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
                 place.1
             )
         });
+        if is_later(case, place) {
+            // The result of a call from before a crash may come while the next one is being sent.
+            continue;
+        }
         for call in calls {
             within(call, made, found);
         }
     }
     for (place, made) in &made {
-        let drawn = case.plan.commands.get(&place.1);
-        if drawn.is_some_and(|it| it.means == Means::Later) {
-            // A result may come before its call is answered, and for an earlier call of the same token.
+        if is_later(case, place) {
             continue;
         }
         let calls = calls.get(*place).map(Vec::as_slice).unwrap_or_default();
@@ -51,6 +53,11 @@ pub(super) fn check(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) {
             answered(case, attempt, calls, found);
         }
     }
+}
+
+fn is_later(case: &Case<'_>, place: &Place) -> bool {
+    let drawn = case.plan.commands.get(&place.1);
+    drawn.is_some_and(|it| it.means == Means::Later)
 }
 
 /// A request belongs to an attempt that runs, or that was interrupted.

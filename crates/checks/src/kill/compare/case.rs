@@ -1,11 +1,12 @@
 //! Everything that is known of one job.
 
 use super::attempts::attempts;
-use super::{calls, history, lateness, limits, runs};
+use super::{calls, history, lateness, limits, results, runs};
 use crate::kill::found::Found;
 use crate::kill::journal::Event;
 use crate::kill::outside::Run;
 use crate::kill::plan::Plan;
+use crate::kill::step_server::Posted;
 
 /// A request, as the step server saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub(crate) struct Case<'c> {
     pub(crate) events: &'c [Event],
     pub(crate) runs: &'c [Run],
     pub(crate) calls: &'c [Call],
+    pub(crate) posted: &'c [Posted],
     pub(crate) deeds: &'c Deeds,
 }
 
@@ -47,6 +49,7 @@ pub(crate) fn compare(case: &Case<'_>) -> Found {
     let attempts = attempts(case.events);
     runs::check(case, &attempts, &mut found);
     calls::check(case, &attempts, &mut found);
+    results::check(case, &mut found);
     lateness::measure(case, &attempts, &mut found);
     found
 }

@@ -9,6 +9,7 @@ mod case;
 mod history;
 mod lateness;
 mod limits;
+mod results;
 mod runs;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,51 @@
+//! Results that come later: those that were taken, and what the journal says of them.
+
+use super::case::Case;
+use crate::kill::found::{Found, Kind};
+use crate::kill::journal::Event;
+use crate::kill::plan::Means;
+use crate::kill::step_server::Posted;
+
+pub(super) fn check(case: &Case<'_>, found: &mut Found) {
+    let mine = case.posted.iter().filter(|post| {
+        let mut events = case.events.iter();
+        events.any(|it| is_of(post, it))
+    });
+    for post in mine {
+        found.claim(Kind::Lost, post.refused.is_none(), || {
+            format!("a result was refused: {post:?}")
+        });
+        if let Some(taken) = post.taken {
+            found.claim(Kind::Lost, is_on_record(case, post, taken), || {
+                format!("a result was answered 200 and is not on record: {post:?}")
+            });
+        }
+    }
+    for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
+        let drawn = case.plan.commands.get(event.text("command"));
+        if drawn.is_some_and(|it| it.means == Means::Later) {
+            // The journal is told in milliseconds.
+            let until = event.at.saturating_add(1000);
+            let mut posted = case.posted.iter();
+            let told = posted.any(|post| is_of(post, event) && post.first <= until);
+            found.claim(Kind::Lost, told, || {
+                format!("nobody sent this result: {}", event.told())
+            });
+        }
+    }
+}
+
+fn is_of(post: &Posted, event: &Event) -> bool {
+    let (correlation, command) = event.place();
+    correlation == post.correlation && command == post.command
+}
+
+/// Whether a result was recorded, or came for an item that had ended: a recorded outcome is final, and
+/// whoever sends the result is told to stop.
+fn is_on_record(case: &Case<'_>, post: &Posted, taken: u64) -> bool {
+    case.events.iter().any(|it| {
+        let gave_up = it.is("item_dead_lettered") || it.is("item_skipped");
+        let over = gave_up && it.text("correlation_id") == post.correlation && it.at <= taken;
+        over || it.is("attempt_succeeded") && is_of(post, it)
+    })
+}
