@@ -75,9 +75,11 @@ impl Round<'_> {
     fn live(&mut self, life: &Life) -> io::Result<bool> {
         thread::sleep(life.away);
         let mut engine = self.start(life.place.as_deref())?;
-        let mut twin = match life.twin && self.is_stored {
-            true => Some(self.start(None)?),
-            false => None,
+        let doubled = life.twin && self.is_stored;
+        let mut twin = if doubled {
+            Some(self.start(None)?)
+        } else {
+            None
         };
         let mut is_over = false;
         for stroke in &life.strokes {

@@ -68,7 +68,7 @@ impl StepServer {
                     return;
                 }
                 let shared = Arc::clone(&theirs);
-                thread::spawn(move || serve(&shared, stream));
+                thread::spawn(move || serve(&shared, &stream));
             }
         });
         Ok(Self { address, shared })
@@ -110,14 +110,14 @@ struct Request {
     body: Value,
 }
 
-fn serve(shared: &Arc<Shared>, stream: TcpStream) {
+fn serve(shared: &Arc<Shared>, stream: &TcpStream) {
     drop(stream.set_nodelay(true));
     let Ok(reading) = stream.try_clone() else {
         return;
     };
     let mut reading = BufReader::new(reading);
     while let Some(request) = hear(&mut reading) {
-        if answer(shared, &stream, request).is_none() {
+        if answer(shared, stream, request).is_none() {
             return;
         }
     }

@@ -279,7 +279,7 @@ impl Running {
     /// How it ended; waits for that.
     pub(crate) fn ended(&mut self) -> io::Result<Ended> {
         let status = self.child.wait()?;
-        let signal = || status.signal().map_or(-1, |it| it.saturating_neg());
+        let signal = || status.signal().map_or(-1, i32::saturating_neg);
         let err = fs::read(self.said.with_extension("err")).unwrap_or_default();
         Ok(Ended {
             code: status.code().unwrap_or_else(signal),

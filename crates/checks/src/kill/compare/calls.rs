@@ -88,8 +88,8 @@ fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Fou
         .filter(|it| (attempt.at..=until).contains(&it.begin));
     let wanted = match outcome {
         Outcome::Success => 200,
-        Outcome::Failure(cause, number) if cause == "status" => *number,
-        Outcome::Failure(cause, _) if cause == "interrupted" => {
+        Outcome::Failure(why, number) if why == "status" => *number,
+        Outcome::Failure(why, _) if why == "interrupted" => {
             let died = !case.deeds.engines.is_empty();
             return found.claim(Kind::Lost, died, || {
                 format!("{} is interrupted, and nobody was killed", attempt.told())

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::case::Case;
 use crate::kill::found::{Found, Kind};
 use crate::kill::journal::{Event, Place};
+use crate::kill::plan::Drawn;
 
 #[derive(Default)]
 struct Reading {
@@ -40,7 +41,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
     found.claim(Kind::Lost, open.is_empty(), || {
         format!("the job has ended, and attempts of {open:?} never do")
     });
-    reading.every_item_ends(case, found);
+    every_item_ends(case, found);
 }
 
 impl Reading {
@@ -109,7 +110,7 @@ impl Reading {
         found.claim(Kind::Unlawful, due <= event.at, || {
             format!("a retry is started before it is due: {}", event.told())
         });
-        let most = case.plan.commands.get(&place.1).map(|it| it.most());
+        let most = case.plan.commands.get(&place.1).map(Drawn::most);
         found.claim(
             Kind::Duplicated,
             most.is_some_and(|most| made <= most),
@@ -131,26 +132,24 @@ impl Reading {
             self.succeeded.insert(place);
         }
     }
+}
 
-    /// Every item of a map that was begun has ended once.
-    fn every_item_ends(&self, case: &Case<'_>, found: &mut Found) {
-        let mut read = case.events.iter().filter(|it| it.is("items_read"));
-        if read.next().is_none() {
-            return;
+/// Every item of a map that was begun has ended once.
+fn every_item_ends(case: &Case<'_>, found: &mut Found) {
+    let mut read = case.events.iter().filter(|it| it.is("items_read"));
+    if read.next().is_none() {
+        return;
+    }
+    let mut items: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in case.events {
+        if ["item_succeeded", "item_dead_lettered", "item_skipped"].contains(&event.kind.as_str()) {
+            let times = items.entry(event.text("item")).or_default();
+            *times = times.saturating_add(1);
         }
-        let mut items: BTreeMap<&str, u64> = BTreeMap::new();
-        for event in case.events {
-            if ["item_succeeded", "item_dead_lettered", "item_skipped"]
-                .contains(&event.kind.as_str())
-            {
-                let times = items.entry(event.text("item")).or_default();
-                *times = times.saturating_add(1);
-            }
-        }
-        for item in &case.plan.items {
-            found.claim(Kind::Lost, items.contains_key(item.as_str()), || {
-                format!("item {item} never ends")
-            });
-        }
+    }
+    for item in &case.plan.items {
+        found.claim(Kind::Lost, items.contains_key(item.as_str()), || {
+            format!("item {item} never ends")
+        });
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
             }
             "command_repeated" => sums.charge(case, event, found),
             "command_stopped" => {
-                sums.stopped(case, event, found);
+                stopped(case, event, found);
                 let of = event.text("correlation_id");
                 let commands = &case.plan.commands;
                 sums.spent.retain(|(item, command), _| {
@@ -53,9 +53,10 @@ impl Sums {
         let number = |name: &str| event.number(name).unwrap_or_default();
         let (retry, delay) = (number("retry"), number("delay_ms"));
         let at_once = case.plan.is_flow && self.cut.contains(&event.place());
-        let (least, most) = match at_once {
-            true => (0, 0),
-            false => drawn.policy.delay(retry),
+        let (least, most) = if at_once {
+            (0, 0)
+        } else {
+            drawn.policy.delay(retry)
         };
         found.claim(Kind::Unlawful, (least..=most).contains(&delay), || {
             format!(
@@ -115,28 +116,28 @@ impl Sums {
             },
         );
     }
+}
 
-    /// Whoever stops has a reason.
-    fn stopped(&self, case: &Case<'_>, event: &Event, found: &mut Found) {
-        let Some(drawn) = case.plan.commands.get(event.text("command")) else {
-            return;
-        };
-        let number = |name: &str| event.number(name).unwrap_or_default();
-        let holds = match event.text("reason") {
-            "attempts" => event.attempt() > drawn.policy.retries,
-            "retry_budget" => {
-                let budget = drawn.policy.budget.unwrap_or(u64::MAX);
-                let next = number("spent_before_ms").saturating_add(number("delay_ms"));
-                // Both are rounded.
-                next.saturating_add(2) > budget
-            }
-            "retry_budget_expired" => drawn.policy.budget.is_some(),
-            "job_budget_exhausted" | "workflow_budget_exhausted" => case.plan.pool.is_some(),
-            "permanent" => true,
-            _ => false,
-        };
-        found.claim(Kind::Unlawful, holds, || {
-            format!("stopped without that reason: {}", event.told())
-        });
-    }
+/// Whoever stops has a reason.
+fn stopped(case: &Case<'_>, event: &Event, found: &mut Found) {
+    let Some(drawn) = case.plan.commands.get(event.text("command")) else {
+        return;
+    };
+    let number = |name: &str| event.number(name).unwrap_or_default();
+    let holds = match event.text("reason") {
+        "attempts" => event.attempt() > drawn.policy.retries,
+        "retry_budget" => {
+            let budget = drawn.policy.budget.unwrap_or(u64::MAX);
+            let next = number("spent_before_ms").saturating_add(number("delay_ms"));
+            // Both are rounded.
+            next.saturating_add(2) > budget
+        }
+        "retry_budget_expired" => drawn.policy.budget.is_some(),
+        "job_budget_exhausted" | "workflow_budget_exhausted" => case.plan.pool.is_some(),
+        "permanent" => true,
+        _ => false,
+    };
+    found.claim(Kind::Unlawful, holds, || {
+        format!("stopped without that reason: {}", event.told())
+    });
 }

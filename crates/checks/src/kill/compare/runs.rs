@@ -78,7 +78,7 @@ fn one_run(case: &Case<'_>, run: &Run, attempt: &Attempt, found: &mut Found) {
         Outcome::Success => found.claim(Kind::Lost, ended == Some(0), || {
             format!("{} succeeded, but never came to its end: {ended:?}", told())
         }),
-        Outcome::Failure(cause, number) => match cause.as_str() {
+        Outcome::Failure(why, number) => match why.as_str() {
             "exit" => {
                 let same = ended.map(u64::from) == Some(*number);
                 found.claim(Kind::Lost, same, || {
