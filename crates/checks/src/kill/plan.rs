@@ -127,7 +127,7 @@ impl Drawing<'_, '_> {
     }
 
     fn map(&mut self) -> Value {
-        let items = self.die.between(2, 10);
+        let items = self.die.between(2, 12);
         self.plan.items = (1..=items).map(|number| format!("i{number}")).collect();
         let width = self.die.between(1, 4);
         self.plan.width = usize::try_from(width).ok();
@@ -267,7 +267,7 @@ impl Drawing<'_, '_> {
     /// The longest time it takes, in milliseconds.
     fn takes(&mut self) -> u64 {
         self.die
-            .one_of(&[0, 5, 20, 60, 120])
+            .one_of(&[0, 10, 40, 100, 200])
             .copied()
             .unwrap_or_default()
     }
