@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::case::SLACK;
 use crate::kill::journal::{Event, Place};
 
 /// How an attempt ended, by the journal.
@@ -40,6 +41,13 @@ impl Attempt {
             "attempt {} of {command} for {item} (start {})",
             self.number, self.start
         )
+    }
+
+    /// Whether one of these deaths came between its start and what is on record as its end.
+    pub(super) fn saw(&self, deaths: &[u64]) -> bool {
+        let end = self.end.as_ref();
+        let until = end.map_or(u64::MAX, |(at, _)| at.saturating_add(SLACK));
+        deaths.iter().any(|at| (self.at..=until).contains(at))
     }
 
     pub(super) fn is(&self, cause: &str) -> bool {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::attempts::{Attempt, Outcome};
-use super::case::{Call, Case};
+use super::case::{Call, Case, SLACK};
 use crate::kill::found::{Found, Kind};
 use crate::kill::journal::Place;
 use crate::kill::plan::Means;
@@ -70,8 +70,7 @@ fn within(call: &Call, made: &[&Attempt], found: &mut Found) {
         return;
     };
     let late = attempt.is("interrupted") || attempt.is("timeout");
-    // The journal is told in milliseconds.
-    let inside = call.begin <= at.saturating_add(1000);
+    let inside = call.begin <= at.saturating_add(SLACK);
     found.claim(Kind::Duplicated, inside || late, || {
         format!("a request when {} had ended: {call:?}", attempt.told())
     });
@@ -82,7 +81,7 @@ fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Fou
     let Some((at, outcome)) = &attempt.end else {
         return;
     };
-    let until = at.saturating_add(1000);
+    let until = at.saturating_add(SLACK);
     let mut own = calls
         .iter()
         .filter(|it| (attempt.at..=until).contains(&it.begin));
@@ -90,7 +89,7 @@ fn answered(case: &Case<'_>, attempt: &Attempt, calls: &[&Call], found: &mut Fou
         Outcome::Success => 200,
         Outcome::Failure(why, number) if why == "status" => *number,
         Outcome::Failure(why, _) if why == "interrupted" => {
-            let died = !case.deeds.engines.is_empty();
+            let died = attempt.saw(&case.deeds.engines);
             return found.claim(Kind::Lost, died, || {
                 format!("{} is interrupted, and nobody was killed", attempt.told())
             });

@@ -8,6 +8,10 @@ use crate::kill::outside::Run;
 use crate::kill::plan::Plan;
 use crate::kill::step_server::Posted;
 
+/// By how many microseconds the times of a journal may lag behind ours. They are told in milliseconds,
+/// and a process that is held up while it sets its clock is late for the rest of its life.
+pub(super) const SLACK: u64 = 25_000;
+
 /// A request, as the step server saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {

@@ -2,7 +2,7 @@
 //! breaker held it.
 
 use super::attempts::Attempt;
-use super::case::Case;
+use super::case::{Case, SLACK};
 use crate::kill::found::Found;
 use crate::kill::journal::Event;
 
@@ -43,7 +43,7 @@ pub(super) fn measure(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) 
 /// When it really began.
 fn begin_of(case: &Case<'_>, attempt: &Attempt) -> Option<u64> {
     let run = case.runs.iter().find(|it| it.begin.start == attempt.start);
-    let until = attempt.end.as_ref().map(|(at, _)| at.saturating_add(1000));
+    let until = attempt.end.as_ref().map(|(at, _)| at.saturating_add(SLACK));
     let call = || {
         case.calls.iter().find(|call| {
             call.correlation == attempt.place.0

@@ -124,6 +124,10 @@ fn stopped(case: &Case<'_>, event: &Event, found: &mut Found) {
         return;
     };
     let number = |name: &str| event.number(name).unwrap_or_default();
+    if drawn.rounds > 0 && event.number("retry").is_none() {
+        // After a round of its handler: the first reason stands.
+        return;
+    }
     let holds = match event.text("reason") {
         "attempts" => event.attempt() > drawn.policy.retries,
         "retry_budget" => {

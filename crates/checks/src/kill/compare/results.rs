@@ -1,6 +1,6 @@
 //! Results that come later: those that were taken, and what the journal says of them.
 
-use super::case::Case;
+use super::case::{Case, SLACK};
 use crate::kill::found::{Found, Kind};
 use crate::kill::journal::Event;
 use crate::kill::plan::Means;
@@ -24,8 +24,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
     for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
         let drawn = case.plan.commands.get(event.text("command"));
         if drawn.is_some_and(|it| it.means == Means::Later) {
-            // The journal is told in milliseconds.
-            let until = event.at.saturating_add(1000);
+            let until = event.at.saturating_add(SLACK);
             let mut posted = case.posted.iter();
             let told = posted.any(|post| is_of(post, event) && post.first <= until);
             found.claim(Kind::Lost, told, || {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::attempts::{Attempt, Outcome};
-use super::case::Case;
+use super::case::{Case, SLACK};
 use crate::kill::found::{Found, Kind};
 use crate::kill::journal::Place;
 use crate::kill::outside::Run;
@@ -67,13 +67,14 @@ fn one_run(case: &Case<'_>, run: &Run, attempt: &Attempt, found: &mut Found) {
     let Some((at, outcome)) = &attempt.end else {
         return;
     };
-    // The journal is told in milliseconds.
-    found.claim(Kind::Duplicated, line.at <= at.saturating_add(1000), || {
-        format!("{} began after its end was on record", told())
-    });
+    found.claim(
+        Kind::Duplicated,
+        line.at <= at.saturating_add(SLACK),
+        || format!("{} began after its end was on record", told()),
+    );
     let ended = run.end.map(|(_, code)| code);
     let killed = case.deeds.commands.contains(&line.pid);
-    let no_keeper_died = case.deeds.keepers.is_empty();
+    let no_keeper_died = !attempt.saw(&case.deeds.keepers);
     match outcome {
         Outcome::Success => found.claim(Kind::Lost, ended == Some(0), || {
             format!("{} succeeded, but never came to its end: {ended:?}", told())

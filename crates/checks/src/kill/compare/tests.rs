@@ -214,6 +214,9 @@ fn a_result_thrown_away_is_found_unless_its_keeper_died() {
     cut(&mut told);
     told.deeds.keepers = vec![micros(15)];
     assert_eq!(told.compared().violations, []);
+    // One that died before, or long after, has nothing to do with it.
+    told.deeds.keepers = vec![micros(5), micros(60)];
+    assert_ne!(told.compared().violations, []);
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn a_begin_before_it_was_due_or_on_record_is_found() {
 #[test]
 fn a_begin_after_the_end_on_record_is_found() {
     doctored(
-        |told| told.runs[1].begin.at = micros(70),
+        |told| told.runs[1].begin.at = micros(90),
         Kind::Duplicated,
         "after its end was on record",
     );
@@ -368,7 +371,7 @@ fn a_request_too_many_or_one_that_was_never_sent_is_found() {
         "answered 200 by nobody",
     );
     doctored(
-        |told| told.calls[0].begin = micros(70),
+        |told| told.calls[0].begin = micros(100),
         Kind::Duplicated,
         "had ended",
     );
