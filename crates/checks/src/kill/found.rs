@@ -37,6 +37,8 @@ pub(crate) struct Found {
     pub(crate) violations: Vec<Violation>,
     /// The largest lateness of a wait, in microseconds.
     pub(crate) lateness: u64,
+    /// Whose that was.
+    pub(crate) latest: String,
     /// How many waits were measured.
     pub(crate) waits: u64,
     pub(crate) kills: u64,
@@ -73,10 +75,18 @@ impl Found {
         u64::try_from(found.count()).unwrap_or(u64::MAX)
     }
 
+    /// A wait ended so late.
+    pub(crate) fn late(&mut self, lateness: u64, who: impl FnOnce() -> String) {
+        if lateness > self.lateness {
+            self.lateness = lateness;
+            self.latest = who();
+        }
+    }
+
     /// Takes over what another round has found.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.violations.extend(other.violations);
-        self.lateness = self.lateness.max(other.lateness);
+        self.late(other.lateness, || other.latest);
         self.waits = self.waits.saturating_add(other.waits);
         self.kills = self.kills.saturating_add(other.kills);
         self.places.extend(other.places);

@@ -36,7 +36,7 @@ pub(super) fn measure(case: &Case<'_>, attempts: &[Attempt], found: &mut Found) 
             continue;
         }
         found.waits = found.waits.saturating_add(1);
-        found.lateness = found.lateness.max(begin.saturating_sub(ready));
+        found.late(begin.saturating_sub(ready), || attempt.told());
     }
 }
 
