@@ -15,10 +15,17 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found) {
         found.claim(Kind::Lost, post.refused.is_none(), || {
             format!("a result was refused: {post:?}")
         });
-        if let Some(taken) = post.taken {
-            found.claim(Kind::Lost, is_on_record(case, post, taken), || {
-                format!("a result was answered 200 and is not on record: {post:?}")
-            });
+        if let Some(taken) = post.taken
+            && !is_on_record(case, post)
+        {
+            let when = if is_over(case, post, taken) {
+                " (its item had been given up by then)"
+            } else {
+                ""
+            };
+            found.lost(format!(
+                "a result was answered 200{when} and is not on record: {post:?}"
+            ));
         }
     }
     for event in case.events.iter().filter(|it| it.is("attempt_succeeded")) {
@@ -39,12 +46,16 @@ fn is_of(post: &Posted, event: &Event) -> bool {
     correlation == post.correlation && command == post.command
 }
 
-/// Whether a result was recorded, or came for an item that had ended: a recorded outcome is final, and
-/// whoever sends the result is told to stop.
-fn is_on_record(case: &Case<'_>, post: &Posted, taken: u64) -> bool {
+fn is_on_record(case: &Case<'_>, post: &Posted) -> bool {
+    let mut events = case.events.iter();
+    events.any(|it| it.is("attempt_succeeded") && is_of(post, it))
+}
+
+/// Whether the item had ended without it. SEMANTICS has 200 for results that are repeated, and this one
+/// came for the first time; it is told apart because the cause is another.
+fn is_over(case: &Case<'_>, post: &Posted, taken: u64) -> bool {
     case.events.iter().any(|it| {
         let gave_up = it.is("item_dead_lettered") || it.is("item_skipped");
-        let over = gave_up && it.text("correlation_id") == post.correlation && it.at <= taken;
-        over || it.is("attempt_succeeded") && is_of(post, it)
+        gave_up && it.text("correlation_id") == post.correlation && it.at <= taken
     })
 }
