@@ -11,6 +11,7 @@ use std::path::Path;
 pub mod arrows;
 pub mod die;
 pub mod fuzz;
+pub mod kill;
 pub mod simulate;
 pub mod tidy;
 

@@ -2,7 +2,7 @@
 //!
 //! Compiled only with the feature `failpoints`; otherwise there is nothing here.
 
-/// Every place there is, engine and keeper; `id` at the keeper's is the attempt, at the engine's the
+/// Every place there is, engine and keeper; `id` is an attempt or the version of a journal, or the
 /// how-manieth time in this process.
 #[cfg(feature = "failpoints")]
 pub const PLACES: &[&str] = &[
@@ -15,30 +15,41 @@ pub const PLACES: &[&str] = &[
     "forget-after",
     "items-read",
     "results-before-rename",
+    "results-after-rename",
     "suspend-after",
     "spawning",
     "spawned",
     "exited",
+    "exited-after",
+    "commit-before",
+    "commit-after",
+    "told-before",
+    "told-after",
+    "answer-before",
+    "answer-after",
+    "log-before-rename",
+    "log-after-rename",
+    "file-before-rename",
+    "file-after-rename",
+    "call-before",
+    "call-after",
+    "flow-written",
+    "flow-begun",
+    "result-taken",
+    "result-handed-on",
     "archive-before-rename",
     "archive-kept",
     "archive-noted",
     "archive-folder-removed",
 ];
 
-/// Dies at once, as by `kill -9`, if the environment says `UNDAUNTED_TEST_DIE=<place>:<id>`.
 #[cfg(feature = "failpoints")]
-pub(crate) fn reach(place: &str, id: u64) {
-    let here = format!("{place}:{id}");
-    if std::env::var("UNDAUNTED_TEST_DIE").is_ok_and(|wanted| wanted == here) {
-        let own = rustix::process::getpid();
-        // If even this fails the test sees a process that lives, and is red.
-        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
-        loop {
-            std::thread::park();
-        }
-    }
-}
+pub(crate) use undaunted_store::failpoint::{pass, reach};
 
 /// Nothing: tests alone make a process die on cue.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn reach(_place: &str, _id: u64) {}
+
+/// Nothing, likewise.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn pass(_place: &str) {}

@@ -120,6 +120,8 @@ pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    failpoint::reach("results-before-rename", 1);
-    std::fs::rename(&beside, path)
+    failpoint::pass("results-before-rename");
+    std::fs::rename(&beside, path)?;
+    failpoint::pass("results-after-rename");
+    Ok(())
 }

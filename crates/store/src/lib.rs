@@ -25,6 +25,10 @@ mod aggregate;
 mod append;
 mod claim;
 mod error;
+#[cfg(feature = "failpoints")]
+pub mod failpoint;
+#[cfg(not(feature = "failpoints"))]
+mod failpoint;
 mod faulty;
 mod memory;
 mod request;

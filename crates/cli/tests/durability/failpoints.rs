@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use undaunted_runner::failpoint::PLACES;
 
 use crate::history::{all, is_lawful, one, outcomes, starts};
+use crate::http::one_call;
+use crate::http_server::{Reply, StepServer};
 use crate::world::{Ended, World};
 
 /// A bit of everything: setup with a capture, a map with a failure and its retry, a handler, a reduce
@@ -74,8 +76,12 @@ fn die_at(world: &World, place: &str) -> (usize, Ended) {
     }
     // The same place may be reached again, as after a crash that has a cause.
     let second = world.call_with(&["resume", "@last", "--json"], &die);
+    if second.code == 6 {
+        // It died before the job was stored.
+        assert_eq!(world.read("log"), "");
+        return (1, world.run());
+    }
     if second.code != -9 {
-        // Not a job if it died before it was stored.
         return (1, second);
     }
     (2, world.resume())
@@ -106,9 +112,11 @@ fn dies_at_every(place: &str, many: u64) {
 fn every_place_is_tried_by_a_test() {
     println!("places: {PLACES:?}");
     let here = concat!(include_str!("failpoints.rs"), include_str!("archive.rs"));
+    let served = include_str!("../serve/killed.rs");
     for place in PLACES {
-        let tried =
-            here.contains(&format!("(\"{place}\"")) || here.contains(&format!("\"{place}:"));
+        let tried = here.contains(&format!("(\"{place}\""))
+            || here.contains(&format!("\"{place}:"))
+            || served.contains(&format!("\"{place}\""));
         assert!(tried, "{place}");
     }
 }
@@ -159,6 +167,31 @@ fn killed_while_the_results_are_written_they_are_written_again() {
 }
 
 #[test]
+fn killed_after_the_results_were_written_nothing_is_repeated() {
+    dies_at_every("results-after-rename", 1);
+}
+
+#[test]
+fn killed_before_any_commit_nothing_is_lost_or_repeated() {
+    dies_at_every("commit-before", 30);
+}
+
+#[test]
+fn killed_after_any_commit_nothing_is_lost_or_repeated() {
+    dies_at_every("commit-after", 30);
+}
+
+#[test]
+fn killed_before_the_keeper_is_told_anything_nothing_is_lost_or_repeated() {
+    dies_at_every("told-before", 24);
+}
+
+#[test]
+fn killed_after_the_keeper_was_told_anything_nothing_is_lost_or_repeated() {
+    dies_at_every("told-after", 24);
+}
+
+#[test]
 fn killed_after_the_suspension_was_recorded_it_is_a_clean_suspension() {
     let world = World::of(
         "
@@ -183,6 +216,8 @@ fn killed_after_the_suspension_was_recorded_it_is_a_clean_suspension() {
 fn a_file_that_was_being_written_is_written_again_under_its_number() {
     let places = [
         "begin-before:1",
+        "file-before-rename:1",
+        "file-after-rename:1",
         "append-after:3",
         "append-before:8",
         "append-after:8",
@@ -204,7 +239,9 @@ fn a_file_that_was_being_written_is_written_again_under_its_number() {
         assert_eq!(ended.json()["attempts"], 2, "{place}");
         assert_eq!(world.read("log"), format!("job {}", ended.job()));
         let left = std::fs::read_dir(world.path("below")).unwrap().count();
-        assert_eq!(left, 1, "nothing is left beside it");
+        // What was half written when it died bears the name of a process that is gone.
+        let half = usize::from(place.starts_with("file-before"));
+        assert_eq!(left, 1 + half, "{place}: nothing is left beside it");
         is_lawful(&world.events());
     }
 }
@@ -263,4 +300,84 @@ fn a_keeper_killed_after_it_made_a_process_costs_an_attempt() {
 fn a_keeper_killed_before_it_notes_an_end_makes_the_end_uncertain() {
     let world = keeper_dies("exited", 3, "shell-3");
     assert_eq!(world.lines("log"), ["one", "two", "three", "three"]);
+}
+
+/// The keeper dies, alone, and so many attempts are interrupted; the job ends all the same.
+fn keeper_dies_once(place: &str, interrupted: std::ops::RangeInclusive<usize>) {
+    let world = World::of(
+        "
+retry_config: {attempts: 2, backoff: fixed, initial_delay: 5ms}
+commands:
+  - shell: echo one $UNDAUNTED_ATTEMPT >> log
+  - shell: echo two $UNDAUNTED_ATTEMPT >> log
+",
+    );
+    let note = world.path("died");
+    let die = [
+        ("UNDAUNTED_TEST_DIE", place),
+        ("UNDAUNTED_TEST_DIED", note.to_str().unwrap()),
+    ];
+    world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
+    let died = world.read("died");
+    assert!(died.starts_with(place), "{place} is not reached: {died}");
+    let events = world.events();
+    is_lawful(&events);
+    let outcomes = outcomes(&events);
+    let cut = outcomes.iter().filter(|cause| *cause == "interrupted");
+    assert!(interrupted.contains(&cut.count()), "{place}: {outcomes:?}");
+    assert!(world.runs("log").values().all(|runs| *runs == 1));
+}
+
+#[test]
+fn a_keeper_killed_after_it_noted_an_end_costs_nothing() {
+    keeper_dies_once("exited-after:1", 0..=0);
+    keeper_dies_once("exited-after:2", 0..=0);
+}
+
+#[test]
+fn a_keeper_killed_while_it_answers_costs_at_most_what_runs() {
+    for number in 1..=3 {
+        keeper_dies_once(&format!("answer-before:{number}"), 0..=1);
+        keeper_dies_once(&format!("answer-after:{number}"), 0..=1);
+    }
+}
+
+#[test]
+fn a_keeper_killed_while_it_begins_its_log_is_replaced() {
+    // Nobody vouches for a log that could not be written as trusted: what was begun meanwhile is uncertain.
+    for (place, most) in [
+        ("log-before-rename:1", 0),
+        ("log-before-rename:2", 1),
+        ("log-after-rename:1", 0),
+        ("log-after-rename:2", 1),
+    ] {
+        keeper_dies_once(place, 0..=most);
+    }
+}
+
+#[test]
+fn killed_before_or_after_any_request_it_is_sent_again_with_the_next_number() {
+    for (place, sent) in [
+        ("call-before:1", 0),
+        ("call-after:1", 1),
+        ("call-before:2", 1),
+    ] {
+        let server = StepServer::start().on("/a", &[Reply::status(503), Reply::text(200, "")]);
+        let http = format!("url: '{}'", server.url("/a"));
+        let world = one_call(&http, "  breaker: {failure_threshold: 1000}");
+        let die = [("UNDAUNTED_TEST_DIE", place)];
+        assert_eq!(
+            world.call_with(&["run", "w.yaml"], &die).code,
+            -9,
+            "{place}"
+        );
+        assert_eq!(server.all().len(), sent, "{place}");
+        world.resume().exits(0);
+        let events = world.events();
+        is_lawful(&events);
+        let outcomes = outcomes(&events);
+        let cut = outcomes.iter().filter(|cause| *cause == "interrupted");
+        assert_eq!(cut.count(), 1, "{place}: {outcomes:?}");
+        assert!((2..=3).contains(&server.all().len()), "{place}");
+    }
 }

@@ -193,14 +193,25 @@ pub(crate) fn insist(address: SocketAddr, path: &str, wish: &Value) {
 
 #[test]
 fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded() {
-    let places = ["append-before", "append-after", "begin-before", "claimed"];
+    let places = [
+        "append-before",
+        "append-after",
+        "begin-before",
+        "claimed",
+        "call-before",
+        "call-after",
+        "flow-written",
+        "flow-begun",
+        "commit-before",
+        "commit-after",
+    ];
     thread::scope(|scope| {
         for place in places {
             scope.spawn(move || {
-                let numbers = if place.starts_with("append") {
-                    1..14
-                } else {
-                    1..4
+                let numbers = match place {
+                    "append-before" | "append-after" => 1..14,
+                    "flow-written" | "flow-begun" => 1..2,
+                    _ => 1..4,
                 };
                 let mut deaths = 0;
                 let handlers = StepServer::start()
@@ -261,4 +272,54 @@ fn wherever_the_server_dies_the_flow_goes_on_and_each_step_is_called_as_recorded
             });
         }
     });
+}
+
+/// Begins a flow whose result comes later, and waits until it is waited for: where it is to be sent.
+fn waited_for(world: &World, handlers: &StepServer, served: &Served, id: &str) -> String {
+    let work = json!({"max_retries": 2, "backoff": 1});
+    served.register(&later(handlers, "a", &work));
+    served.begin(id, "a", &json!({}));
+    World::eventually("an accepted call", || {
+        let events = world.events_of(id);
+        (!all(&events, "attempt_accepted").is_empty()).then_some(())
+    });
+    url(&handlers.all()[0])
+}
+
+#[test]
+fn a_result_that_was_taken_and_not_answered_is_there_and_may_be_sent_again() {
+    let world = World::new();
+    let handlers = StepServer::start().on("/a", &[taken_on()]);
+    let address = address();
+    let place = "result-taken";
+    let die = format!("{place}:1");
+    let listen = ["--listen", address.as_str()];
+    let dying = Served::with(&world, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
+    let url = waited_for(&world, &handlers, &dying, "f");
+    assert!(webhook(&url, &done(&json!({"x": 7}))).is_none());
+    assert_eq!(dying.wait().code, -9);
+    let served = Served::at(&world, &address);
+    webhook(&url, &done(&json!({"x": 8}))).unwrap().is(200);
+    let flow = served.ends("f", "completed");
+    assert_eq!(flow["attributes"]["x"]["value"], 7);
+    assert_eq!(outcomes(&world.events_of("f")), ["success"]);
+}
+
+#[test]
+fn a_result_that_was_handed_on_and_not_answered_is_taken_by_whoever_has_the_flow() {
+    let world = World::new();
+    let handlers = StepServer::start().on("/a", &[taken_on()]);
+    let owner = Served::on(&world);
+    let url = waited_for(&world, &handlers, &owner, "f");
+    let place = "result-handed-on";
+    let die = format!("{place}:1");
+    let listen = ["--listen", "127.0.0.1:0"];
+    let dying = Served::with(&world, &listen, &[("UNDAUNTED_TEST_DIE", &die)]);
+    let owner_is = owner.address().to_string();
+    let elsewhere = url.replace(&owner_is, &dying.address().to_string());
+    assert!(webhook(&elsewhere, &done(&json!({"x": 7}))).is_none());
+    assert_eq!(dying.wait().code, -9);
+    let flow = owner.ends("f", "completed");
+    assert_eq!(flow["attributes"]["x"]["value"], 7);
+    assert_eq!(outcomes(&world.events_of("f")), ["success"]);
 }

@@ -17,6 +17,7 @@ use undaunted_engine::workflow::Protocol;
 use undaunted_policy::{Cause, Class};
 
 use super::answer::{self, Answer};
+use crate::failpoint;
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
 
@@ -159,7 +160,9 @@ pub(crate) fn send(order: Order, tell: impl FnOnce(Answered) + Send + 'static) -
     };
     let task = network.runtime.spawn(async move {
         let later = order.call.later;
+        failpoint::pass("call-before");
         let end = attempt(&network.client, order).await;
+        failpoint::pass("call-after");
         tell(match end.failure {
             None if later => Answered::Later(start),
             _ => Answered::Done(Box::new(end)),

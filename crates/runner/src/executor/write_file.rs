@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::failpoint;
+
 /// A file that a command is to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
@@ -60,7 +62,9 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
             file.write_all(content.as_bytes())?;
             file.sync_all()
         })
+        .inspect(|()| failpoint::pass("file-before-rename"))
         .and_then(|()| std::fs::rename(&beside, path))
+        .inspect(|()| failpoint::pass("file-after-rename"))
         .and_then(|()| match path.parent() {
             Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
             Some(parent) => File::open(parent)?.sync_all(),

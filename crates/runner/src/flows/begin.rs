@@ -13,6 +13,7 @@ use super::host::Host;
 use super::registered::PlanError;
 use crate::catalog::activated;
 use crate::clock::Clock;
+use crate::failpoint;
 use crate::journal::{self, Held, JournalError};
 use crate::process::random_name;
 use crate::secrets::Secrets;
@@ -118,12 +119,14 @@ impl Host {
         let Some(held) = self.submit(wanted, &submitted)? else {
             return Ok(Begun::Before);
         };
+        failpoint::pass("flow-written");
         if let Some(activated) = activated(&held.job) {
             // The flow is on the disk. If this is not written, whoever runs the flow writes it.
             let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
             drop(self.book.change(wish));
         }
         self.take_on(held, Secrets::default());
+        failpoint::pass("flow-begun");
         Ok(Begun::Now)
     }
 

@@ -8,6 +8,7 @@ use undaunted_store::ClaimError;
 use super::host::Host;
 use super::recover::secrets;
 use crate::drive::Reported;
+use crate::failpoint;
 use crate::journal::{self, Held, JournalError};
 use crate::request::{self, Arrived};
 
@@ -16,10 +17,12 @@ impl Host {
     /// sent again.
     #[must_use]
     pub fn deliver(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
-        match self.hub.deliver(flow, arrived.clone()) {
+        let taken = match self.hub.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
             other => other,
-        }
+        };
+        failpoint::pass("result-taken");
+        taken
     }
 
     fn deliver_elsewhere(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
@@ -46,6 +49,7 @@ impl Host {
     /// Leaves it to whoever runs the flow, or goes on with it. It is on the disk.
     fn hand_on(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
         request::hand_on(&*self.store, flow, arrived).ok()?;
+        failpoint::pass("result-handed-on");
         Some(Reported::Taken)
     }
 

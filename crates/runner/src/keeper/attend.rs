@@ -220,6 +220,7 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
         stderr,
         left,
     });
+    failpoint::reach("exited-after", id);
     let mut state = locked(&shared.state);
     state.remove(id);
     shared.leave_if_idle(&state);

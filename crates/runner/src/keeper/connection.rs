@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::frame::{Frame, framed, next_frame};
 use super::message::{Refusal, Reply, Request, VERSION};
 use super::shared::{Shared, locked};
-use crate::bytes;
+use crate::{bytes, failpoint};
 
 /// How long a stranger may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
@@ -105,9 +105,11 @@ fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
             is_urgent |= !matches!(next, Reply::Running(_));
             gathered.extend(framed(&next).unwrap_or_default());
         }
+        failpoint::pass("answer-before");
         if stream.write_all(&gathered).is_err() {
             break;
         }
+        failpoint::pass("answer-after");
     }
     // The engine is to see the end at once, whoever else still holds the connection.
     drop(stream.shutdown(std::net::Shutdown::Both));

@@ -12,6 +12,7 @@ use super::frame::framed;
 use super::message::{Refusal, Reply, Request};
 use super::start::next_reply;
 use super::{KeeperError, Spec};
+use crate::failpoint;
 use crate::spool::{Exited, Running, Spool};
 
 /// A connection to the keeper of a spool.
@@ -78,7 +79,7 @@ impl Keeper {
     pub fn run(&self, spec: Spec) -> Result<(), KeeperError> {
         let id = spec.id;
         let framed = framed(&Request::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
-        (&self.stream).write_all(&framed).map_err(KeeperError::Gone)
+        self.tell(&framed)
     }
 
     /// Ends a command with all it started: TERM, its grace, KILL. Its end comes as an event; one
@@ -154,8 +155,16 @@ impl Keeper {
     }
 
     fn send(&self, request: &Request) -> Result<(), KeeperError> {
-        let framed = framed(request).unwrap_or_default();
-        (&self.stream).write_all(&framed).map_err(KeeperError::Gone)
+        self.tell(&framed(request).unwrap_or_default())
+    }
+
+    fn tell(&self, framed: &[u8]) -> Result<(), KeeperError> {
+        failpoint::pass("told-before");
+        (&self.stream)
+            .write_all(framed)
+            .map_err(KeeperError::Gone)?;
+        failpoint::pass("told-after");
+        Ok(())
     }
 }
 

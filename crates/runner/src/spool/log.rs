@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::{Damage, Entries, Header, Record, Spool};
+use crate::failpoint;
 
 /// Below this length a log is not worth writing anew.
 const SMALL: u64 = 256 << 10;
@@ -51,7 +52,9 @@ impl Log {
             .mode(0o600)
             .open(&next)?;
         file.write_all(&content)?;
+        failpoint::pass("log-before-rename");
         std::fs::rename(&next, spool.log())?;
+        failpoint::pass("log-after-rename");
         let file = OpenOptions::new().append(true).open(spool.log())?;
         let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
         Ok(Self {

@@ -17,6 +17,7 @@ use super::ledger::Ledger;
 use super::task::Task;
 use super::{classify, place::Folder};
 use crate::error::StoreError;
+use crate::failpoint;
 
 /// The most changes that share a commit; it bounds what has to be done again if one fails.
 const LARGEST_GROUP: usize = 4096;
@@ -148,9 +149,11 @@ impl Desk {
             Ok(written) => written,
             Err(error) => return Err(self.undo(error, group.len() > 1)),
         };
+        failpoint::pass("commit-before");
         if let Err(error) = self.connection.execute_batch("COMMIT") {
             return Err(self.undo(error, false));
         }
+        failpoint::pass("commit-after");
         self.log.grows(written);
         Ok(())
     }

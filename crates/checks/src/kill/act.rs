@@ -1,0 +1,109 @@
+//! The command that workflows of the campaign run.
+//!
+//! It writes down that it began, takes some time, writes down how it ends, and ends so. A locked file
+//! tells whether another attempt of the same command is alive.
+
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use undaunted_policy::Seed;
+
+use super::outside::{Line, now, write};
+
+/// What a command of the campaign is to do.
+#[derive(Debug, clap::Args)]
+pub struct ActArgs {
+    /// The record to write to
+    #[arg(long)]
+    record: PathBuf,
+    /// The folder for locks
+    #[arg(long)]
+    locks: PathBuf,
+    /// What the command is called
+    #[arg(long)]
+    command: String,
+    /// The longest time it takes, in milliseconds
+    #[arg(long)]
+    takes: u64,
+    /// How many attempts of a hundred fail
+    #[arg(long)]
+    fails: u64,
+    /// The seed of its fate
+    #[arg(long)]
+    seed: u64,
+    /// What other commands have said
+    given: Vec<String>,
+}
+
+/// What is to become of an attempt: how long it takes in milliseconds, and how it ends.
+fn fate(args: &ActArgs, item: &str, attempt: u64) -> (u64, u8) {
+    let name = args.command.bytes().chain(item.bytes());
+    let place = name.fold(7_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let draws = Seed(args.seed).draws(place, attempt, 1);
+    let fails = draws.between(1, 1, 100) <= args.fails;
+    let code = match draws.between(2, 1, 12) {
+        1 => 127,
+        2..5 => 3,
+        _ => 1,
+    };
+    (
+        draws.between(3, 0, args.takes),
+        if fails { code } else { 0 },
+    )
+}
+
+/// Acts as a command of a workflow.
+#[must_use]
+pub fn act(args: &ActArgs) -> ExitCode {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let number = |name: &str| variable(name).parse().unwrap_or_default();
+    let run = variable("UNDAUNTED_RUN");
+    let (item, token) = (
+        variable("UNDAUNTED_ITEM"),
+        variable("UNDAUNTED_RECEIPT_TOKEN"),
+    );
+    // Held until the process is gone, however it goes.
+    let lock = File::create(args.locks.join(&token));
+    let beside = lock.as_ref().is_ok_and(|lock| {
+        let locked = lock.try_lock();
+        matches!(locked, Err(TryLockError::WouldBlock))
+    });
+    let mut line = Line {
+        at: now(),
+        pid: i32::try_from(std::process::id()).unwrap_or_default(),
+        attempt: number("UNDAUNTED_ATTEMPT"),
+        correlation: variable("UNDAUNTED_CORRELATION_ID"),
+        command: args.command.clone(),
+        start: run
+            .rsplit(':')
+            .next()
+            .and_then(|it| it.parse().ok())
+            .unwrap_or_default(),
+        given: args.given.clone(),
+        item,
+        token,
+        beside,
+        code: None,
+    };
+    if write(&args.record, &line).is_err() {
+        return ExitCode::from(99);
+    }
+    let (takes, code) = fate(args, &line.item, line.attempt);
+    thread::sleep(Duration::from_millis(takes));
+    let said = format!("out-{}-{}-{}", line.command, line.item, line.attempt);
+    if writeln!(std::io::stdout(), "{said}").is_err() {
+        return ExitCode::from(98);
+    }
+    line.at = now();
+    line.code = Some(code);
+    if write(&args.record, &line).is_err() {
+        return ExitCode::from(99);
+    }
+    ExitCode::from(code)
+}

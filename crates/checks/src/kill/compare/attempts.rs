@@ -1,0 +1,108 @@
+//! The attempts of a journal, each with its start, its end and the wait before it.
+
+use std::collections::BTreeMap;
+
+use super::case::SLACK;
+use crate::kill::journal::{Event, Place};
+
+/// How an attempt ended, by the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Success,
+    /// The cause of the failure, and its number if it has one.
+    Failure(String, u64),
+}
+
+impl Outcome {
+    pub(super) fn is(&self, wanted: &str) -> bool {
+        matches!(self, Self::Failure(cause, _) if cause == wanted)
+    }
+}
+
+/// One attempt. Times are in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    pub(super) place: Place,
+    pub(super) item: String,
+    pub(super) number: u64,
+    pub(super) start: u64,
+    /// When the start was decided, and where in the journal it stands.
+    pub(super) at: u64,
+    pub(super) index: usize,
+    /// When it was to begin, if it is a retry.
+    pub(super) due: Option<u64>,
+    pub(super) end: Option<(u64, Outcome)>,
+}
+
+impl Attempt {
+    pub(super) fn told(&self) -> String {
+        let (item, command) = (&self.item, &self.place.1);
+        format!(
+            "attempt {} of {command} for {item} (start {})",
+            self.number, self.start
+        )
+    }
+
+    /// Whether one of these deaths came between its start and what is on record as its end.
+    pub(super) fn saw(&self, deaths: &[u64]) -> bool {
+        let end = self.end.as_ref();
+        let until = end.map_or(u64::MAX, |(at, _)| at.saturating_add(SLACK));
+        deaths.iter().any(|at| (self.at..=until).contains(at))
+    }
+
+    pub(super) fn is(&self, cause: &str) -> bool {
+        self.end
+            .as_ref()
+            .is_some_and(|(_, outcome)| outcome.is(cause))
+    }
+}
+
+/// All attempts, in the order of their starts.
+pub(super) fn attempts(events: &[Event]) -> Vec<Attempt> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut open: BTreeMap<Place, usize> = BTreeMap::new();
+    let mut due: BTreeMap<Place, u64> = BTreeMap::new();
+    for (index, event) in events.iter().enumerate() {
+        let place = event.place();
+        match event.kind.as_str() {
+            "attempt_started" => {
+                open.insert(place.clone(), attempts.len());
+                attempts.push(Attempt {
+                    number: event.attempt(),
+                    item: event.text("item").to_owned(),
+                    start: event.number("start").unwrap_or_default(),
+                    at: event.at,
+                    index,
+                    due: due.remove(&place),
+                    end: None,
+                    place,
+                });
+            }
+            "retry_scheduled" => {
+                due.insert(place, event.time("due_at").unwrap_or_default());
+            }
+            "attempt_succeeded" | "attempt_failed" => {
+                let attempt = open.remove(&place).and_then(|it| attempts.get_mut(it));
+                if let Some(attempt) = attempt {
+                    attempt.end = Some((event.at, outcome(event)));
+                }
+            }
+            _ => {}
+        }
+    }
+    attempts
+}
+
+fn outcome(event: &Event) -> Outcome {
+    if event.is("attempt_succeeded") {
+        return Outcome::Success;
+    }
+    let cause = event.text("cause");
+    let number = match cause {
+        "exit" => event.number("exit_code"),
+        "signal" => event.number("signal"),
+        "status" => event.number("status"),
+        _ => None,
+    };
+    Outcome::Failure(cause.to_owned(), number.unwrap_or_default())
+}

@@ -1,0 +1,309 @@
+//! The workflow of a round, drawn from its seed, and what its journal has to keep to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::policy::Policy;
+use crate::die::Die;
+
+/// How a command is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// By a process that writes itself down.
+    Process,
+    /// By a request to the step server.
+    Call,
+    /// By a request whose result comes later, to a webhook.
+    Later,
+    /// By a file that is written; it may be written again.
+    File,
+}
+
+/// What is known of a command beforehand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    pub(crate) means: Means,
+    pub(crate) policy: Policy,
+    /// How often a handler gives it one more attempt.
+    pub(crate) rounds: u64,
+    /// Whether it is the handler of another: then it may begin again from its first attempt.
+    pub(crate) is_handler: bool,
+    /// Whether an attempt may be ended for taking too long.
+    pub(crate) has_timeout: bool,
+    /// The command whose output it is given.
+    pub(crate) given: Option<String>,
+}
+
+impl Drawn {
+    pub(crate) const fn of(means: Means, policy: Policy) -> Self {
+        Self {
+            means,
+            policy,
+            rounds: 0,
+            is_handler: false,
+            has_timeout: false,
+            given: None,
+        }
+    }
+
+    /// The most attempts in all.
+    pub(crate) const fn most(&self) -> u64 {
+        let first = self.policy.retries.saturating_add(1);
+        first.saturating_add(self.rounds)
+    }
+}
+
+/// What a workflow promises.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// The workflow, as JSON, which is YAML as well.
+    pub(crate) workflow: Value,
+    /// The items of the map; none if there is no map.
+    pub(crate) items: Vec<String>,
+    pub(crate) commands: BTreeMap<String, Drawn>,
+    /// Retries for the whole job, and for one item.
+    pub(crate) pool: Option<(u64, u64)>,
+    /// Whether it is a flow: its calls that a crash cut off are made again at once.
+    pub(crate) is_flow: bool,
+    /// How many attempts run at a time, by the name of the step; one, if it is not named.
+    pub(crate) width: Option<usize>,
+}
+
+/// What the commands of a round have in common.
+pub(crate) struct Stage<'w> {
+    /// The program that acts as a command.
+    pub(crate) actor: &'w Path,
+    /// The folder of the round.
+    pub(crate) folder: &'w Path,
+    /// Where the step server is, `http://…`.
+    pub(crate) calls: &'w str,
+}
+
+struct Drawing<'d, 'w> {
+    die: &'d mut Die,
+    stage: &'d Stage<'w>,
+    plan: Plan,
+    place: &'d str,
+    /// Failures that open a breaker, how long it stays open in milliseconds, successes that close it.
+    breaker: (u64, u64, u64),
+}
+
+/// Draws a workflow in which a place can be reached.
+pub(crate) fn draw(die: &mut Die, stage: &Stage<'_>, place: &str) -> Plan {
+    let breaker = (die.between(2, 4), die.between(20, 120), die.between(1, 2));
+    let mut drawing = Drawing {
+        breaker,
+        place,
+        die,
+        stage,
+        plan: Plan::default(),
+    };
+    drawing.workflow();
+    drawing.plan
+}
+
+impl Drawing<'_, '_> {
+    fn workflow(&mut self) {
+        let needs_map = ["items", "results"]
+            .iter()
+            .any(|it| self.place.starts_with(it));
+        let is_map = self.die.falls(2, 3) || needs_map;
+        let mut workflow = if is_map { self.map() } else { self.list() };
+        if self.die.falls(1, 3) {
+            let (total, share) = (self.die.between(3, 20), self.die.between(1, 5));
+            put(&mut workflow, "retry_budget", json!(total));
+            put(&mut workflow, "retry_budget_per_workflow", json!(share));
+            self.plan.pool = Some((total, share));
+        }
+        self.plan.workflow = workflow;
+    }
+
+    fn list(&mut self) -> Value {
+        let many = self.die.between(2, 5);
+        let commands = self.chain("c", many, false);
+        json!({ "commands": commands })
+    }
+
+    fn map(&mut self) -> Value {
+        let items = self.die.between(2, 12);
+        self.plan.items = (1..=items).map(|number| format!("i{number}")).collect();
+        let width = self.die.between(1, 4);
+        self.plan.width = usize::try_from(width).ok();
+        let (before, inner) = (self.die.between(0, 1), self.die.between(1, 3));
+        let setup = self.chain("s", before, false);
+        let template = self.chain("m", inner, true);
+        let mut workflow = json!({
+            "mode": "mapreduce",
+            "map": {"input": "items.txt", "max_parallel": width, "agent_template": template},
+        });
+        if before > 0 {
+            put(&mut workflow, "setup", json!(setup));
+        }
+        if self.die.falls(1, 2) || self.place.starts_with("results") {
+            let mut command = self.process("sum", 0, &["${map.results}"]);
+            put(
+                &mut command,
+                "retry_config",
+                json!({"attempts": 9, "initial_delay": "10ms", "max_delay": "20ms"}),
+            );
+            let policy = Policy::of_flow(9, 10, 20, true);
+            self.know("sum", Drawn::of(Means::Process, policy));
+            put(&mut workflow, "reduce", json!([command]));
+        }
+        workflow
+    }
+
+    /// Commands one after the other, some of which are given what the one before has said.
+    fn chain(&mut self, prefix: &str, many: u64, in_map: bool) -> Vec<Value> {
+        let mut commands = Vec::new();
+        let mut said: Option<String> = None;
+        for number in 1..=many {
+            let id = format!("{prefix}{number}");
+            let (command, says) = self.command(&id, said.as_deref(), in_map);
+            commands.push(command);
+            said = says.then_some(id);
+        }
+        commands
+    }
+
+    /// A command, and whether it leaves something for the next.
+    fn command(&mut self, id: &str, said: Option<&str>, in_map: bool) -> (Value, bool) {
+        let retried = self.die.falls(4, 5);
+        let policy = if retried {
+            Policy::draw(self.die)
+        } else {
+            Policy::none()
+        };
+        let means = match self.die.below(8) {
+            _ if self.place.starts_with("file") => Means::File,
+            _ if self.place.starts_with("call") => Means::Call,
+            0 => Means::File,
+            1 | 2 => Means::Call,
+            _ => Means::Process,
+        };
+        let mut drawn = Drawn::of(means, policy);
+        let fails = self
+            .die
+            .one_of(&[0, 20, 40, 60, 100])
+            .copied()
+            .unwrap_or_default();
+        let mut says = false;
+        let mut command = match means {
+            Means::File => {
+                let name = if in_map {
+                    "out/${item}.txt"
+                } else {
+                    "out/list.txt"
+                };
+                json!({"id": id, "write_file": {"path": name, "content": format!("by {id}"), "create_dirs": true}})
+            }
+            Means::Call | Means::Later => self.call(id, fails),
+            Means::Process => {
+                let given = said.map(|said| format!("${{{}}}", captured(said)));
+                let given: Vec<&str> = given.as_deref().into_iter().collect();
+                drawn.given = said.map(str::to_owned);
+                let mut command = self.process(id, fails, &given);
+                says = self.die.falls(1, 2);
+                if says {
+                    put(&mut command, "capture_output", json!(captured(id)));
+                } else {
+                    self.handled(id, &mut command, &mut drawn);
+                }
+                if self.die.falls(1, 10) {
+                    drawn.has_timeout = true;
+                    put(&mut command, "timeout", json!("40ms"));
+                }
+                command
+            }
+        };
+        if means != Means::Call && self.die.falls(1, 6) {
+            put(&mut command, "breaker", self.breaker(Some("shared")));
+        }
+        if retried {
+            put(&mut command, "retry_config", drawn.policy.json());
+        }
+        self.know(id, drawn);
+        (command, says)
+    }
+
+    /// One breaker has one setting, wherever it is named.
+    fn breaker(&self, name: Option<&str>) -> Value {
+        let (failures, recovery, calls) = self.breaker;
+        let mut breaker = json!({
+            "failure_threshold": failures, "recovery_timeout": format!("{recovery}ms"),
+            "half_open_max_calls": calls,
+        });
+        if let Some(name) = name {
+            put(&mut breaker, "name", json!(name));
+        }
+        breaker
+    }
+
+    fn call(&mut self, id: &str, fails: u64) -> Value {
+        let takes = self.takes();
+        let url = format!("{}/{id}?fails={fails}&takes={takes}", self.stage.calls);
+        // Every origin has a breaker, whose usual minute would be a round by itself.
+        let breaker = self.breaker(None);
+        json!({"id": id, "http": {"method": "POST", "url": url}, "breaker": breaker})
+    }
+
+    fn process(&mut self, id: &str, fails: u64, given: &[&str]) -> Value {
+        let text = [
+            format!("exec '{}' act", self.stage.actor.display()),
+            format!("--record '{}'", self.stage.folder.join("record").display()),
+            format!("--locks '{}'", self.stage.folder.join("locks").display()),
+            format!("--command {id} --takes {} --fails {fails}", self.takes()),
+            format!(
+                "--seed {} -- {}",
+                self.die.between(0, u64::MAX),
+                given.join(" ")
+            ),
+        ];
+        json!({"id": id, "shell": text.join(" ")})
+    }
+
+    /// The longest time it takes, in milliseconds.
+    fn takes(&mut self) -> u64 {
+        self.die
+            .one_of(&[0, 10, 40, 100, 200])
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn handled(&mut self, id: &str, command: &mut Value, drawn: &mut Drawn) {
+        if !self.die.falls(1, 3) {
+            return;
+        }
+        let name = format!("h-{id}");
+        let mut handler = self.process(&name, 20, &[]);
+        if self.die.falls(1, 2) {
+            drawn.rounds = self.die.between(1, 2);
+            put(&mut handler, "max_attempts", json!(drawn.rounds));
+        }
+        let mut of = Drawn::of(Means::Process, Policy::none());
+        of.is_handler = true;
+        if self.die.falls(1, 3) {
+            of.policy = Policy::draw(self.die);
+            put(&mut handler, "retry_config", of.policy.json());
+        }
+        self.know(&name, of);
+        put(command, "on_failure", handler);
+    }
+
+    fn know(&mut self, id: &str, drawn: Drawn) {
+        self.plan.commands.insert(id.to_owned(), drawn);
+    }
+}
+
+/// The name under which the output of a command is known.
+fn captured(id: &str) -> String {
+    format!("said_{id}")
+}
+
+fn put(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
+}

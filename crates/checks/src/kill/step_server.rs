@@ -1,0 +1,279 @@
+//! A small step server inside the campaign, with its own record of what it was asked.
+//!
+//! The query of an address says how long an answer takes and how many of a hundred fail. A request is
+//! under way until it is answered, or until whoever sent it has gone.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use undaunted_policy::Seed;
+
+use super::client::{header, post};
+use super::compare::Call;
+use super::outside::now;
+
+/// A result that was sent to a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Posted {
+    pub(crate) correlation: String,
+    pub(crate) command: String,
+    /// When it was first sent, in microseconds.
+    pub(crate) first: u64,
+    /// When it was answered 200, in microseconds.
+    pub(crate) taken: Option<u64>,
+    /// The status it was refused with, if it was.
+    pub(crate) refused: Option<u16>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<Call>,
+    posted: Vec<Posted>,
+    /// Requests that are being answered, by their token: the connection each came on.
+    under_way: BTreeMap<String, Vec<(usize, TcpStream)>>,
+    /// How often each token was seen.
+    seen: BTreeMap<String, u64>,
+    closed: bool,
+}
+
+/// What the threads share.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    seed: u64,
+}
+
+pub(crate) struct StepServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl StepServer {
+    pub(crate) fn start(seed: u64) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            seed,
+            ..Shared::default()
+        });
+        let theirs = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if theirs.state().closed {
+                    return;
+                }
+                let shared = Arc::clone(&theirs);
+                thread::spawn(move || serve(&shared, &stream));
+            }
+        });
+        Ok(Self { address, shared })
+    }
+
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.shared.state().calls.clone()
+    }
+
+    pub(crate) fn posted(&self) -> Vec<Posted> {
+        self.shared.state().posted.clone()
+    }
+}
+
+impl Drop for StepServer {
+    fn drop(&mut self) {
+        self.shared.state().closed = true;
+        // Wakes whoever waits for the next connection.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request as it came.
+struct Request {
+    path: String,
+    query: BTreeMap<String, u64>,
+    correlation: String,
+    token: String,
+    body: Value,
+}
+
+fn serve(shared: &Arc<Shared>, stream: &TcpStream) {
+    drop(stream.set_nodelay(true));
+    let Ok(reading) = stream.try_clone() else {
+        return;
+    };
+    let mut reading = BufReader::new(reading);
+    while let Some(request) = hear(&mut reading) {
+        if answer(shared, stream, request).is_none() {
+            return;
+        }
+    }
+}
+
+fn hear(reading: &mut impl BufRead) -> Option<Request> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reading.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let target = head.split(' ').nth(1)?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pairs = query.split('&').filter_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        Some((key.to_owned(), value.parse().ok()?))
+    });
+    let text = |name: &str| header(&head, name).unwrap_or_default().to_owned();
+    let length = text("content-length").parse().unwrap_or_default();
+    let mut body = vec![0; length];
+    reading.read_exact(&mut body).ok()?;
+    Some(Request {
+        path: path.trim_start_matches('/').to_owned(),
+        query: pairs.collect(),
+        correlation: text("undaunted-correlation-id"),
+        token: text("idempotency-key"),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    })
+}
+
+/// Answers, unless whoever asked has gone.
+fn answer(shared: &Arc<Shared>, stream: &TcpStream, request: Request) -> Option<()> {
+    let number = |key: &str| request.query.get(key).copied().unwrap_or_default();
+    let (place, seen) = begin(shared, stream, &request)?;
+    let name = request.token.bytes().fold(3_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let draws = Seed(shared.seed).draws(name, seen, 1);
+    thread::sleep(Duration::from_millis(draws.between(1, 0, number("takes"))));
+    let status = if draws.between(2, 1, 100) <= number("fails") {
+        503
+    } else {
+        200
+    };
+    let body = body(&request, status, number("gives"));
+    let mut state = shared.state();
+    if let Some(under_way) = state.under_way.get_mut(&request.token) {
+        under_way.retain(|(of, _)| *of != place);
+    }
+    let call = state.calls.get_mut(place)?;
+    call.status = Some(status);
+    drop(state);
+    let length = body.len();
+    let text = format!(
+        "HTTP/1.1 {status} told\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let mut stream = stream;
+    stream.write_all(text.as_bytes()).ok()?;
+    let url = request.body.pointer("/metadata/webhook_url");
+    if let (200, Some(url)) = (status, url.and_then(Value::as_str)) {
+        let (url, shared) = (url.to_owned(), Arc::clone(shared));
+        let wait = Duration::from_millis(draws.between(3, 0, number("later")));
+        thread::spawn(move || report(&shared, &request, &url, wait));
+    }
+    Some(())
+}
+
+/// Writes a request down: its place in the record, and how often its token was seen before.
+fn begin(shared: &Shared, stream: &TcpStream, request: &Request) -> Option<(usize, u64)> {
+    let own = stream.try_clone().ok()?;
+    let mut state = shared.state();
+    let others = state.under_way.entry(request.token.clone()).or_default();
+    let beside = others.iter().any(|(_, other)| somebody_waits(other));
+    let seen = state.seen.entry(request.token.clone()).or_default();
+    *seen = seen.saturating_add(1);
+    let seen = *seen;
+    let place = state.calls.len();
+    state.calls.push(Call {
+        correlation: request.correlation.clone(),
+        command: request.path.clone(),
+        token: request.token.clone(),
+        begin: now(),
+        status: None,
+        beside,
+    });
+    let others = state.under_way.entry(request.token.clone()).or_default();
+    others.push((place, own));
+    Some((place, seen))
+}
+
+/// Whether the other side of a connection is still there.
+fn somebody_waits(stream: &TcpStream) -> bool {
+    if stream.set_nonblocking(true).is_err() {
+        return false;
+    }
+    let peeked = stream.peek(&mut [0]);
+    drop(stream.set_nonblocking(false));
+    match peeked {
+        Ok(read) => read > 0,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+/// What a step answers: as many outputs `xs` as are asked for, else `y`.
+fn body(request: &Request, status: u16, gives: u64) -> String {
+    if status != 200 {
+        return "not now".to_owned();
+    }
+    let outputs = match gives {
+        0 => json!({"y": 1}),
+        many => json!({"xs": (1..=many).collect::<Vec<_>>()}),
+    };
+    let later = request.body.pointer("/metadata/webhook_url").is_some();
+    let body = if later {
+        json!({"success": true})
+    } else {
+        json!({"success": true, "outputs": outputs})
+    };
+    body.to_string()
+}
+
+/// Sends a result until somebody takes it, whoever is killed meanwhile.
+fn report(shared: &Shared, request: &Request, url: &str, wait: Duration) {
+    thread::sleep(wait);
+    let place = {
+        let mut state = shared.state();
+        state.posted.push(Posted {
+            correlation: request.correlation.clone(),
+            command: request.path.clone(),
+            first: now(),
+            ..Posted::default()
+        });
+        state.posted.len().saturating_sub(1)
+    };
+    let result = json!({"success": true, "outputs": {"y": 2}}).to_string();
+    loop {
+        let answer = post(url, &result);
+        let mut state = shared.state();
+        if state.closed {
+            return;
+        }
+        if let (Some(answer), Some(posted)) = (answer, state.posted.get_mut(place)) {
+            match answer.status {
+                200 => {
+                    posted.taken = Some(now());
+                    return;
+                }
+                503 => {}
+                other => {
+                    posted.refused = Some(other);
+                    return;
+                }
+            }
+        }
+        drop(state);
+        thread::sleep(Duration::from_millis(5));
+    }
+}

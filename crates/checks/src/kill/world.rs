@@ -1,0 +1,302 @@
+//! The folder of one round: a working directory, a store, and every process that was started there.
+//!
+//! Whatever carries the round's name in its environment is killed when the round is over.
+
+use std::cell::{Cell, RefCell};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::compare::Deeds;
+use super::found::Found;
+use super::outside;
+
+const VARIABLE: &str = "UNDAUNTED_KILL_ROUND";
+/// How long a thing of the round may take that takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Places that only keepers come by.
+const OF_KEEPERS: &[&str] = &[
+    "spawning",
+    "spawned",
+    "exited",
+    "exited-after",
+    "answer-before",
+    "answer-after",
+    "log-before-rename",
+    "log-after-rename",
+];
+
+pub(crate) struct World {
+    folder: PathBuf,
+    program: PathBuf,
+    started: Cell<u32>,
+    deeds: RefCell<Deeds>,
+    kills: Cell<u64>,
+    places: RefCell<Vec<String>>,
+}
+
+/// How a process ended, and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    /// Its exit code; for a signal its number, negative.
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// A process of ours.
+pub(crate) struct Running {
+    child: Child,
+    said: PathBuf,
+    died: PathBuf,
+}
+
+impl World {
+    pub(crate) fn make(folder: PathBuf, program: &Path) -> io::Result<Self> {
+        for inner in ["work", "said", "locks"] {
+            fs::create_dir_all(folder.join(inner))?;
+        }
+        Ok(Self {
+            folder,
+            program: program.to_owned(),
+            started: Cell::new(0),
+            deeds: RefCell::default(),
+            kills: Cell::new(0),
+            places: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        fs::write(self.folder.join("work").join(name), text)
+    }
+
+    /// What commands have written down.
+    pub(crate) fn record(&self) -> Vec<outside::Run> {
+        outside::read(&self.folder.join("record"))
+    }
+
+    /// Starts the program; it dies at a place, if one is given.
+    pub(crate) fn start(&self, args: &[&str], place: Option<&str>) -> io::Result<Running> {
+        let number = self.started.get().saturating_add(1);
+        self.started.set(number);
+        let said = self.folder.join("said").join(format!("{number:03}"));
+        let died = said.with_extension("died");
+        let mut command = Command::new(&self.program);
+        command
+            .arg("--store")
+            .arg(self.folder.join("store"))
+            .args(args)
+            .env(VARIABLE, &self.folder)
+            .env_remove("UNDAUNTED_HOME")
+            .env_remove("UNDAUNTED_TEST_DIE")
+            .env_remove("UNDAUNTED_RUN")
+            .env("UNDAUNTED_TEST_DIED", &died)
+            .current_dir(self.folder.join("work"))
+            .stdin(Stdio::null())
+            .stdout(File::create(said.with_extension("out"))?)
+            .stderr(File::create(said.with_extension("err"))?);
+        if let Some(place) = place {
+            command.env("UNDAUNTED_TEST_DIE", place);
+        }
+        fs::write(
+            said.with_extension("args"),
+            format!("{args:?} {place:?} {}\n", outside::now()),
+        )?;
+        Ok(Running {
+            child: command.spawn()?,
+            said,
+            died,
+        })
+    }
+
+    /// Runs the program to its end, undisturbed.
+    pub(crate) fn call(&self, args: &[&str]) -> io::Result<Ended> {
+        let mut running = self.start(args, None)?;
+        if !running.ends_within(PATIENCE)? {
+            running.child.kill()?;
+        }
+        running.ended()
+    }
+
+    /// Kills a process that was started here.
+    pub(crate) fn kill(&self, running: &mut Running) -> io::Result<()> {
+        if !running.has_ended()? {
+            self.deeds.borrow_mut().engines.push(outside::now());
+            self.count();
+            running.child.kill()?;
+            running.child.wait()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn kill_keepers(&self) {
+        let is_keeper = |pid: i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"keeper")
+        };
+        for pid in self.inhabitants() {
+            if is_keeper(pid) {
+                // Noted before: what it was busy with may be told at once.
+                self.deeds.borrow_mut().keepers.push(outside::now());
+                self.strike(pid);
+            }
+        }
+    }
+
+    /// Kills commands that have begun and not ended; all, or the one that began last.
+    pub(crate) fn kill_commands(&self, all: bool) {
+        let runs = self.record();
+        let open = runs.iter().rev().filter(|run| run.end.is_none());
+        let open = open.filter(|run| self.is_inhabitant(run.begin.pid));
+        let pids: Vec<i32> = open.map(|run| run.begin.pid).collect();
+        let many = if all { pids.len() } else { 1 };
+        for pid in pids.into_iter().take(many) {
+            self.deeds.borrow_mut().commands.push(pid);
+            self.strike(pid);
+        }
+    }
+
+    fn strike(&self, pid: i32) {
+        if kill(pid) {
+            self.count();
+        }
+    }
+
+    fn count(&self) {
+        self.kills.set(self.kills.get().saturating_add(1));
+    }
+
+    /// Notes who died by itself, everywhere. A keeper may do so long after its engine.
+    pub(crate) fn mourn_all(&self) {
+        let said = fs::read_dir(self.folder.join("said"));
+        let files = said.into_iter().flatten().flatten().map(|it| it.path());
+        for died in files.filter(|it| it.extension().is_some_and(|it| it == "died")) {
+            self.note(&died);
+        }
+    }
+
+    /// Notes who died by itself in the life of a process.
+    pub(crate) fn mourn(&self, running: &Running) {
+        self.note(&running.died);
+    }
+
+    fn note(&self, died: &Path) {
+        let text = fs::read_to_string(died).unwrap_or_default();
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let place = words.next().and_then(|it| it.split(':').next());
+            let at = words.nth(1).and_then(|it| it.parse().ok());
+            let (Some(place), Some(at)) = (place, at) else {
+                continue;
+            };
+            self.count();
+            self.places.borrow_mut().push(place.to_owned());
+            let mut deeds = self.deeds.borrow_mut();
+            if OF_KEEPERS.contains(&place) {
+                deeds.keepers.push(at);
+            } else {
+                deeds.engines.push(at);
+            }
+        }
+        // It is read once.
+        drop(fs::rename(died, died.with_extension("mourned")));
+    }
+
+    pub(crate) fn deeds(&self) -> Deeds {
+        self.deeds.borrow().clone()
+    }
+
+    /// Tells how many died.
+    pub(crate) fn tell(&self, found: &mut Found) {
+        found.kills = self.kills.get();
+        found.places = self.places.take();
+    }
+
+    fn is_inhabitant(&self, pid: i32) -> bool {
+        let name = format!("{VARIABLE}={}", self.folder.display());
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|each| each == name.as_bytes())
+    }
+
+    fn inhabitants(&self) -> Vec<i32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| self.is_inhabitant(*pid)).collect()
+    }
+
+    /// Kills everybody who is left. Once more if somebody was made meanwhile.
+    pub(crate) fn clear(&self) {
+        let until = deadline(PATIENCE);
+        loop {
+            let left = self.inhabitants();
+            if left.is_empty() || Instant::now() >= until {
+                return;
+            }
+            for pid in left {
+                kill(pid);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Running {
+    pub(crate) fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits so long for its end.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> io::Result<bool> {
+        let until = deadline(time);
+        loop {
+            if self.has_ended()? {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            thread::sleep(left.min(Duration::from_micros(500)));
+        }
+    }
+
+    /// What it has said so far.
+    pub(crate) fn out(&self) -> String {
+        fs::read_to_string(self.said.with_extension("out")).unwrap_or_default()
+    }
+
+    /// How it ended; waits for that.
+    pub(crate) fn ended(&mut self) -> io::Result<Ended> {
+        let status = self.child.wait()?;
+        let signal = || status.signal().map_or(-1, i32::saturating_neg);
+        let err = fs::read(self.said.with_extension("err")).unwrap_or_default();
+        Ok(Ended {
+            code: status.code().unwrap_or_else(signal),
+            out: self.out(),
+            err: String::from_utf8_lossy(&err).into_owned(),
+        })
+    }
+}
+
+/// An instant that far from now.
+pub(crate) fn deadline(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
+}
+
+/// `kill -9`; false if there was nobody.
+fn kill(pid: i32) -> bool {
+    let pid = Pid::from_raw(pid);
+    pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}

@@ -1,0 +1,80 @@
+//! Places where a test makes a process die.
+//!
+//! Compiled only with the feature `failpoints`; otherwise there is nothing here. It stands in the
+//! lowest crate that touches a disk, so that every crate above can use the same.
+
+#[cfg(feature = "failpoints")]
+mod dying {
+    use std::collections::BTreeMap;
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::sync::{Mutex, OnceLock, PoisonError};
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+    /// Where this process is to die: `<place>:<id>`.
+    fn wanted() -> Option<&'static str> {
+        let wanted = WANTED.get_or_init(|| std::env::var("UNDAUNTED_TEST_DIE").ok());
+        wanted.as_deref()
+    }
+
+    /// Dies at once, as by `kill -9`, if the environment says `UNDAUNTED_TEST_DIE=<place>:<id>`.
+    pub fn reach(place: &str, id: u64) {
+        let Some(wanted) = wanted() else { return };
+        if wanted != format!("{place}:{id}") || !note(wanted) {
+            return;
+        }
+        let own = rustix::process::getpid();
+        // If even this fails the test sees a process that lives, and is red.
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// The same for the how-manieth time that this process comes by.
+    pub fn pass(place: &str) {
+        let is_here = |it: &str| it.split_once(':').is_some_and(|(it, _)| it == place);
+        if !wanted().is_some_and(is_here) {
+            return;
+        }
+        let mut passed = PASSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = passed.entry(place.to_owned()).or_default();
+        *times = times.saturating_add(1);
+        let times = *times;
+        drop(passed);
+        reach(place, times);
+    }
+
+    /// Tells who counts deaths, in the file that `UNDAUNTED_TEST_DIED` names: where, who and when.
+    /// False if somebody has died here before: a process that is started again and again in the same
+    /// environment would never get any further.
+    fn note(place: &str) -> bool {
+        let Some(path) = std::env::var_os("UNDAUNTED_TEST_DIED") else {
+            return true;
+        };
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        if before
+            .lines()
+            .any(|line| line.split(' ').next() == Some(place))
+        {
+            return false;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_micros());
+        let line = format!("{place} {} {now}\n", std::process::id());
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        // Whoever counts misses one; the death itself is what matters.
+        drop(file.and_then(|mut file| file.write_all(line.as_bytes())));
+        true
+    }
+}
+
+#[cfg(feature = "failpoints")]
+pub use dying::{pass, reach};
+
+/// Nothing: tests alone make a process die on cue.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn pass(_place: &str) {}
