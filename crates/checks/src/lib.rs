@@ -11,6 +11,7 @@ use std::path::Path;
 pub mod arrows;
 pub mod die;
 pub mod fuzz;
+pub mod powercut;
 pub mod tidy;
 
 /// The folder of the repository these checks were compiled in.

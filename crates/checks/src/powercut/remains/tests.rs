@@ -1,0 +1,51 @@
+use std::sync::Arc;
+
+use super::{Change, remains};
+use crate::die::Die;
+
+fn write(at: usize, byte: u8, length: usize) -> Change {
+    Change::Write {
+        at,
+        bytes: Arc::new(vec![byte; length]),
+    }
+}
+
+#[test]
+fn what_was_synced_and_not_written_again_stays() {
+    let synced = vec![1; 10_000];
+    for seed in 0..500 {
+        let since = [write(4000, 2, 300), write(9000, 3, 5000)];
+        let found = remains(&mut Die::new(seed), &synced, &since);
+        assert!(found.len() >= synced.len());
+        assert_eq!(found.get(..4000), synced.get(..4000));
+        assert_eq!(found.get(4300..9000), synced.get(4300..9000));
+    }
+}
+
+#[test]
+fn what_was_not_synced_is_found_whole_and_missing_and_torn() {
+    let (mut whole, mut missing, mut torn) = (0, 0, 0);
+    for seed in 0..500 {
+        let found = remains(&mut Die::new(seed), &[1; 512], &[write(0, 2, 512)]);
+        match found.iter().filter(|byte| **byte == 2).count() {
+            512 => whole += 1,
+            0 if found == [1; 512] => missing += 1,
+            _ => torn += 1,
+        }
+    }
+    assert!(
+        whole > 100 && missing > 100 && torn > 2,
+        "{whole} {missing} {torn}"
+    );
+}
+
+#[test]
+fn a_file_that_was_cut_has_one_of_its_lengths() {
+    let since = [Change::Resize(0), write(0, 2, 600)];
+    let mut lengths: Vec<usize> = (0..200)
+        .map(|seed| remains(&mut Die::new(seed), &[1; 2000], &since).len())
+        .collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert_eq!(lengths, [0, 600, 2000]);
+}
