@@ -105,7 +105,7 @@ impl Disk {
         self.files.entry(number).or_default()
     }
 
-    /// What may be found if the power is cut now.
+    /// What may be found of SQLite's files if the power is cut now.
     pub(super) fn cut(&self, die: &mut Die, promise: Promise) -> Image<'_> {
         let mut image = vec![];
         for (name, number) in self.named(die) {
@@ -124,10 +124,16 @@ impl Disk {
             let index = noise(seed, die.below(3).saturating_mul(16 << 10));
             image.push((PathBuf::from(format!("{DATABASE}-shm")), index.into()));
         }
-        for (path, history) in &self.beside {
-            image.extend(besides(die, path, history));
-        }
         image
+    }
+
+    /// What may be found beside the database. With a die of its own: in which order owners come is not
+    /// known from the seed, and should not change the rest.
+    pub(super) fn beside(&self, die: &mut Die) -> Image<'_> {
+        let files = self.beside.iter();
+        files
+            .flat_map(|(path, history)| besides(die, path, history))
+            .collect()
     }
 
     /// Which names there are.

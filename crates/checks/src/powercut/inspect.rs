@@ -60,11 +60,15 @@ pub(super) fn inspect(
     snapshots(session.store(0)?, &world)?;
     sound(&session.store(0)?.database())?;
     work_on(&mut session, die)?;
-    compare(&session)?;
-    if die.falls(1, 4) {
-        session.close(0);
-        session.open(0)?;
-        compare(&session)?;
+    // To read everything once more takes its time; that the work was acknowledged is known already.
+    match die.below(8) {
+        0 => compare(&session)?,
+        1 => {
+            session.close(0);
+            session.open(0)?;
+            compare(&session)?;
+        }
+        _ => {}
     }
     Ok((world, session))
 }

@@ -102,8 +102,10 @@ impl Round {
         under_way: &BTreeMap<usize, VecDeque<usize>>,
         path: &mut Vec<usize>,
     ) -> Result<(), String> {
-        let mut die = Die::new(self.seed.wrapping_add(hash(path)));
-        let image = disk.cut(&mut die, self.promise);
+        let seed = self.seed.wrapping_add(hash(path));
+        let mut die = Die::new(seed);
+        let mut image = disk.cut(&mut die, self.promise);
+        image.extend(disk.beside(&mut Die::new(!seed)));
         let folder = self.scratch.join(format!("cut{}", path.len()));
         lay_out(&folder, &image).map_err(|error| error.to_string())?;
         let deeds = |numbers: &VecDeque<usize>| {

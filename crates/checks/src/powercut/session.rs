@@ -196,7 +196,12 @@ impl Session {
         let (release, hold) = mpsc::channel();
         let mut hold = Some(hold);
         for parts in group {
+            let first = hold.is_some();
             self.submit(handle, parts, &tell, hold.take())?;
+            if first {
+                // From here on the writing thread is held up.
+                well(told.recv().map_err(|error| said(&error))?)?;
+            }
         }
         drop((release, tell));
         all_well(&told)
@@ -316,8 +321,9 @@ impl Session {
 
 /// Waits until all have been told.
 fn all_well(told: &Receiver<Told>) -> Result<(), String> {
-    for (number, result) in told {
-        result.map_err(|error| format!("append {number} failed: {}", said(&error)))?;
-    }
-    Ok(())
+    told.iter().try_for_each(well)
+}
+
+fn well((number, result): Told) -> Result<(), String> {
+    result.map_err(|error| format!("append {number} failed: {}", said(&error)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::recorder::Recorder;
 use super::round::Recording;
 use super::session::Session;
-use super::world::{MOST, Part, World};
+use super::world::{Bytes, MOST, Part, World};
 use crate::die::Die;
 
 /// The most handles at a time.
@@ -81,11 +81,10 @@ impl Workload {
             let who = self.die.below(MOST);
             let length = self.die.below(1 << 20).saturating_add(300 << 10);
             let records = vec![self.session.record(length), self.session.record(30)];
-            let taken = vec![];
             let part = Part {
                 who,
                 records,
-                taken,
+                taken: vec![],
             };
             self.session.append(0, vec![part])?;
         }
@@ -95,8 +94,12 @@ impl Workload {
     /// Each commit counts for three pages; 1024 are worth moving.
     fn many(&mut self) -> Result<(), String> {
         for _ in 0..self.die.between(345, 360) {
-            let parts = self.parts(0, 1);
-            self.session.append(0, parts)?;
+            let part = Part {
+                who: self.die.below(MOST),
+                records: vec![self.session.record(10)],
+                taken: vec![],
+            };
+            self.session.append(0, vec![part])?;
         }
         Ok(())
     }
@@ -196,7 +199,7 @@ impl Workload {
         parts
     }
 
-    fn record(&mut self) -> super::world::Bytes {
+    fn record(&mut self) -> Bytes {
         let length = match self.die.below(40) {
             0 => self.die.between(20_000, 80_000),
             1..=5 => self.die.between(1000, 9000),
@@ -205,3 +208,6 @@ impl Workload {
         self.session.record(usize::try_from(length).unwrap_or(0))
     }
 }
+
+#[cfg(test)]
+mod tests;
