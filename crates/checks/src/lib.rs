@@ -1,8 +1,9 @@
 //! Checks of the whole repository, run as tests.
 //!
 //! What no single crate can see about itself: which crate may use which (`arrows`), whether
-//! the files keep the habits of the house (`tidy`), and whether the laws hold whatever bytes
-//! come in (`fuzz`). Each check is a pure function from facts to violations, so its own tests can
+//! the files keep the habits of the house (`tidy`), whether the laws hold whatever bytes come in
+//! (`fuzz`), and whether a store keeps what it acknowledged when the power is cut (`powercut`). Each of
+//! the first three is a pure function from facts to violations, so its own tests can
 //! show it going red; only `tests/` points it at the real tree. It changes nothing: repairs are
 //! for `./fix` and for people.
 

@@ -102,7 +102,7 @@ pub fn campaign(
     let scratch = scratch()?;
     // SQLite resolves links before it opens a file.
     let folder = scratch.path().canonicalize()?;
-    let (next, last) = (AtomicU64::new(0), args.rounds);
+    let next = AtomicU64::new(0);
     let (tell, told) = mpsc::channel();
     let mut tally = Tally::default();
     thread::scope(|scope| {
@@ -111,7 +111,7 @@ pub fn campaign(
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= last {
+                    if number >= args.rounds {
                         break;
                     }
                     let seed = args.first_seed.wrapping_add(number);

@@ -203,3 +203,6 @@ fn work_on(session: &mut Session, die: &mut Die) -> Result<(), String> {
     let second = parts(session, taken, 40);
     session.append(0, second)
 }
+
+#[cfg(test)]
+mod tests;

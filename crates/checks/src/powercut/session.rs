@@ -93,7 +93,7 @@ impl Session {
         }
         // Nobody holds a lock for long; who waits for a minute waits for ever.
         let options = SqliteOptions {
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
         };
         let store = SqliteStore::open_with(&self.folder, &options);
         let store = store.map_err(|error| format!("the store does not open: {}", said(&error)))?;

@@ -168,7 +168,9 @@ impl Workload {
         for _ in 0..self.die.between(6, 24) {
             let handle = self.die.below(HANDLES);
             let mut parts = self.parts(handle, HANDLES);
-            parts.iter_mut().for_each(|part| part.taken.clear());
+            for part in &mut parts {
+                part.taken.clear();
+            }
             crowd.push((handle, parts));
         }
         self.session.crowd(crowd)

@@ -1,3 +1,5 @@
+//! A seed can be repeated.
+
 use tempfile::TempDir;
 
 use super::super::recorder::Event;
