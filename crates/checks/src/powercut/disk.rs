@@ -56,18 +56,48 @@ pub(super) struct Disk {
 pub(super) type Image<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
 
 impl Disk {
-    /// A disk that has these files of SQLite's, safe.
-    pub(super) fn with(files: &[(String, Vec<u8>)]) -> Self {
-        let names = files.iter().map(|(name, _)| name.clone()).zip(0..);
-        let safe = |(_, bytes): &(String, Vec<u8>)| File {
-            synced: bytes.clone(),
-            since: vec![],
-        };
-        Self {
-            names: names.collect(),
-            files: (0..).zip(files.iter().map(safe)).collect(),
-            ..Self::default()
+    /// A disk that has the files that were found, safe.
+    pub(super) fn holding(image: &Image<'_>) -> Self {
+        let mut disk = Self::default();
+        for (path, bytes) in image {
+            let name = path.to_str().unwrap_or_default();
+            if name.starts_with(DATABASE) && !name.ends_with("-shm") {
+                let number = disk.files.len();
+                disk.names.insert(name.to_owned(), number);
+                disk.file(number).synced = bytes.to_vec();
+            }
         }
+        disk
+    }
+
+    /// The names there are for those who do not lose their power, and the number of the next file.
+    pub(super) fn current(&self) -> (BTreeMap<String, usize>, usize) {
+        let mut names = self.names.clone();
+        for (name, file) in &self.renamed {
+            rename(&mut names, name, *file);
+        }
+        let given = self.renamed.iter().filter_map(|(_, file)| *file);
+        let numbers = given.chain(self.names.values().copied());
+        let last = numbers.chain(self.files.keys().copied()).max();
+        (names, last.map_or(0, |last| last.saturating_add(1)))
+    }
+
+    /// What those see who do not lose their power.
+    pub(super) fn kernel(&self) -> Image<'_> {
+        let names = self.current().0.into_iter();
+        let files = names.map(|(name, number)| {
+            let mut bytes = vec![];
+            if let Some(file) = self.files.get(&number) {
+                bytes.clone_from(&file.synced);
+                file.since.iter().for_each(|change| change.make(&mut bytes));
+            }
+            (PathBuf::from(name), Cow::from(bytes))
+        });
+        let beside = self.beside.iter().filter_map(|(path, history)| {
+            let latest = history.last()?.as_deref()?;
+            Some((path.clone(), Cow::from(latest)))
+        });
+        files.chain(beside).collect()
     }
 
     /// Plays the next event; `late` if it is a sync that comes later where less is synced.
@@ -87,17 +117,14 @@ impl Disk {
             Event::Named { name, file } => self.renamed.push((name.clone(), *file)),
             Event::FolderSync => {
                 for (name, file) in self.renamed.drain(..) {
-                    match file {
-                        Some(file) => self.names.insert(name, file),
-                        None => self.names.remove(&name),
-                    };
+                    rename(&mut self.names, &name, file);
                 }
             }
             Event::Beside { path, bytes } => {
                 let history = self.beside.entry(path.clone()).or_default();
                 history.push(bytes.clone());
             }
-            Event::Begun(_) | Event::Acknowledged(_) => {}
+            Event::Begun(_) | Event::Acknowledged(_) | Event::Found => {}
         }
     }
 
@@ -149,14 +176,18 @@ impl Disk {
                 _ => die.below(count.saturating_add(1)),
             });
             if number < reached {
-                match file {
-                    Some(file) => names.insert(name.clone(), *file),
-                    None => names.remove(name),
-                };
+                rename(&mut names, name, *file);
             }
         }
         names
     }
+}
+
+fn rename(names: &mut BTreeMap<String, usize>, name: &str, file: Option<usize>) {
+    match file {
+        Some(file) => names.insert(name.to_owned(), file),
+        None => names.remove(name),
+    };
 }
 
 /// Zeros in the place of one page.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use undaunted_store::{AggregateId, Head, SqliteStore, Store as _, Version};
 
-use super::recorder::Recorder;
+use super::recorder::{Event, Recorder};
 use super::session::{Session, said, snapshot};
 use super::world::{Aggregate, Deed, FAMILIES, MOST, Part, World, aggregate};
 use crate::die::Die;
@@ -56,6 +56,7 @@ pub(super) fn inspect(
         let difference = known.acknowledged.difference(&found);
         return Err(difference.unwrap_or_else(|| "it holds half of what was asked".to_owned()));
     };
+    session.note(Event::Found);
     session.world = world.clone();
     snapshots(session.store(0)?, &world)?;
     sound(&session.store(0)?.database())?;

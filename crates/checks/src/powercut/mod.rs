@@ -35,6 +35,7 @@
 mod campaign;
 mod disk;
 mod inspect;
+mod moment;
 mod noise;
 mod recorder;
 mod remains;

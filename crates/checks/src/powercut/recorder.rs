@@ -37,6 +37,8 @@ pub(super) enum Event {
     Begun(usize),
     /// It was acknowledged.
     Acknowledged(usize),
+    /// The store was opened and read; what it holds is relied upon from here on.
+    Found,
 }
 
 /// The recording of a folder.
@@ -144,12 +146,12 @@ pub(super) fn of(folder: &Path) -> Option<Arc<Recorder>> {
 }
 
 impl Recorder {
-    /// Records a folder, which has these files of SQLite's already; their numbers are in this order.
-    pub(super) fn start(folder: &Path, files: &[(String, Vec<u8>)]) -> Arc<Self> {
-        let names = files.iter().map(|(name, _)| name.clone()).zip(0..);
+    /// Records a folder, which has these files of SQLite's already, by their numbers; the next one made
+    /// has the number `next`.
+    pub(super) fn start(folder: &Path, names: BTreeMap<String, usize>, next: usize) -> Arc<Self> {
         let tape = Tape {
-            names: names.collect(),
-            files: files.len(),
+            names,
+            files: next,
             ..Tape::default()
         };
         let recorder = Arc::new(Self {

@@ -1,34 +1,17 @@
 //! One recording, cut in many places.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 use super::disk::{Disk, Image, Promise};
-use super::inspect::{Known, inspect};
-use super::recorder::{DATABASE, Event, Recorder};
+use super::inspect::inspect;
+use super::moment::{Moment, Recording};
+use super::recorder::{Event, Recorder};
 use super::workload;
-use super::world::{Deed, World};
 use crate::die::Die;
 
-/// What was done to a folder, from the files that were there.
-#[derive(Debug)]
-pub(super) struct Recording {
-    /// SQLite's files at the beginning; the database is the first.
-    pub(super) files: Vec<(String, Vec<u8>)>,
-    /// What the store held then.
-    pub(super) before: World,
-    /// What was asked.
-    pub(super) deeds: Vec<Deed>,
-    /// What happened.
-    pub(super) events: Vec<Event>,
-}
-
-/// The number of the database among the files of a recording: it is opened first.
-const FIRST: usize = 0;
-
-/// How a round is played.
+/// How a round is played, and what came of it.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) seed: u64,
@@ -42,119 +25,135 @@ pub(super) struct Round {
     pub(super) wrong: Vec<String>,
 }
 
+/// Where in a round we are.
+struct Place<'a> {
+    /// The numbers of the events before which it was cut: of the recording, and of the recovery in it.
+    path: Vec<usize>,
+    last: Option<&'a Event>,
+    moment: &'a Moment,
+}
+
 impl Round {
     /// Records, and cuts.
     pub(super) fn play(&mut self) {
-        if let Err(what) = self.record_and_cut() {
-            self.wrong.push(what);
-        }
+        let played = self.record_and_cut();
+        self.wrong.extend(played.err());
+        // It was in memory, or in a folder that goes with the campaign.
+        let _ = fs::remove_dir_all(&self.scratch);
     }
 
     fn record_and_cut(&mut self) -> Result<(), String> {
         let folder = self.scratch.join("recorded");
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let recording = workload::recorded(self.seed, &folder);
-        let removed = fs::remove_dir_all(&folder);
         let recording = recording.map_err(|what| format!("before any cut: {what}"))?;
-        removed.map_err(|error| error.to_string())?;
-        self.walk(&recording, &mut vec![])
+        fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
+        self.walk(&recording, &[])
     }
 
     /// Plays a recording and cuts it. `path` says where those before it were cut.
-    fn walk(&mut self, recording: &Recording, path: &mut Vec<usize>) -> Result<(), String> {
-        let mut disk = Disk::with(&recording.files);
-        let mut world = recording.before.clone();
-        let mut under_way: BTreeMap<usize, VecDeque<usize>> = BTreeMap::new();
-        let mut die = Die::new(self.seed.wrapping_add(hash(path)));
+    fn walk(&mut self, recording: &Recording, path: &[usize]) -> Result<(), String> {
+        let mut moment = recording.start.clone();
+        let mut die = Die::new(self.seed_of(path));
         let mut last = None;
-        for (place, event) in recording.events.iter().enumerate() {
-            if is_cut(last, Some(event), &mut die, path.is_empty()) {
-                path.push(place);
-                self.cut(recording, &disk, &world, &under_way, path)?;
-                path.pop();
-            }
-            let late = is_late(event, recording.events.get(place..).unwrap_or_default());
-            disk.play(event, self.promise, late);
-            if let Event::Begun(number) | Event::Acknowledged(number) = event
-                && let Some(deed) = recording.deeds.get(*number)
-            {
-                let deeds = under_way.entry(deed.handle).or_default();
-                if matches!(event, Event::Begun(_)) {
-                    deeds.push_back(*number);
-                } else {
-                    deeds.retain(|other| other != number);
-                    world.apply(deed);
+        let mut number = 0_usize;
+        for (index, event) in recording.events.iter().enumerate() {
+            let from = recording.events.get(index..).unwrap_or_default();
+            // How many files lie beside the database is not known from the seed; it does not count.
+            if !matches!(event, Event::Beside { .. }) {
+                if is_cut(last, event, &mut die, path.is_empty()) {
+                    self.cut(path, number, last, &moment)?;
                 }
+                number = number.saturating_add(1);
+                last = Some(event);
             }
-            last = Some(event);
+            moment.play(recording, from, self.promise);
         }
-        path.push(recording.events.len());
-        self.cut(recording, &disk, &world, &under_way, path)?;
-        path.pop();
-        Ok(())
+        self.cut(path, number, last, &moment)
     }
 
     fn cut(
         &mut self,
-        recording: &Recording,
-        disk: &Disk,
-        acknowledged: &World,
-        under_way: &BTreeMap<usize, VecDeque<usize>>,
-        path: &mut Vec<usize>,
+        path: &[usize],
+        number: usize,
+        last: Option<&Event>,
+        moment: &Moment,
     ) -> Result<(), String> {
-        let seed = self.seed.wrapping_add(hash(path));
+        let place = Place {
+            path: path.iter().copied().chain([number]).collect(),
+            last,
+            moment,
+        };
+        let seed = self.seed_of(&place.path);
         let mut die = Die::new(seed);
-        let mut image = disk.cut(&mut die, self.promise);
-        image.extend(disk.beside(&mut Die::new(!seed)));
-        let folder = self.scratch.join(format!("cut{}", path.len()));
-        lay_out(&folder, &image).map_err(|error| error.to_string())?;
-        let deeds = |numbers: &VecDeque<usize>| {
-            let numbers = numbers.iter();
-            numbers.filter_map(|it| recording.deeds.get(*it)).collect()
-        };
-        let known = Known {
-            acknowledged,
-            under_way: under_way.values().map(deeds).collect(),
-        };
+        let mut image = moment.disk.cut(&mut die, self.promise);
+        image.extend(moment.disk.beside(&mut Die::new(!seed)));
         self.cuts = self.cuts.saturating_add(1);
         // One recovery in a while is recorded, and cut in its turn.
-        let again = path.len() == 1 && die.falls(1, 60);
-        let files = if again { databases(&image) } else { vec![] };
-        let recorder = again.then(|| Recorder::start(&folder, &files));
-        let inspected = inspect(&folder, &known, recorder.clone(), &mut die);
-        let (before, deeds) = match inspected {
-            Ok((before, mut session)) => {
-                session.end();
-                (before, session.deeds)
-            }
-            Err(what) => {
-                recorder.inspect(|recorder| drop(recorder.finish()));
-                self.report(recording, path, &image, &what);
-                return fs::remove_dir_all(&folder).map_err(|error| error.to_string());
-            }
-        };
-        let events = recorder.map(|recorder| recorder.finish());
+        let again = path.is_empty() && die.falls(1, 80);
+        self.recover(&place, &image, again.then_some(After::PowerCut), &mut die)?;
+        // And sometimes all processes die here, but not the machine; then the power is cut.
+        if path.is_empty() && die.falls(1, 80) {
+            let image = moment.disk.kernel();
+            self.recover(&place, &image, Some(After::Kill), &mut die)?;
+        }
+        Ok(())
+    }
+
+    /// Opens what was found. If it is said `after` what, the recovery is recorded and cut too.
+    fn recover(
+        &mut self,
+        place: &Place<'_>,
+        image: &Image<'_>,
+        after: Option<After>,
+        die: &mut Die,
+    ) -> Result<(), String> {
+        let folder = self.scratch.join(format!("cut{}", place.path.len()));
+        lay_out(&folder, image).map_err(|error| error.to_string())?;
+        let start = after.map(|after| match after {
+            After::Kill => place.moment.clone(),
+            After::PowerCut => Moment::settled(Disk::holding(image), place.moment.world.clone()),
+        });
+        let recorder = start.as_ref().map(|start| {
+            let (names, next) = start.disk.current();
+            Recorder::start(&folder, names, next)
+        });
+        let inspected = inspect(&folder, &place.moment.known(), recorder.clone(), die);
+        let result = inspected.map(|(found, mut session)| {
+            session.end();
+            (found, session.deeds)
+        });
+        let events = recorder.map(|recorder: Arc<Recorder>| recorder.finish());
         fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
-        match events {
-            None => Ok(()),
-            Some(events) => {
-                let recovery = Recording {
-                    files,
-                    before,
+        match (result, start) {
+            (Err(what), _) => {
+                self.report(place, image, after, &what);
+                Ok(())
+            }
+            (Ok(_), None) => Ok(()),
+            (Ok((found, deeds)), Some(mut start)) => {
+                if let Some(After::PowerCut) = after {
+                    // What the disk has is decided, so what the store holds is decided too.
+                    start.world = found.clone();
+                }
+                let recording = Recording {
+                    start,
+                    found,
                     deeds,
-                    events,
+                    events: events.unwrap_or_default(),
                 };
-                self.walk(&recovery, path)
+                self.walk(&recording, &place.path)
             }
         }
     }
 
-    fn report(&mut self, recording: &Recording, path: &[usize], image: &Image<'_>, what: &str) {
-        let place = path.last().copied().unwrap_or(0);
-        let before = place
-            .checked_sub(1)
-            .and_then(|last| recording.events.get(last));
-        let mut text = format!("cut at {path:?}, after {}: {what}", named(before));
+    fn report(&mut self, place: &Place<'_>, image: &Image<'_>, after: Option<After>, what: &str) {
+        let event = named(place.last);
+        let cut = match after {
+            Some(After::Kill) => "killed",
+            _ => "cut",
+        };
+        let mut text = format!("{cut} at {:?}, after {event}: {what}", place.path);
         if let (Some(keep), true) = (&self.keep, self.wrong.is_empty()) {
             let folder = keep.join(format!("undaunted-powercut-{}", self.seed));
             text = match lay_out(&folder, image) {
@@ -164,46 +163,46 @@ impl Round {
         }
         self.wrong.push(text);
     }
+
+    /// The seed of what happens at a place.
+    fn seed_of(&self, path: &[usize]) -> u64 {
+        let first = self.seed ^ 0x517c_c1b7_2722_0a95;
+        path.iter().fold(first, |hash, place| {
+            let place = u64::try_from(*place).unwrap_or(u64::MAX).wrapping_add(1);
+            (hash.rotate_left(5) ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        })
+    }
+}
+
+/// What a recovery that is recorded comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// The disk has what it has.
+    PowerCut,
+    /// The kernel has everything, and the disk what was synced.
+    Kill,
 }
 
 /// Whether the power is cut here: around every sync and name, and in between by chance.
-fn is_cut(last: Option<&Event>, next: Option<&Event>, die: &mut Die, all: bool) -> bool {
+fn is_cut(last: Option<&Event>, next: &Event, die: &mut Die, all: bool) -> bool {
     let boundary = |event: &Event| {
         matches!(
             event,
-            Event::Sync { .. } | Event::FolderSync | Event::Named { .. } | Event::Resize { .. }
+            Event::Sync { .. }
+                | Event::FolderSync
+                | Event::Named { .. }
+                | Event::Resize { .. }
+                | Event::Found
         )
     };
-    let acknowledged = matches!(last, Some(Event::Acknowledged(_)));
-    let often = if last.is_some_and(boundary) || next.is_some_and(boundary) {
+    let often = if last.is_some_and(boundary) || boundary(next) {
         16
-    } else if acknowledged {
+    } else if matches!(last, Some(Event::Acknowledged(_))) {
         8
     } else {
         1
     };
     die.falls(often, if all { 16 } else { 32 })
-}
-
-/// Whether this is a sync that would come later if only moving the log had to be safe.
-fn is_late(event: &Event, from: &[Event]) -> bool {
-    let Event::Sync { file } = event else {
-        return false;
-    };
-    let next = from.iter().find_map(|event| match event {
-        Event::Write { file, .. } => Some(*file),
-        _ => None,
-    });
-    *file != FIRST && next != Some(FIRST)
-}
-
-/// A number for a series of places.
-fn hash(path: &[usize]) -> u64 {
-    path.iter()
-        .fold(0x51_7c_c1_b7_27_22_0a_95, |hash: u64, place| {
-            let place = u64::try_from(*place).unwrap_or(u64::MAX).wrapping_add(1);
-            (hash.rotate_left(5) ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        })
 }
 
 fn named(event: Option<&Event>) -> String {
@@ -212,25 +211,12 @@ fn named(event: Option<&Event>) -> String {
         Some(Event::Write { file, at, bytes }) => {
             format!("a write of {} bytes to file {file} at {at}", bytes.len())
         }
-        Some(Event::Beside { path, .. }) => format!("a change of {}", path.display()),
         Some(event) => format!("{event:?}"),
     }
 }
 
-/// Those of SQLite's files that are not made anew, the database first.
-fn databases(image: &Image<'_>) -> Vec<(String, Vec<u8>)> {
-    let index = format!("{DATABASE}-shm");
-    let mut files: Vec<(String, Vec<u8>)> = image
-        .iter()
-        .filter_map(|(path, bytes)| Some((path.to_str()?.to_owned(), bytes.to_vec())))
-        .filter(|(name, _)| name.starts_with(DATABASE) && *name != index)
-        .collect();
-    files.sort();
-    files
-}
-
 /// Writes files into a folder of their own.
-fn lay_out(folder: &Path, image: &[(PathBuf, Cow<'_, [u8]>)]) -> io::Result<()> {
+fn lay_out(folder: &Path, image: &Image<'_>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for (path, bytes) in image {
         let path = folder.join(path);

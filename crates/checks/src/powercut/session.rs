@@ -74,7 +74,8 @@ impl Session {
         session
     }
 
-    fn note(&self, event: Event) {
+    /// Notes an event, if this is recorded.
+    pub(super) fn note(&self, event: Event) {
         if let Some(recorder) = &self.recorder {
             recorder.note(event);
         }

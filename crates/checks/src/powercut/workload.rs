@@ -1,9 +1,10 @@
 //! What is asked of a store in a round, by its seed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::moment::Recording;
 use super::recorder::Recorder;
-use super::round::Recording;
 use super::session::Session;
 use super::world::{Bytes, MOST, Part, World};
 use crate::die::Die;
@@ -13,7 +14,7 @@ const HANDLES: usize = 3;
 
 /// Works on an empty folder and records it.
 pub(super) fn recorded(seed: u64, folder: &Path) -> Result<Recording, String> {
-    let recorder = Recorder::start(folder, &[]);
+    let recorder = Recorder::start(folder, BTreeMap::new(), 0);
     let mut work = Workload {
         session: Session::begin(folder, Some(recorder.clone()), World::default(), 0),
         die: Die::new(seed),
@@ -24,10 +25,9 @@ pub(super) fn recorded(seed: u64, folder: &Path) -> Result<Recording, String> {
     let events = recorder.finish();
     worked?;
     Ok(Recording {
-        files: vec![],
-        before: World::default(),
         deeds: work.session.deeds,
         events,
+        ..Recording::default()
     })
 }
 
@@ -64,12 +64,13 @@ struct Workload {
 impl Workload {
     fn run(&mut self) -> Result<(), String> {
         self.session.open(0)?;
-        match self.kind {
-            Kind::Long => self.long()?,
-            Kind::Many => self.many()?,
-            Kind::Plain | Kind::Crowd => {}
-        }
-        for _ in 0..self.die.between(15, 50) {
+        let most = match self.kind {
+            Kind::Plain | Kind::Crowd => 50,
+            // Every cut of these takes its time, and nothing comes later that others do not have.
+            Kind::Long => self.long().map(|()| 12)?,
+            Kind::Many => self.many().map(|()| 12)?,
+        };
+        for _ in 0..self.die.between(10, most) {
             self.step()?;
         }
         Ok(())
@@ -77,9 +78,9 @@ impl Workload {
 
     /// Past the 4 MiB from which on the log is moved when nobody waits.
     fn long(&mut self) -> Result<(), String> {
-        for _ in 0..self.die.between(3, 6) {
+        for _ in 0..4 {
             let who = self.die.below(MOST);
-            let length = self.die.below(1 << 20).saturating_add(300 << 10);
+            let length = self.die.below(300 << 10).saturating_add(1 << 20);
             let records = vec![self.session.record(length), self.session.record(30)];
             let part = Part {
                 who,
