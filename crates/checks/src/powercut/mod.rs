@@ -5,7 +5,9 @@
 //! (`session`). Then the recording is cut before and after every sync and in many places between
 //! (`round`); the files a disk may hold at that moment (`disk`, `remains`) are laid out in another
 //! folder and opened with the real store, which must have all that was acknowledged, nothing torn and
-//! nothing else, and must work on (`inspect`). Some of the recoveries are recorded too, and cut again.
+//! nothing else, and must work on (`inspect`). Some of the recoveries are recorded too, and cut again. And
+//! sometimes all processes die first and the kernel keeps what they wrote: what a store finds then and
+//! gives to whoever opens it has to outlast the next cut, though the dead never synced it (`moment`).
 //!
 //! **What a disk may do**, and real ones do:
 //! - What was synced stays. A sync counts for its own file alone.
@@ -25,12 +27,15 @@
 //!
 //! **Not tried:** a disk that loses what it said was synced, which nobody can bear (the lies of
 //! [`Promise`] show that it would be noticed); the loss of the store's whole folder: no file system that
-//! we know syncs a file and forgets the folder it is in, though POSIX would let it.
+//! we know syncs a file and forgets the folder it is in, though POSIX would let it; a log so long
+//! (64 MiB) that it is cut back. **Not observed**, but taken from the code: that the folder is synced when
+//! said above. What lies beside the database is looked at after each piece of work, not at every write.
 //!
 //! **By the seed:** what is asked, in which order, and where and how the disk is cut. Not by the seed: the
 //! random names that SQLite makes (owners, the salt of the log), process ids, and, in one round of four,
-//! which of two handles that write at once is first. Elsewhere even group commits are the same: the
-//! writing thread is held up until the whole group has arrived.
+//! which of the handles that write at once is first; in those with so much that the log is moved
+//! meanwhile, before which commit that is. Elsewhere even group commits are the same: the writing thread
+//! is held up until the whole group has arrived.
 
 mod campaign;
 mod disk;
