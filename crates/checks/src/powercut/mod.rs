@@ -28,8 +28,8 @@
 //! **Not tried:** a disk that loses what it said was synced, which nobody can bear (the lies of
 //! [`Promise`] show that it would be noticed); the loss of the store's whole folder: no file system that
 //! we know syncs a file and forgets the folder it is in, though POSIX would let it; a log so long
-//! (64 MiB) that it is cut back. **Not observed**, but taken from the code: that the folder is synced when
-//! said above. What lies beside the database is looked at after each piece of work, not at every write.
+//! (64 MiB) that it is cut back. **Not observed**, but taken from the code (and once from a trace of the
+//! system calls): that the folder is synced when said above. What lies beside the database is looked at after each piece of work, not at every write.
 //!
 //! **By the seed:** what is asked, in which order, and where and how the disk is cut. Not by the seed: the
 //! random names that SQLite makes (owners, the salt of the log), process ids, and, in one round of four,
