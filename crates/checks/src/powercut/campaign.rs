@@ -45,7 +45,13 @@ pub struct Tally {
 #[must_use]
 pub fn run(args: &Args) -> ExitCode {
     let began = Instant::now();
+    let mut told = 0;
     let played = campaign(args, Some(&std::env::temp_dir()), |tally| {
+        // At once, for those who do not wait for the end of a long campaign.
+        for (seed, what) in tally.wrong.iter().skip(told) {
+            eprintln!("seed {seed}: {what}");
+        }
+        told = tally.wrong.len();
         if tally.rounds.is_multiple_of(100) {
             let seconds = began.elapsed().as_secs();
             eprintln!(
