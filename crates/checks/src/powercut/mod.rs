@@ -15,7 +15,10 @@
 //!   a page of the kernel) is there, is as it was at any time since that sync, or is torn: its beginning
 //!   is there, or it is noise. No order holds between parts or between files. Bytes of a sector that
 //!   nobody wrote to do not change: SQLite relies on that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`), and so do
-//!   we. A file is as long as at any time since the sync; where nothing was written it has zeros.
+//!   we. A file that grows is as long as at any time since the sync; where nothing was written it has zeros.
+//! - A file that is cut is cut as a whole or not at all, and what is written after that is there only if
+//!   it was: file systems with a journal do it so. Those without (ext2, FAT) may keep the length and lose
+//!   parts, as [`Promise::NoJournal`] does; SQLite does not reckon with that.
 //! - A name that was made or deleted is there or not until its folder is synced, each name for itself,
 //!   though file systems with a journal keep their order. SQLite's ordinary VFS syncs the folder at the
 //!   first sync of a log or journal through each of its handles; the store syncs it after making an empty

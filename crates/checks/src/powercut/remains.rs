@@ -56,8 +56,27 @@ enum Manner {
     Parts { of_sixteen: u64 },
 }
 
-/// A file as it may be found.
+/// A file as it may be found on a disk that gives it another length as a whole or not at all, and what
+/// is written after that only if it has.
 pub(super) fn remains(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
+    let resize = |change: &Change| matches!(change, Change::Resize(_));
+    let mut rest = since;
+    let mut file = None;
+    while let Some(at) = rest.iter().position(resize) {
+        let (before, after) = rest.split_at(at);
+        let Some((resize, after)) = after.split_first().filter(|_| die.falls(1, 2)) else {
+            rest = before;
+            break;
+        };
+        let mut found = remains_in_parts(die, file.as_deref().unwrap_or(synced), before);
+        resize.make(&mut found);
+        (file, rest) = (Some(found), after);
+    }
+    remains_in_parts(die, file.as_deref().unwrap_or(synced), rest)
+}
+
+/// A file as it may be found where even its length changes part by part.
+pub(super) fn remains_in_parts(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
     let manner = match die.below(8) {
         0 => Manner::All,
         1 => Manner::Nothing,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, remains};
+use super::{Change, remains, remains_in_parts};
 use crate::die::Die;
 
 fn write(at: usize, byte: u8, length: usize) -> Change {
@@ -47,9 +47,24 @@ fn what_was_not_synced_is_found_whole_and_missing_and_torn() {
 fn a_file_that_was_cut_has_one_of_its_lengths() {
     let since = [Change::Resize(0), write(0, 2, 600)];
     let mut lengths: Vec<usize> = (0..200)
-        .map(|seed| remains(&mut Die::new(seed), &[1; 2000], &since).len())
+        .map(|seed| {
+            let found = remains(&mut Die::new(seed), &[1; 2000], &since);
+            let old = found.contains(&1);
+            // It was cut as a whole, or not at all.
+            assert_eq!(old, found == [1; 2000]);
+            found.len()
+        })
         .collect();
     lengths.sort_unstable();
     lengths.dedup();
     assert_eq!(lengths, [0, 600, 2000]);
+}
+
+#[test]
+fn without_a_journal_a_file_that_was_cut_may_keep_its_length_and_lose_its_parts() {
+    let parted = (0..200).any(|seed| {
+        let found = remains_in_parts(&mut Die::new(seed), &[1; 9000], &[Change::Resize(0)]);
+        found.len() == 9000 && found.contains(&0) && found.contains(&1)
+    });
+    assert!(parted);
 }
