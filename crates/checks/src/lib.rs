@@ -2,9 +2,9 @@
 //!
 //! What no single crate can see about itself: which crate may use which (`arrows`), whether
 //! the files keep the habits of the house (`tidy`), whether the laws hold whatever bytes come in
-//! (`fuzz`), and whether whole jobs come to what they must (`simulate`). Each check is a pure
-//! function from facts to violations, so its own tests can show it going red; only `tests/` points
-//! it at the real tree. It changes nothing: repairs are for `./fix` and for people.
+//! (`fuzz`), whether whole jobs come to what they must however often something dies (`simulate`, and with
+//! the built program `kill`), and whether a store keeps what it acknowledged when the power is cut
+//! (`powercut`). It changes nothing: repairs are for `./fix` and for people.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ pub mod arrows;
 pub mod die;
 pub mod fuzz;
 pub mod kill;
+pub mod powercut;
 pub mod simulate;
 pub mod tidy;
 

@@ -1,0 +1,243 @@
+//! A disk: what is safe on it, and what it may have of the rest.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::noise::noise;
+use super::recorder::{DATABASE, Event};
+use super::remains::{Change, remains, remains_in_parts};
+use crate::die::Die;
+
+/// What a disk makes of a sync. The first keeps its word; with the next three a campaign shows that it
+/// would notice, and the last is what file systems without a journal do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Promise {
+    /// What was synced is safe.
+    #[default]
+    Kept,
+    /// Syncs do nothing, as with `synchronous=OFF`.
+    NoSync,
+    /// The log is synced only before it is moved into the database, as with `synchronous=NORMAL`.
+    LateSync,
+    /// Of the files that were synced, a page may be lost all the same.
+    LostPage,
+    /// What was synced is safe, but there is no journal: a file that is cut may keep its length and lose
+    /// parts of what was beyond.
+    NoJournal,
+}
+
+impl Promise {
+    /// The word for it on a command line.
+    #[must_use]
+    pub fn word(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    synced: Vec<u8>,
+    since: Vec<Change>,
+}
+
+/// A disk while a recording is played.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk {
+    files: BTreeMap<usize, File>,
+    names: BTreeMap<String, usize>,
+    /// Names given and deleted since the folder was synced.
+    renamed: Vec<(String, Option<usize>)>,
+    /// What was beside the database, latest last.
+    beside: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
+}
+
+/// The files found after a cut.
+pub(super) type Image<'a> = Vec<(PathBuf, Cow<'a, [u8]>)>;
+
+impl Disk {
+    /// A disk that has the files that were found, safe.
+    pub(super) fn holding(image: &Image<'_>) -> Self {
+        let mut disk = Self::default();
+        for (path, bytes) in image {
+            let name = path.to_str().unwrap_or_default();
+            if name.starts_with(DATABASE) && !name.ends_with("-shm") {
+                let number = disk.files.len();
+                disk.names.insert(name.to_owned(), number);
+                disk.file(number).synced = bytes.to_vec();
+            }
+        }
+        disk
+    }
+
+    /// The names there are for those who do not lose their power, and the number of the next file.
+    pub(super) fn current(&self) -> (BTreeMap<String, usize>, usize) {
+        let mut names = self.names.clone();
+        for (name, file) in &self.renamed {
+            rename(&mut names, name, *file);
+        }
+        let given = self.renamed.iter().filter_map(|(_, file)| *file);
+        let numbers = given.chain(self.names.values().copied());
+        let last = numbers.chain(self.files.keys().copied()).max();
+        (names, last.map_or(0, |last| last.saturating_add(1)))
+    }
+
+    /// What those see who do not lose their power.
+    pub(super) fn kernel(&self) -> Image<'_> {
+        let names = self.current().0.into_iter();
+        let files = names.map(|(name, number)| {
+            let mut bytes = vec![];
+            if let Some(file) = self.files.get(&number) {
+                bytes.clone_from(&file.synced);
+                file.since.iter().for_each(|change| change.make(&mut bytes));
+            }
+            (PathBuf::from(name), Cow::from(bytes))
+        });
+        let beside = self.beside.iter().filter_map(|(path, history)| {
+            let latest = history.last()?.as_deref()?;
+            Some((path.clone(), Cow::from(latest)))
+        });
+        files.chain(beside).collect()
+    }
+
+    /// Plays the next event; `late` if it is a sync that comes later where less is synced.
+    pub(super) fn play(&mut self, event: &Event, promise: Promise, late: bool) {
+        match event {
+            Event::Write { file, at, bytes } => {
+                let (at, bytes) = (*at, bytes.clone());
+                self.file(*file).since.push(Change::Write { at, bytes });
+            }
+            Event::Resize { file, size } => self.file(*file).since.push(Change::Resize(*size)),
+            Event::Sync { .. } | Event::FolderSync if promise == Promise::NoSync => {}
+            Event::Sync { .. } if promise == Promise::LateSync && late => {}
+            Event::Sync { file } => {
+                let File { synced, since } = self.file(*file);
+                since.drain(..).for_each(|change| change.make(synced));
+            }
+            Event::Named { name, file } => self.renamed.push((name.clone(), *file)),
+            Event::FolderSync => {
+                for (name, file) in self.renamed.drain(..) {
+                    rename(&mut self.names, &name, file);
+                }
+            }
+            Event::Beside { path, bytes } => {
+                let history = self.beside.entry(path.clone()).or_default();
+                history.push(bytes.clone());
+            }
+            Event::Begun(_) | Event::Acknowledged(_) | Event::Found => {}
+        }
+    }
+
+    fn file(&mut self, number: usize) -> &mut File {
+        self.files.entry(number).or_default()
+    }
+
+    /// What may be found of SQLite's files if the power is cut now.
+    pub(super) fn cut(&self, die: &mut Die, promise: Promise) -> Image<'_> {
+        let mut image = vec![];
+        for (name, number) in self.named(die) {
+            let mut found = match self.files.get(&number) {
+                None => Cow::default(), // It was made, and nothing was written to it.
+                Some(file) if file.since.is_empty() => Cow::Borrowed(file.synced.as_slice()),
+                Some(file) if promise == Promise::NoJournal => {
+                    Cow::Owned(remains_in_parts(die, &file.synced, &file.since))
+                }
+                Some(file) => Cow::Owned(remains(die, &file.synced, &file.since)),
+            };
+            if promise == Promise::LostPage {
+                lose_page(die, found.to_mut());
+            }
+            image.push((PathBuf::from(name), found));
+        }
+        if die.falls(1, 2) {
+            let seed = die.between(0, u64::MAX);
+            let index = noise(seed, die.below(3).saturating_mul(16 << 10));
+            image.push((PathBuf::from(format!("{DATABASE}-shm")), index.into()));
+        }
+        image
+    }
+
+    /// What may be found beside the database. With a die of its own: in which order owners come is not
+    /// known from the seed, and should not change the rest.
+    pub(super) fn beside(&self, die: &mut Die) -> Image<'_> {
+        let files = self.beside.iter();
+        files
+            .flat_map(|(path, history)| besides(die, path, history))
+            .collect()
+    }
+
+    /// Which names there are.
+    fn named(&self, die: &mut Die) -> BTreeMap<String, usize> {
+        let mut names = self.names.clone();
+        let count = self.renamed.len();
+        let manner = die.below(3);
+        let mut reached: BTreeMap<&str, usize> = BTreeMap::new();
+        for (number, (name, file)) in self.renamed.iter().enumerate() {
+            let reached = *reached.entry(name).or_insert_with(|| match manner {
+                0 => 0,
+                1 => count,
+                _ => die.below(count.saturating_add(1)),
+            });
+            if number < reached {
+                rename(&mut names, name, *file);
+            }
+        }
+        names
+    }
+}
+
+fn rename(names: &mut BTreeMap<String, usize>, name: &str, file: Option<usize>) {
+    match file {
+        Some(file) => names.insert(name.to_owned(), file),
+        None => names.remove(name),
+    };
+}
+
+/// Zeros in the place of one page.
+fn lose_page(die: &mut Die, file: &mut [u8]) {
+    let pages = file.len().div_ceil(4096);
+    let page = die.below(pages);
+    if let Some(page) = file.chunks_mut(4096).nth(page) {
+        page.fill(0);
+    }
+}
+
+/// What is found of a file beside the database.
+fn besides<'a>(
+    die: &mut Die,
+    path: &Path,
+    history: &'a [Option<Vec<u8>>],
+) -> Vec<(PathBuf, Cow<'a, [u8]>)> {
+    let latest = history.last().and_then(Option::as_deref);
+    let found: Option<Cow<'_, [u8]>> = match die.below(16) {
+        0..=1 => None,
+        2..=3 => die
+            .one_of(history)
+            .and_then(Option::as_deref)
+            .map(Cow::from),
+        4..=5 => latest.map(|bytes| torn(die, bytes).into()),
+        _ => latest.map(Cow::from),
+    };
+    let mut image = vec![];
+    // A snapshot is written under another name first.
+    if path.starts_with("snapshots") && die.falls(1, 8) {
+        let half = path.with_extension("1.half");
+        image.push((half, torn(die, latest.unwrap_or_default()).into()));
+    }
+    image.extend(found.map(|found| (path.to_owned(), found)));
+    image
+}
+
+fn torn(die: &mut Die, bytes: &[u8]) -> Vec<u8> {
+    let mut torn = bytes.to_vec();
+    let (from, to) = die.part(torn.len(), 512);
+    if die.falls(1, 2) {
+        torn.truncate(from);
+    } else if let Some(part) = torn.get_mut(from..to) {
+        part.fill(0);
+    }
+    torn
+}

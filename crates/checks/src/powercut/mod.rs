@@ -1,0 +1,57 @@
+//! Power cuts: what a store has acknowledged is there, whatever a disk that keeps its word holds after one.
+//!
+//! The real `SqliteStore` works in a folder while every write, resize, sync and name of its SQLite files
+//! is recorded (`vfs`, `recorder`), together with what was asked of it and what it acknowledged
+//! (`session`). Then the recording is cut before and after every sync and in many places between
+//! (`round`); the files a disk may hold at that moment (`disk`, `remains`) are laid out in another
+//! folder and opened with the real store, which must have all that was acknowledged, nothing torn and
+//! nothing else, and must work on (`inspect`). Some of the recoveries are recorded too, and cut again. And
+//! sometimes all processes die first and the kernel keeps what they wrote: what a store finds then and
+//! gives to whoever opens it has to outlast the next cut, though the dead never synced it (`moment`).
+//!
+//! **What a disk may do**, and real ones do:
+//! - What was synced stays. A sync counts for its own file alone.
+//! - Of what was written since the last sync of a file, each part of 512 or of 4096 bytes (a sector, or
+//!   a page of the kernel) is there, is as it was at any time since that sync, or is torn: its beginning
+//!   is there, or it is noise. No order holds between parts or between files. Bytes of a sector that
+//!   nobody wrote to do not change: SQLite relies on that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`), and so do
+//!   we. A file that grows is as long as at any time since the sync; where nothing was written it has zeros.
+//! - A file that is cut is cut as a whole or not at all, and what is written after that is there only if
+//!   it was: file systems with a journal do it so. Those without (ext2, FAT) may keep the length and lose
+//!   parts, as [`Promise::NoJournal`] does; SQLite does not reckon with that.
+//! - A name that was made or deleted is there or not until its folder is synced, each name for itself,
+//!   though file systems with a journal keep their order. SQLite's ordinary VFS syncs the folder at the
+//!   first sync of a log or journal through each of its handles; the store syncs it after making an empty
+//!   database. Of deletions in WAL mode nobody syncs the folder: an old log may come back.
+//! - The index of the log (`-shm`) is missing or noise: it lives in memory.
+//! - What lies beside the database (`owners/`, `snapshots/`, the lock) may be missing, older or torn. That
+//!   is more than a disk does to snapshots, which are synced before they get their name; the store
+//!   promises to bear it.
+//!
+//! **Not tried:** a disk that loses what it said was synced, which nobody can bear (the lies of
+//! [`Promise`] show that it would be noticed); the loss of the store's whole folder: no file system that
+//! we know syncs a file and forgets the folder it is in, though POSIX would let it; a log so long
+//! (64 MiB) that it is cut back. **Not observed**, but taken from the code (and once from a trace of the
+//! system calls): that the folder is synced when said above. What lies beside the database is looked at after each piece of work, not at every write.
+//!
+//! **By the seed:** what is asked, in which order, and where and how the disk is cut. Not by the seed: the
+//! random names that SQLite makes (owners, the salt of the log), process ids, and, in one round of four,
+//! which of the handles that write at once is first; in those with so much that the log is moved
+//! meanwhile, before which commit that is. Elsewhere even group commits are the same: the writing thread
+//! is held up until the whole group has arrived.
+
+mod campaign;
+mod disk;
+mod inspect;
+mod moment;
+mod noise;
+mod recorder;
+mod remains;
+mod round;
+mod session;
+mod vfs;
+mod workload;
+mod world;
+
+pub use campaign::{Args, Tally, campaign, run};
+pub use disk::Promise;

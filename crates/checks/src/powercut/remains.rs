@@ -1,0 +1,196 @@
+//! What may remain of a file after a power cut.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::noise::noise;
+use crate::die::Die;
+
+/// What was done to a file and not yet synced.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// Bytes were written.
+    Write { at: usize, bytes: Arc<Vec<u8>> },
+    /// It was given another length.
+    Resize(usize),
+}
+
+impl Change {
+    /// Makes the change as a whole.
+    pub(super) fn make(&self, file: &mut Vec<u8>) {
+        match self {
+            Self::Resize(size) => file.resize(*size, 0),
+            Self::Write { at, bytes } => put(file, *at, bytes),
+        }
+    }
+
+    /// How long a file of `length` is afterwards.
+    fn length_after(&self, length: usize) -> usize {
+        match self {
+            Self::Resize(size) => *size,
+            Self::Write { at, bytes } => length.max(at.saturating_add(bytes.len())),
+        }
+    }
+}
+
+fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    let end = at.saturating_add(bytes.len());
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    if let Some(place) = file.get_mut(at..end) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// In which manner a disk was interrupted.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// It had written everything.
+    All,
+    /// It had written nothing.
+    Nothing,
+    /// It had written the first so many changes, in order.
+    InOrder(usize),
+    /// It had written most parts, or few, or each as it fell.
+    Parts { of_sixteen: u64 },
+}
+
+/// A file as it may be found on a disk that gives it another length as a whole or not at all, and what
+/// is written after that only if it has.
+pub(super) fn remains(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
+    let resize = |change: &Change| matches!(change, Change::Resize(_));
+    let mut rest = since;
+    let mut file = None;
+    while let Some(at) = rest.iter().position(resize) {
+        let (before, after) = rest.split_at(at);
+        let Some((resize, after)) = after.split_first().filter(|_| die.falls(1, 2)) else {
+            rest = before;
+            break;
+        };
+        let mut found = remains_in_parts(die, file.as_deref().unwrap_or(synced), before);
+        resize.make(&mut found);
+        (file, rest) = (Some(found), after);
+    }
+    remains_in_parts(die, file.as_deref().unwrap_or(synced), rest)
+}
+
+/// A file as it may be found where even its length changes part by part.
+pub(super) fn remains_in_parts(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
+    let manner = match die.below(8) {
+        0 => Manner::All,
+        1 => Manner::Nothing,
+        2 => Manner::InOrder(die.below(since.len().saturating_add(1))),
+        3 => Manner::Parts { of_sixteen: 15 },
+        4 => Manner::Parts { of_sixteen: 1 },
+        _ => Manner::Parts { of_sixteen: 8 },
+    };
+    let mut found = Found {
+        file: synced.to_vec(),
+        part: if die.falls(1, 2) { 512 } else { 4096 },
+        reached: BTreeMap::new(),
+        changes: since.len(),
+        manner,
+        tears: die.falls(1, 2),
+        die,
+    };
+    let mut lengths = vec![synced.len()];
+    let mut length = synced.len();
+    for (number, change) in since.iter().enumerate() {
+        found.take(number, change);
+        length = change.length_after(length);
+        lengths.push(length);
+    }
+    let reached = found.draw();
+    let mut file = found.file;
+    file.resize(lengths.get(reached).copied().unwrap_or(length), 0);
+    file
+}
+
+struct Found<'a> {
+    die: &'a mut Die,
+    file: Vec<u8>,
+    /// How long a part is that is written at once.
+    part: usize,
+    /// How many of the changes had reached each part.
+    reached: BTreeMap<usize, usize>,
+    changes: usize,
+    manner: Manner,
+    tears: bool,
+}
+
+impl Found<'_> {
+    /// How many of the changes have reached the disk, for one part or for the length.
+    fn draw(&mut self) -> usize {
+        match self.manner {
+            Manner::All => self.changes,
+            Manner::Nothing => 0,
+            Manner::InOrder(reached) => reached,
+            Manner::Parts { of_sixteen } => {
+                if self.die.falls(1, 6) {
+                    self.die.below(self.changes.saturating_add(1))
+                } else if self.die.falls(of_sixteen, 16) {
+                    self.changes
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    fn reached(&mut self, part: usize) -> usize {
+        if let Some(reached) = self.reached.get(&part) {
+            return *reached;
+        }
+        let reached = self.draw();
+        self.reached.insert(part, reached);
+        reached
+    }
+
+    /// Makes a change in those parts that it has reached.
+    fn take(&mut self, number: usize, change: &Change) {
+        let (mut at, end) = match change {
+            Change::Write { at, bytes } => (*at, at.saturating_add(bytes.len())),
+            Change::Resize(size) => (*size, self.file.len()),
+        };
+        let begin = at;
+        while at < end {
+            let part = at.checked_div(self.part).unwrap_or(0);
+            let next = part.saturating_add(1).saturating_mul(self.part).min(end);
+            let reached = self.reached(part);
+            if number < reached {
+                let last = number.saturating_add(1) == reached && reached < self.changes;
+                match change {
+                    Change::Resize(_) => put(&mut self.file, at, &vec![0; next.saturating_sub(at)]),
+                    Change::Write { bytes, .. } => {
+                        let from = at.saturating_sub(begin);
+                        let bytes = bytes.get(from..next.saturating_sub(begin));
+                        self.write(at, bytes.unwrap_or_default(), last);
+                    }
+                }
+            }
+            at = next;
+        }
+    }
+
+    /// Writes one part, perhaps torn if it was the last that reached it.
+    fn write(&mut self, at: usize, bytes: &[u8], last: bool) {
+        let torn = self.tears && (last || self.die.falls(1, 24)) && !self.whole();
+        if !torn {
+            return put(&mut self.file, at, bytes);
+        }
+        if self.die.falls(1, 3) {
+            let noise = noise(self.die.between(0, u64::MAX), bytes.len());
+            return put(&mut self.file, at, &noise);
+        }
+        let length = self.die.below(bytes.len());
+        put(&mut self.file, at, bytes.get(..length).unwrap_or_default());
+    }
+
+    fn whole(&self) -> bool {
+        matches!(self.manner, Manner::All)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! Work on a real store, noted as it is asked and acknowledged.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use undaunted_store::{
+    Append, AppendError, Claim, Epoch, RequestId, SqliteOptions, SqliteStore, Store as _, Version,
+};
+
+use super::noise::noise;
+use super::recorder::{Event, Recorder};
+use super::world::{Bytes, Deed, Part, What, World, aggregate};
+
+type Told = (usize, Result<(), AppendError>);
+
+/// A store's folder, the handles on it, and what was done.
+pub(super) struct Session {
+    folder: PathBuf,
+    recorder: Option<Arc<Recorder>>,
+    handles: BTreeMap<usize, SqliteStore>,
+    held: BTreeMap<usize, (usize, Claim)>,
+    serial: u64,
+    /// What was asked, in order.
+    pub(super) deeds: Vec<Deed>,
+    /// What the store should hold once all is acknowledged.
+    pub(super) world: World,
+}
+
+/// What went wrong, with its causes.
+pub(super) fn said(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// The state that is saved of an aggregate at a version.
+pub(super) fn snapshot(who: usize, at: usize, records: &[Bytes]) -> Vec<u8> {
+    let last = at.checked_sub(1).and_then(|last| records.get(last));
+    let mut bytes = format!("{who} at {at}: ").into_bytes();
+    bytes.extend(last.map(|last| last.as_slice()).unwrap_or_default());
+    bytes
+}
+
+fn version(records: usize) -> Version {
+    Version::EMPTY.after(records)
+}
+
+impl Session {
+    /// Work on a folder whose store holds `world`. Records are numbered after `serial`.
+    pub(super) fn begin(
+        folder: &Path,
+        recorder: Option<Arc<Recorder>>,
+        world: World,
+        serial: u64,
+    ) -> Self {
+        let session = Self {
+            folder: folder.to_owned(),
+            recorder,
+            handles: BTreeMap::new(),
+            held: BTreeMap::new(),
+            serial,
+            deeds: vec![],
+            world,
+        };
+        session.look();
+        session
+    }
+
+    /// Notes an event, if this is recorded.
+    pub(super) fn note(&self, event: Event) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(event);
+        }
+    }
+
+    fn look(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.look();
+        }
+    }
+
+    /// Opens a handle, unless it is open.
+    pub(super) fn open(&mut self, handle: usize) -> Result<(), String> {
+        if self.handles.contains_key(&handle) {
+            return Ok(());
+        }
+        // Nobody holds a lock for long; who waits for a minute waits for ever.
+        let options = SqliteOptions {
+            patience: Duration::from_mins(1),
+        };
+        let store = SqliteStore::open_with(&self.folder, &options);
+        let store = store.map_err(|error| format!("the store does not open: {}", said(&error)))?;
+        self.handles.insert(handle, store);
+        self.look();
+        Ok(())
+    }
+
+    /// Closes a handle. Its claims end.
+    pub(super) fn close(&mut self, handle: usize) {
+        self.handles.remove(&handle);
+        self.held.retain(|_, (by, _)| *by != handle);
+        self.look();
+    }
+
+    /// The handles that are open.
+    pub(super) fn open_handles(&self) -> Vec<usize> {
+        self.handles.keys().copied().collect()
+    }
+
+    /// The store behind a handle.
+    pub(super) fn store(&self, handle: usize) -> Result<&SqliteStore, String> {
+        let store = self.handles.get(&handle);
+        store.ok_or_else(|| format!("handle {handle} is not open"))
+    }
+
+    /// A record of that length that there is no other of.
+    pub(super) fn record(&mut self, length: usize) -> Bytes {
+        self.serial = self.serial.saturating_add(1);
+        let mut bytes = format!("{} ", self.serial).into_bytes();
+        bytes.extend(noise(self.serial, length));
+        Arc::new(bytes)
+    }
+
+    fn begun(&mut self, handle: usize, what: What) -> usize {
+        let number = self.deeds.len();
+        self.deeds.push(Deed {
+            handle,
+            what,
+            answer: 0,
+        });
+        self.note(Event::Begun(number));
+        number
+    }
+
+    fn acknowledged(&mut self, number: usize, answer: u64) {
+        if let Some(deed) = self.deeds.get_mut(number) {
+            deed.answer = answer;
+            self.world.apply(deed);
+        }
+        self.note(Event::Acknowledged(number));
+    }
+
+    /// Hands an append over. The one who is told holds the writing thread up until `hold` ends.
+    fn submit(
+        &mut self,
+        handle: usize,
+        parts: Vec<Part>,
+        tell: &Sender<Told>,
+        hold: Option<Receiver<()>>,
+    ) -> Result<(), String> {
+        let mut appends: Vec<Append> = vec![];
+        for part in &parts {
+            let found = self.world.of(part.who);
+            let records = part.records.iter().map(|record| record.to_vec()).collect();
+            let at = version(found.records.len());
+            let append = Append::new(aggregate(part.who)?, at, Epoch(found.epoch), records);
+            appends.push(append.taking(part.taken.iter().copied().map(RequestId)));
+        }
+        let number = self.begun(handle, What::Append(parts));
+        if let Some(deed) = self.deeds.get(number) {
+            self.world.apply(deed);
+        }
+        let (recorder, tell) = (self.recorder.clone(), tell.clone());
+        let done = move |result: Result<(), AppendError>| {
+            if let (Ok(()), Some(recorder)) = (&result, &recorder) {
+                recorder.note(Event::Acknowledged(number));
+            }
+            // Whoever asked is waiting, or has given up with an error of its own.
+            let _ = tell.send((number, result));
+            if let Some(hold) = hold {
+                let _ = hold.recv();
+            }
+        };
+        self.store(handle)?.submit(appends, Box::new(done));
+        Ok(())
+    }
+
+    /// Appends, one after the other.
+    pub(super) fn append(&mut self, handle: usize, parts: Vec<Part>) -> Result<(), String> {
+        let (tell, told) = mpsc::channel();
+        self.submit(handle, parts, &tell, None)?;
+        drop(tell);
+        all_well(&told)
+    }
+
+    /// One append, and then many that share a commit.
+    pub(super) fn group(&mut self, handle: usize, group: Vec<Vec<Part>>) -> Result<(), String> {
+        let (tell, told) = mpsc::channel();
+        let (release, hold) = mpsc::channel();
+        let mut hold = Some(hold);
+        for parts in group {
+            let first = hold.is_some();
+            self.submit(handle, parts, &tell, hold.take())?;
+            if first {
+                // From here on the writing thread is held up.
+                well(told.recv().map_err(|error| said(&error))?)?;
+            }
+        }
+        drop((release, tell));
+        all_well(&told)
+    }
+
+    /// Many appends through several handles at once; no two handles write to one aggregate.
+    pub(super) fn crowd(&mut self, crowd: Vec<(usize, Vec<Part>)>) -> Result<(), String> {
+        let (tell, told) = mpsc::channel();
+        for (handle, parts) in crowd {
+            self.submit(handle, parts, &tell, None)?;
+        }
+        drop(tell);
+        all_well(&told)
+    }
+
+    /// Asks something of an aggregate's owner.
+    pub(super) fn request(&mut self, handle: usize, who: usize) -> Result<(), String> {
+        let bytes = self.record(20);
+        let words = bytes.to_vec();
+        let number = self.begun(handle, What::Request { who, bytes });
+        let asked = self.store(handle)?.request(&aggregate(who)?, words);
+        let RequestId(id) = asked.map_err(|error| said(&error))?;
+        if id <= self.world.request {
+            let before = self.world.request;
+            return Err(format!("a request has the number {id}, after {before}"));
+        }
+        self.acknowledged(number, id);
+        Ok(())
+    }
+
+    /// Claims an aggregate, which its owner gives up first.
+    pub(super) fn claim(&mut self, handle: usize, who: usize) -> Result<(), String> {
+        self.release(who, true)?;
+        let number = self.begun(handle, What::Claim { who });
+        let claimed = self.store(handle)?.claim(&aggregate(who)?);
+        let claim = claimed.map_err(|error| said(&error))?;
+        let Epoch(epoch) = claim.epoch;
+        if epoch <= self.world.epoch {
+            let before = self.world.epoch;
+            return Err(format!("a claim has epoch {epoch}, after {before}"));
+        }
+        if claim.version != version(self.world.of(who).records.len()) {
+            let found = claim.version;
+            return Err(format!("{} was claimed at {found}", claim.aggregate));
+        }
+        self.acknowledged(number, epoch);
+        self.held.insert(who, (handle, claim));
+        Ok(())
+    }
+
+    /// Gives a claim up, if there is one.
+    pub(super) fn release(&mut self, who: usize, waiting: bool) -> Result<(), String> {
+        let Some((handle, claim)) = self.held.remove(&who) else {
+            return Ok(());
+        };
+        let store = self.store(handle)?;
+        if !waiting {
+            store.let_go(&claim);
+            // Whatever comes next through this handle comes after it.
+            return store.append(vec![]).map_err(|error| said(&error));
+        }
+        store.release(&claim).map_err(|error| said(&error))
+    }
+
+    /// Removes an aggregate.
+    pub(super) fn remove(&mut self, handle: usize, who: usize) -> Result<(), String> {
+        let epoch = Epoch(self.world.of(who).epoch);
+        let number = self.begun(handle, What::Remove { who });
+        let removed = self.store(handle)?.remove(&aggregate(who)?, epoch);
+        removed.map_err(|error| said(&error))?;
+        self.held.remove(&who);
+        self.acknowledged(number, 0);
+        self.look();
+        Ok(())
+    }
+
+    /// Saves a snapshot, at a version of the journal that there is.
+    pub(super) fn save(&mut self, handle: usize, who: usize, at: usize) -> Result<(), String> {
+        let bytes = snapshot(who, at, &self.world.of(who).records);
+        let store = self.store(handle)?;
+        let saved = store.save_snapshot(&aggregate(who)?, version(at), bytes);
+        saved.map_err(|error| said(&error))?;
+        self.look();
+        Ok(())
+    }
+
+    /// An append that is refused: its owner's epoch is over, or its version is wrong.
+    pub(super) fn refused(&mut self, handle: usize, who: usize, stale: bool) -> Result<(), String> {
+        let found = self.world.of(who);
+        let record = self.record(50).to_vec();
+        let (epoch, at) = if stale {
+            (found.epoch.saturating_add(1), found.records.len())
+        } else {
+            (found.epoch, found.records.len().saturating_add(1))
+        };
+        let append = Append::new(aggregate(who)?, version(at), Epoch(epoch), vec![record]);
+        self.begun(handle, What::Refused);
+        match self.store(handle)?.append(vec![append]) {
+            Err(AppendError::Fenced { .. } | AppendError::Conflict { .. }) => Ok(()),
+            other => Err(format!("an append that cannot stand was told {other:?}")),
+        }
+    }
+
+    /// Compacts the database.
+    pub(super) fn compact(&mut self, handle: usize) -> Result<(), String> {
+        let compacted = self.store(handle)?.compact();
+        compacted.map(drop).map_err(|error| said(&error))
+    }
+
+    /// Closes all handles.
+    pub(super) fn end(&mut self) {
+        for handle in self.open_handles() {
+            self.close(handle);
+        }
+    }
+}
+
+/// Waits until all have been told.
+fn all_well(told: &Receiver<Told>) -> Result<(), String> {
+    told.iter().try_for_each(well)
+}
+
+fn well((number, result): Told) -> Result<(), String> {
+    result.map_err(|error| format!("append {number} failed: {}", said(&error)))
+}

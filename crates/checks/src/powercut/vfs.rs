@@ -1,0 +1,258 @@
+//! Stands before SQLite's ordinary VFS and tells the recorder what is written.
+//!
+//! SQLite knows its VFS as C functions and pointers, so this file cannot be written in safe Rust; it is
+//! the only one, and does no more than to pass calls on and note them. A file is opened by the ordinary
+//! VFS in the memory SQLite has for it; we keep a few words behind that and put our own functions in the
+//! place of four of its methods. All else (locks, shared memory, reading, what the device is said to be
+//! capable of) stays the ordinary VFS's, so that SQLite does exactly what it does in the product. A crate
+//! for writing a VFS (`sqlite-plugin`) was looked at: with it one writes the locks and the shared memory
+//! oneself, it still takes pointers for the latter, and what it says about the device lets SQLite sync
+//! less.
+//!
+//! It becomes the default VFS of the process; files outside recorded folders are not touched.
+
+#![expect(unsafe_code, reason = "SQLite calls a VFS through C function pointers")]
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use rusqlite::ffi;
+
+use super::recorder::{self, Event, Recorder};
+
+/// Our words behind the ordinary VFS's file. The methods stand first: SQLite's pointer to them is our
+/// pointer to the rest.
+#[repr(C)]
+struct Behind {
+    methods: ffi::sqlite3_io_methods,
+    ordinary: *const ffi::sqlite3_io_methods,
+    recorder: Arc<Recorder>,
+    file: usize,
+    /// The next sync syncs the folder too.
+    folder_due: bool,
+}
+
+/// Makes us the default VFS, once. Whether we are.
+pub(super) fn install() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the ordinary VFS lives as long as the process, and so does ours, which is never freed. Those
+    // of its functions that we leave in place do not look at the VFS they are called for.
+    *INSTALLED.get_or_init(|| unsafe {
+        let ordinary = ffi::sqlite3_vfs_find(ptr::null());
+        if ordinary.is_null() {
+            return false;
+        }
+        let mut ours = *ordinary;
+        let behind = c_int::try_from(size_of::<Behind>()).unwrap_or(c_int::MAX);
+        let room = c_int::try_from(room(ordinary)).unwrap_or(c_int::MAX);
+        ours.szOsFile = room.saturating_add(behind);
+        ours.pNext = ptr::null_mut();
+        ours.zName = c"undaunted-recorder".as_ptr();
+        ours.pAppData = ordinary.cast();
+        ours.xOpen = Some(open);
+        ours.xDelete = Some(delete);
+        ffi::sqlite3_vfs_register(Box::into_raw(Box::new(ours)), 1) == ffi::SQLITE_OK
+    })
+}
+
+/// How many bytes the ordinary VFS's file takes, rounded up so that ours stands well behind it.
+///
+/// # Safety
+///
+/// `vfs` points to a VFS.
+unsafe fn room(vfs: *const ffi::sqlite3_vfs) -> usize {
+    // SAFETY: as promised.
+    let size = unsafe { (*vfs).szOsFile };
+    let align = align_of::<Behind>();
+    usize::try_from(size)
+        .unwrap_or_default()
+        .next_multiple_of(align)
+}
+
+/// The recorder of a file's folder, and its name in there.
+///
+/// # Safety
+///
+/// `name` is null or points to a text that ends with a zero.
+unsafe fn recorded<'a>(name: *const c_char) -> Option<(Arc<Recorder>, &'a str)> {
+    if name.is_null() {
+        return None; // A temporary file; nobody looks for it after a power cut.
+    }
+    // SAFETY: not null, and as promised.
+    let path = Path::new(OsStr::from_bytes(
+        unsafe { CStr::from_ptr(name) }.to_bytes(),
+    ));
+    let recorder = recorder::of(path.parent()?)?;
+    Some((recorder, path.file_name()?.to_str()?))
+}
+
+unsafe extern "C" fn open(
+    vfs: *mut ffi::sqlite3_vfs,
+    name: ffi::sqlite3_filename,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    given: *mut c_int,
+) -> c_int {
+    // SAFETY: SQLite calls us with our own VFS, a name as it wants names, and memory for a file of the
+    // size we asked for, which the ordinary VFS fills in from its beginning.
+    unsafe {
+        let ordinary = (*vfs).pAppData.cast::<ffi::sqlite3_vfs>();
+        let Some(pass_on) = (*ordinary).xOpen else {
+            return ffi::SQLITE_ERROR;
+        };
+        let Some((recorder, short)) = recorded(name) else {
+            return pass_on(ordinary, name, file, flags, given);
+        };
+        let mut tape = recorder.tape();
+        let code = pass_on(ordinary, name, file, flags, given);
+        if code != ffi::SQLITE_OK {
+            return code;
+        }
+        let number = tape.opened(short);
+        drop(tape);
+        let methods = (*file).pMethods;
+        let logs = ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_JOURNAL;
+        let behind = file.byte_add(room(ordinary)).cast::<Behind>();
+        behind.write(Behind {
+            methods: ffi::sqlite3_io_methods {
+                iVersion: 2, // Without memory maps, past which nobody could write unseen.
+                xClose: Some(close),
+                xWrite: Some(write),
+                xTruncate: Some(resize),
+                xSync: Some(sync),
+                ..*methods
+            },
+            ordinary: methods,
+            recorder,
+            file: number,
+            folder_due: flags & ffi::SQLITE_OPEN_CREATE != 0 && flags & logs != 0,
+        });
+        (*file).pMethods = behind.cast();
+        code
+    }
+}
+
+unsafe extern "C" fn delete(
+    vfs: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    with_folder: c_int,
+) -> c_int {
+    // SAFETY: as for `open`.
+    unsafe {
+        let ordinary = (*vfs).pAppData.cast::<ffi::sqlite3_vfs>();
+        let Some(pass_on) = (*ordinary).xDelete else {
+            return ffi::SQLITE_ERROR;
+        };
+        let Some((recorder, short)) = recorded(name) else {
+            return pass_on(ordinary, name, with_folder);
+        };
+        let mut tape = recorder.tape();
+        let code = pass_on(ordinary, name, with_folder);
+        if code == ffi::SQLITE_OK {
+            tape.deleted(short);
+            if with_folder != 0 {
+                tape.note(Event::FolderSync);
+            }
+        }
+        code
+    }
+}
+
+/// Calls a method of the ordinary VFS and notes what it did, with nobody else in between.
+///
+/// # Safety
+///
+/// `file` was opened by us.
+unsafe fn noting(
+    file: *mut ffi::sqlite3_file,
+    method: impl FnOnce(&ffi::sqlite3_io_methods) -> Option<c_int>,
+    events: impl FnOnce(&mut Behind) -> Vec<Event>,
+) -> c_int {
+    // SAFETY: the methods of a file that we opened are the beginning of a `Behind`, and SQLite uses a
+    // file from one thread at a time.
+    let behind = unsafe { &mut *(*file).pMethods.cast::<Behind>().cast_mut() };
+    let recorder = Arc::clone(&behind.recorder);
+    let mut tape = recorder.tape();
+    // SAFETY: the ordinary VFS's methods live as long as the process.
+    let code = method(unsafe { &*behind.ordinary }).unwrap_or(ffi::SQLITE_ERROR);
+    if code == ffi::SQLITE_OK {
+        for event in events(behind) {
+            tape.note(event);
+        }
+    }
+    code
+}
+
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    bytes: *const c_void,
+    length: c_int,
+    at: ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: SQLite calls us for a file that we opened, with that many bytes.
+    unsafe {
+        let pass_on = |methods: &ffi::sqlite3_io_methods| {
+            let method = methods.xWrite?;
+            Some(method(file, bytes, length, at))
+        };
+        noting(file, pass_on, |behind| {
+            let length = usize::try_from(length).unwrap_or_default();
+            let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length);
+            vec![Event::Write {
+                file: behind.file,
+                at: usize::try_from(at).unwrap_or_default(),
+                bytes: Arc::new(bytes.to_vec()),
+            }]
+        })
+    }
+}
+
+unsafe extern "C" fn resize(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int64) -> c_int {
+    // SAFETY: as for `write`.
+    unsafe {
+        let pass_on = |methods: &ffi::sqlite3_io_methods| {
+            let method = methods.xTruncate?;
+            Some(method(file, size))
+        };
+        noting(file, pass_on, |behind| {
+            vec![Event::Resize {
+                file: behind.file,
+                size: usize::try_from(size).unwrap_or_default(),
+            }]
+        })
+    }
+}
+
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: as for `write`.
+    unsafe {
+        let pass_on = |methods: &ffi::sqlite3_io_methods| {
+            let method = methods.xSync?;
+            Some(method(file, flags))
+        };
+        noting(file, pass_on, |behind| {
+            let mut events = vec![Event::Sync { file: behind.file }];
+            if std::mem::take(&mut behind.folder_due) {
+                events.push(Event::FolderSync);
+            }
+            events
+        })
+    }
+}
+
+unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+    // SAFETY: as for `write`; SQLite does not use the file any more, and what we gave up here is not
+    // reached again, because the file has its ordinary methods back.
+    unsafe {
+        let behind = (*file).pMethods.cast::<Behind>().cast_mut();
+        let ordinary = (*behind).ordinary;
+        (*file).pMethods = ordinary;
+        ptr::drop_in_place(behind);
+        (*ordinary)
+            .xClose
+            .map_or(ffi::SQLITE_ERROR, |pass_on| pass_on(file))
+    }
+}
