@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 use undaunted_policy::Timestamp;
 
+use crate::machine::Machine;
+
 /// A clock that was set once.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -20,11 +22,13 @@ impl Clock {
     /// A clock, set by the wall clock.
     #[must_use]
     pub fn set() -> Self {
-        Self::set_to(wall(SystemTime::now()), uptime())
+        let (set_to, set_at) = both();
+        Self { set_to, set_at }
     }
 
-    /// A clock, set to a time on a machine that had been running for so long.
-    pub(crate) const fn set_to(set_to: Timestamp, set_at: Duration) -> Self {
+    /// A clock, set by the wall clock of a machine.
+    pub(crate) fn set_by(machine: &dyn Machine) -> Self {
+        let (set_to, set_at) = machine.both();
         Self { set_to, set_at }
     }
 
@@ -37,6 +41,24 @@ impl Clock {
     /// The time when the machine has been running for so long.
     pub(crate) const fn at(&self, uptime: Duration) -> Timestamp {
         self.set_to.after(uptime.saturating_sub(self.set_at))
+    }
+}
+
+/// What both clocks of the machine say at the same time: what the wall clock says, and for how long the
+/// machine has been running. Whoever is interrupted between the two looks again; otherwise a process would
+/// be behind for as long as it lives.
+pub(crate) fn both() -> (Timestamp, Duration) {
+    /// More than it takes to look at two clocks.
+    const NEAR: Duration = Duration::from_micros(100);
+    let mut tries = 0_u32;
+    loop {
+        let before = uptime();
+        let now = wall(SystemTime::now());
+        let after = uptime();
+        tries = tries.saturating_add(1);
+        if after.saturating_sub(before) <= NEAR || tries > 100 {
+            return (now, after);
+        }
     }
 }
 

@@ -95,8 +95,10 @@ fn simulated(args: &Args) -> Sum {
                     sum.events = sum.events.saturating_add(seen.events);
                     sum.open = sum.open.saturating_add(u64::from(seen.open));
                     sum.crashes = sum.crashes.saturating_add(seen.crashes);
-                    sum.found
-                        .extend(seen.finding.map(|finding| (seed, finding)));
+                    if let Some(finding) = seen.finding {
+                        eprintln!("seed {seed}: {}", finding.what);
+                        sum.found.push((seed, finding));
+                    }
                     if told.elapsed() >= TELL {
                         *told = Instant::now();
                         tell(sum, began.elapsed());

@@ -236,6 +236,7 @@ impl Outside {
         if label == "items" {
             let items = self.cases.get(job).map(super::case::Case::items);
             act.how = How::Success(items.unwrap_or_default());
+            act.takes = self.harm.word;
         }
         let hangs = matches!(act.how, How::Hang);
         let (mut end, why, output) = match act.how {

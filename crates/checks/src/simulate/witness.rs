@@ -124,6 +124,7 @@ impl Witness {
             let opened = shut(&record, before, &self.breakers, job);
             broken.extend(opened);
             job.apply(&record);
+            broken.extend(incomplete(job, &record));
             let found = broken_in(job);
             broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
         } else {
@@ -241,6 +242,16 @@ impl Witness {
             seen.sent.insert((*step, *item));
         }
     }
+}
+
+/// A dead letter that cannot be looked into or tried again.
+fn incomplete(job: &Job, record: &Record) -> Option<String> {
+    let Event::ItemDeadLettered { subject, error, .. } = &record.event else {
+        return None;
+    };
+    let kept = job.dead.get(&(subject.step, subject.item));
+    let is_whole = kept.is_some() && !job.texts.read(error).is_empty();
+    (!is_whole).then(|| format!("a dead letter is not complete: {record:?}"))
 }
 
 /// A result that was taken and has no consequence.

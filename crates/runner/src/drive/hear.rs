@@ -5,7 +5,7 @@ use undaunted_engine::effect;
 use undaunted_engine::event::Event as Fact;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
-use undaunted_engine::task::TaskWork;
+use undaunted_engine::task::{Found, TaskWork};
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Cause, Reason};
 use undaunted_store::{AppendError, StoreError};
@@ -292,8 +292,13 @@ impl Drive<'_> {
             }
             match Asked::read(&request.bytes) {
                 Some(Asked::Request(asked)) => self.decide(&asked.input()),
-                // Whoever handed it on has answered already.
-                Some(Asked::Report(arrived)) => drop(self.arrived(arrived)),
+                // Whoever handed it on has answered already. So it waits for the next attempt if there is
+                // none just now.
+                Some(Asked::Report(arrived)) => {
+                    if matches!(self.arrived(arrived), Found::Waiting) {
+                        continue;
+                    }
+                }
                 None => {}
             }
             self.pending.taken.push(request.id);

@@ -149,7 +149,7 @@ impl<'w> Drive<'w> {
             pace: Pace::new(held.rate, world.machine.uptime()),
             claim: held.claim,
             version: held.version,
-            clock: Clock::set_to(world.machine.wall(), world.machine.uptime()),
+            clock: Clock::set_by(&*world.machine),
             secrets,
             tell,
             pending: Batch::default(),
@@ -229,6 +229,9 @@ impl<'w> Drive<'w> {
         if self.job.plan().has_programs() {
             self.attach()?;
         }
+        // A result that was taken while nobody ran the job counts before it is said that nobody knows
+        // what became of the attempt.
+        self.hear_requests()?;
         self.decide(&Input::Woke);
         self.recover()?;
         self.fill()?;

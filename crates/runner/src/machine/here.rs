@@ -10,7 +10,7 @@ use undaunted_policy::Timestamp;
 
 use super::keeping::Keeping;
 use super::machine::{Machine, Tell, Withdraw};
-use crate::clock::{uptime, wall};
+use crate::clock::{both, uptime, wall};
 use crate::executor::{Answered, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
 use crate::keeper::{Keeper, KeeperError};
@@ -33,6 +33,10 @@ impl Machine for Here {
 
     fn uptime(&self) -> Duration {
         uptime()
+    }
+
+    fn both(&self) -> (Timestamp, Duration) {
+        both()
     }
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {

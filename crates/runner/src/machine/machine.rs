@@ -27,6 +27,11 @@ pub trait Machine: Send + Sync {
     /// For how long it has been running, sleep included. Nobody can set that.
     fn uptime(&self) -> Duration;
 
+    /// Both at the same time.
+    fn both(&self) -> (Timestamp, Duration) {
+        (self.wall(), self.uptime())
+    }
+
     /// Does something beside the loop, which goes on.
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 

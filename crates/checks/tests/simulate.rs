@@ -1,0 +1,97 @@
+//! Some seeds in every run, and proof that broken engines are noticed.
+//!
+//! The first seed is `UNDAUNTED_SIMULATE_SEED`, or else the time, so that every run tries other
+//! worlds. Long campaigns are `cargo run --release -p undaunted-checks -- simulate`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use undaunted_checks::repository;
+use undaunted_checks::simulate::of_seed;
+use undaunted_policy::mutant::{self, Mutant};
+
+/// How many seeds a broken engine may pass.
+const PASSED: u64 = 1000;
+
+fn first_seed() -> u64 {
+    if let Ok(given) = std::env::var("UNDAUNTED_SIMULATE_SEED") {
+        return given.parse().expect("a seed is a number");
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(now.unwrap_or_default().as_millis()).unwrap_or_default()
+}
+
+#[test]
+fn no_law_is_broken_by_fresh_seeds() {
+    let first = first_seed();
+    eprintln!("UNDAUNTED_SIMULATE_SEED={first}");
+    for seed in first..first + 100 {
+        assert_eq!(of_seed(seed).finding, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_always_stands_for_the_same() {
+    for seed in 1..40 {
+        assert_eq!(of_seed(seed), of_seed(seed));
+    }
+}
+
+/// Seeds that once showed a mistake of ours.
+#[test]
+fn no_mistake_comes_back() {
+    let list = repository().join("crates/checks/regressions.txt");
+    let list = std::fs::read_to_string(list).expect("the list can be read");
+    let lines = list.lines().filter(|line| line.starts_with("simulate "));
+    let seeds: Vec<u64> = lines
+        .map(|line| line.split_whitespace().nth(1).expect("a seed"))
+        .map(|seed| seed.parse().expect("a seed is a number"))
+        .collect();
+    assert!(!seeds.is_empty());
+    for seed in seeds {
+        assert_eq!(of_seed(seed).finding, None, "seed {seed}");
+    }
+}
+
+/// The seed that shows a mistake, if one of so many does.
+fn caught(mutant: Mutant) -> Option<u64> {
+    mutant::choose(Some(mutant));
+    let found = (1..=PASSED).find(|seed| of_seed(*seed).finding.is_some());
+    mutant::choose(None);
+    found
+}
+
+/// One test for each broken engine.
+macro_rules! broken_engines {
+    ($($name:ident: $mutant:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let seed = caught(Mutant::$mutant);
+                eprintln!("found by seed {seed:?}");
+                assert!(seed.is_some(), "{PASSED} seeds do not notice it");
+            }
+        )*
+
+        #[test]
+        fn every_broken_engine_has_a_test() {
+            assert_eq!([$(Mutant::$mutant),*], Mutant::ALL);
+        }
+    };
+}
+
+broken_engines! {
+    one_attempt_too_many_is_noticed: ExtraAttempt,
+    jitter_that_is_drawn_anew_is_noticed: JitterDrawnAnew,
+    a_budget_that_is_never_used_up_is_noticed: BudgetUnspent,
+    a_breaker_that_is_not_asked_is_noticed: BreakerIgnored,
+    a_pool_that_is_not_charged_after_a_crash_is_noticed: PoolForgotten,
+    a_wait_that_begins_anew_on_resume_is_noticed: WaitRestarted,
+    a_retry_before_its_time_is_noticed: EarlyRetry,
+    a_late_report_that_counts_for_another_attempt_is_noticed: LateReportCounts,
+    a_dead_letter_that_is_not_counted_is_noticed: DeadLetterLost,
+    what_is_done_before_it_is_written_is_noticed: ActsBeforeWriting,
+    what_is_forgotten_before_it_is_written_is_noticed: ForgetsBeforeWriting,
+    a_lost_write_is_noticed: FailedWriteIgnored,
+    a_second_start_of_an_attempt_is_noticed: SecondStart,
+    a_second_start_after_a_takeover_is_noticed: TakeoverForgetsRunning,
+}
