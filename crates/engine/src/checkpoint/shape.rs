@@ -211,6 +211,15 @@ fn instant(text: &str) -> Option<Timestamp> {
         }
         _ => (text.to_owned(), None),
     };
+    // The library stops reading at the first `Z`.
+    let behind = plain
+        .get("2025-01-16T12:00:00".len()..)?
+        .strip_suffix('Z')?;
+    let part = behind.strip_prefix('.').unwrap_or("0");
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || !(behind.is_empty() || behind.starts_with('.')) {
+        return None;
+    }
     let at = humantime::parse_rfc3339(&plain).ok()?;
     let since = at.duration_since(UNIX_EPOCH).ok()?;
     let since = match offset {
@@ -258,6 +267,8 @@ mod tests {
             "2025-01-16",
             "2025-01-16T12:00:00",
             "1969-01-01T00:00:00Z",
+            "2025-01-16T12:00:00Z:00Z",
+            "2025-01-16T12:00:00.Z",
             "2025-01-16T12:00:00*02:00",
             "2025-01-16T12:00:00++2:00",
             "2025-01-16T12:00:00+02:60",
