@@ -22,6 +22,7 @@ mod listen;
 mod log;
 mod metrics;
 mod news;
+mod offline;
 mod query;
 mod routes;
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub use listen::Listening;
 pub use log::{Level, Log, LogRecord, What, records_of};
 pub use metrics::Metrics;
 pub use news::News;
+#[doc(hidden)]
+pub use offline::{Offline, OfflineServer};
 pub use server::{Manner, Server};
 pub use watch::Watch;
 pub use webhooks::{Deliver, Webhooks};

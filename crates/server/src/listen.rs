@@ -39,6 +39,12 @@ pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 pub(crate) struct Ending(watch::Receiver<()>);
 
 impl Ending {
+    /// One that comes when the other half goes.
+    pub(crate) fn ahead() -> (watch::Sender<()>, Self) {
+        let (end, asked) = watch::channel(());
+        (end, Self(asked))
+    }
+
     /// Waits until then.
     pub(crate) async fn comes(&mut self) {
         // Nothing is ever sent: what is waited for is that the other side goes.
@@ -78,8 +84,7 @@ impl Listening {
             let _inside = runtime.enter();
             Listener::from_std(listener)?
         };
-        let (end, asked) = watch::channel(());
-        let ending = Ending(asked);
+        let (end, ending) = Ending::ahead();
         let routes = bounded(routes(ending.clone()), limits);
         let served = runtime.spawn(accept(listener, routes, limits, ending));
         Ok(Self {
@@ -178,9 +183,9 @@ async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: 
 
 /// Routes, for one connection.
 #[derive(Clone)]
-struct Placed {
-    routes: Router,
-    place: Place,
+pub(crate) struct Placed {
+    pub(crate) routes: Router,
+    pub(crate) place: Place,
 }
 
 impl<B> Service<Request<B>> for Placed

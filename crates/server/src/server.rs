@@ -4,18 +4,27 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use axum::Router;
 use undaunted_runner::request::Arrived;
 
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
 use crate::health::{HealthChecks, look_after};
 use crate::limits::Limits;
-use crate::listen::Listening;
+use crate::listen::{Ending, Listening};
 use crate::routes::routes;
 
 /// Somebody listens and answers, for as long as this is there.
 #[derive(Debug)]
 pub struct Server(Listening);
+
+/// Everything that is answered, for those who may ask.
+pub(crate) fn all(served: Served, access: Access, limits: Limits, ending: Ending) -> Router {
+    let host = Arc::clone(&served.host);
+    let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
+    let api = Api::of(served, ending, limits.event);
+    guarded(routes(api, deliver), access)
+}
 
 /// How a server listens.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +49,9 @@ impl Server {
             limits,
             health,
         } = manner;
-        let host = Arc::clone(&served.host);
-        let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
         let shown = served.clone();
         let listening = Listening::start(listener, limits, |ending| {
-            let api = Api::of(shown, ending, limits.event);
-            guarded(routes(api, deliver), access)
+            all(shown, access, limits, ending)
         })?;
         listening.beside(|ending| look_after(served, health, ending));
         Ok(Self(listening))

@@ -25,6 +25,18 @@ const NUMBERS: [&str; 16] = [
     "-0.0",
     "null",
 ];
+const EXTREMES: [u64; 10] = [
+    0,
+    1,
+    2,
+    7,
+    0x7f,
+    0x80,
+    0xff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    u64::MAX,
+];
 const BYTES: &[u8] = b"{}[]\",:0-.eE\\u \n\0\x7f\xff\xc3";
 /// What means something to somebody: YAML, the shell, a filter, our own references.
 const WORDS: [&str; 32] = [
@@ -80,6 +92,9 @@ pub(super) fn mutant(die: &mut Die, corpus: &[Vec<u8>]) -> Vec<u8> {
 
 fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
     let other = die.one_of(corpus).cloned().unwrap_or_default();
+    if str::from_utf8(input).is_err() && die.falls(2, 3) {
+        return overwrite(input, die);
+    }
     match die.below(30) {
         0..=8 => {
             let number = die.one_of(&NUMBERS).copied().unwrap_or_default();
@@ -120,6 +135,22 @@ fn change(input: &mut Vec<u8>, die: &mut Die, corpus: &[Vec<u8>]) {
         23..=25 => take_part(input, die, &other, settings),
         26..=28 => take_part(input, die, &other, lines),
         _ => replace(input, die, lines, b""),
+    }
+}
+
+/// Writes an extreme number of 1, 2, 4 or 8 bytes over what stands somewhere in bytes that are no
+/// text, in either order of its bytes.
+fn overwrite(input: &mut [u8], die: &mut Die) {
+    let number = die.one_of(&EXTREMES).copied().unwrap_or_default();
+    let width = 1_usize << die.below(4);
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.truncate(width);
+    if die.falls(1, 2) {
+        bytes.reverse();
+    }
+    let at = die.below(input.len());
+    for (place, byte) in input.iter_mut().skip(at).zip(bytes) {
+        *place = byte;
     }
 }
 
@@ -234,6 +265,17 @@ mod tests {
         let made = |seed| mutant(&mut Die::of(Seed(seed).draws(0, 0, 1)), &corpus);
         assert!((0..100).all(|seed| made(seed) == made(seed)));
         assert!((0..100).any(|seed| made(seed) != made(0)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_get_extreme_numbers_and_keep_their_length() {
+        let corpus = [[0xfe; 20].to_vec()];
+        let made = (0..200).map(|seed| mutant(&mut Die::new(seed), &corpus));
+        let made: Vec<Vec<u8>> = made.filter(|made| made.len() == 20).collect();
+        let holds = |number: [u8; 4]| made.iter().any(|it| it.windows(4).any(|it| it == number));
+        assert!(made.len() > 60, "{}", made.len());
+        assert!(holds(u32::MAX.to_le_bytes()) && holds(1_u32.to_le_bytes()));
+        assert!(holds(0x7fff_ffff_u32.to_be_bytes()));
     }
 
     #[test]

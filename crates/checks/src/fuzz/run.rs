@@ -7,11 +7,15 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use undaunted_policy::Seed;
 
 use super::mutant::{mutant, noise};
 use crate::die::Die;
+
+/// The longest an input may take. Most take less than a millisecond, but a machine may be busy.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// A function that panics when its input breaks a law; it gives what the input brought up.
 pub type Target = fn(&[u8]) -> BTreeSet<&'static str>;
@@ -65,17 +69,21 @@ pub fn run(
             Some(member) => member.clone(),
             None => made(corpus, number, seed),
         };
-        match catch_unwind(AssertUnwindSafe(|| target(&input))) {
-            Ok(names) => brought_up.extend(names),
-            Err(panic) => {
-                return Err(Finding {
-                    seed,
-                    number,
-                    input,
-                    said: said(panic.as_ref()),
-                });
+        let began = Instant::now();
+        let said = match catch_unwind(AssertUnwindSafe(|| target(&input))) {
+            Ok(_) if began.elapsed() > LONGEST => format!("it took {:?}", began.elapsed()),
+            Ok(names) => {
+                brought_up.extend(names);
+                continue;
             }
-        }
+            Err(panic) => said(panic.as_ref()),
+        };
+        return Err(Finding {
+            seed,
+            number,
+            input,
+            said,
+        });
     }
     Ok(brought_up)
 }

@@ -119,10 +119,7 @@ fn step_laws(workflow: &Workflow, index: usize, step: &Step) -> Vec<Law> {
             "only the steps of a flow are calls",
             flow == matches!(step.work, Work::Call(_)),
         ),
-        (
-            "a step that is no call has commands",
-            flow == step.commands.is_empty(),
-        ),
+        ("a step has commands", !step.commands.is_empty()),
     ];
     if let Work::Map(map) = &step.work {
         laws.extend(map_laws(map));

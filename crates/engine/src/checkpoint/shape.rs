@@ -207,20 +207,19 @@ fn instant(text: &str) -> Option<Timestamp> {
     let (plain, offset) = match text.len().checked_sub(6) {
         Some(at) if text.is_char_boundary(at) && !text.ends_with('Z') => {
             let (plain, offset) = text.split_at(at);
-            let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-            let minutes = hours
-                .parse::<u64>()
-                .ok()?
-                .checked_mul(60)?
-                .checked_add(minutes.parse().ok()?)?;
-            let offset = (
-                offset.starts_with('+'),
-                Duration::from_secs(minutes.checked_mul(60)?),
-            );
-            (format!("{plain}Z"), Some(offset))
+            (format!("{plain}Z"), Some(east(offset)?))
         }
         _ => (text.to_owned(), None),
     };
+    // The library stops reading at the first `Z`.
+    let behind = plain
+        .get("2025-01-16T12:00:00".len()..)?
+        .strip_suffix('Z')?;
+    let part = behind.strip_prefix('.').unwrap_or("0");
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || !(behind.is_empty() || behind.starts_with('.')) {
+        return None;
+    }
     let at = humantime::parse_rfc3339(&plain).ok()?;
     let since = at.duration_since(UNIX_EPOCH).ok()?;
     let since = match offset {
@@ -229,6 +228,26 @@ fn instant(text: &str) -> Option<Timestamp> {
         None => since,
     };
     Some(Timestamp::ZERO.after(since))
+}
+
+/// Whether an offset such as `+02:00` is to the east, and how far it is.
+fn east(offset: &str) -> Option<(bool, Duration)> {
+    let (sign, digits) = offset.split_at_checked(1)?;
+    let east = match sign {
+        "+" => true,
+        "-" => false,
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_once(':')?;
+    // A number may have a sign, digits may not.
+    let number = |text: &str, below: u64| {
+        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = text.parse().ok().filter(|_| plain)?;
+        (number < below).then_some(number)
+    };
+    let (hours, minutes) = (number(hours, 24)?, number(minutes, 60)?);
+    let minutes = hours.saturating_mul(60).saturating_add(minutes);
+    Some((east, Duration::from_secs(minutes.saturating_mul(60))))
 }
 
 #[cfg(test)]
@@ -248,6 +267,13 @@ mod tests {
             "2025-01-16",
             "2025-01-16T12:00:00",
             "1969-01-01T00:00:00Z",
+            "2025-01-16T12:00:00Z:00Z",
+            "2025-01-16T12:00:00.Z",
+            "2025-01-16T12:00:00*02:00",
+            "2025-01-16T12:00:00++2:00",
+            "2025-01-16T12:00:00+02:60",
+            "2025-01-16T12:00:00+24:00",
+            "2025-01-16T12:00:00+2:000",
         ] {
             assert_eq!(instant(wrong), None, "{wrong}");
         }

@@ -16,3 +16,5 @@ mod writing;
 pub use error::ArchiveError;
 pub use put::archive;
 pub use restore::restore;
+#[doc(hidden)]
+pub use restore::restore_from;

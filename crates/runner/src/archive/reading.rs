@@ -29,9 +29,14 @@ pub(super) struct Archive {
 /// Reads an archive to its end.
 pub(super) fn read(path: &Path) -> Result<Archive, ArchiveError> {
     let file = File::open(path).map_err(ArchiveError::io(path))?;
+    read_from(path, file)
+}
+
+/// The same for what was opened already, under the name it has for people.
+pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, ArchiveError> {
     let mut lines = Lines {
         path,
-        from: BufReader::new(file),
+        from: BufReader::new(from),
         number: 0,
         sum: Hasher::new(),
         text: Vec::new(),
@@ -57,7 +62,11 @@ pub(super) fn read(path: &Path) -> Result<Archive, ArchiveError> {
     })
 }
 
-fn begin(lines: &Lines<'_>, header: &Header, record: &Record) -> Result<Job, ArchiveError> {
+fn begin(
+    lines: &Lines<'_, impl Read>,
+    header: &Header,
+    record: &Record,
+) -> Result<Job, ArchiveError> {
     let job = Job::begin(record).map_err(|why| lines.unfit(&why.to_string()))?;
     if job.id() == header.job {
         Ok(job)
@@ -67,9 +76,9 @@ fn begin(lines: &Lines<'_>, header: &Header, record: &Record) -> Result<Job, Arc
 }
 
 /// The lines of a file, one after the other.
-struct Lines<'a> {
+struct Lines<'a, R> {
     path: &'a Path,
-    from: BufReader<File>,
+    from: BufReader<R>,
     /// The line that was read last.
     number: u64,
     /// Of the lines before it.
@@ -78,7 +87,7 @@ struct Lines<'a> {
     text: Vec<u8>,
 }
 
-impl Lines<'_> {
+impl<R: Read> Lines<'_, R> {
     fn unfit(&self, what: &str) -> ArchiveError {
         ArchiveError::Unfit {
             path: self.path.to_owned(),

@@ -1,6 +1,7 @@
 //! From a file to the store.
 
 use std::convert::Infallible;
+use std::io::Read;
 use std::path::Path;
 
 use undaunted_engine::catalog::{Catalog, FlowPlace};
@@ -8,7 +9,7 @@ use undaunted_engine::job::Job;
 use undaunted_store::{Append, Claim, Store, Version};
 
 use super::error::ArchiveError;
-use super::reading::read;
+use super::reading::{Archive, read, read_from};
 use crate::catalog::{Book, activated, deactivated};
 use crate::journal::{self, JournalError};
 
@@ -24,7 +25,30 @@ pub fn restore(
     book: Option<&Book>,
     file: &Path,
 ) -> Result<String, ArchiveError> {
-    let mut archive = read(file)?;
+    restored(store, book, read(file)?)
+}
+
+/// The same from anything that can be read, under the name it has for people. Nothing but tests has an
+/// archive that is no file.
+///
+/// # Errors
+///
+/// As of [`restore`].
+#[doc(hidden)]
+pub fn restore_from(
+    store: &dyn Store,
+    book: Option<&Book>,
+    name: &Path,
+    from: impl Read,
+) -> Result<String, ArchiveError> {
+    restored(store, book, read_from(name, from)?)
+}
+
+fn restored(
+    store: &dyn Store,
+    book: Option<&Book>,
+    mut archive: Archive,
+) -> Result<String, ArchiveError> {
     let records = std::mem::take(&mut archive.records);
     let aggregate = journal::aggregate(&archive.header.job)?;
     let claim = store.claim(&aggregate).map_err(JournalError::from)?;

@@ -48,6 +48,20 @@ pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
     }
 }
 
+/// The messages of a stream, up to its end or to what is none. For fuzzing.
+///
+/// # Errors
+///
+/// When the stream cannot be read.
+#[doc(hidden)]
+pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
+    let mut messages = vec![];
+    while let Frame::Message(message) = next_frame(&mut from)? {
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(buffer) {
         Ok(()) => Ok(true),

@@ -76,22 +76,25 @@ pub enum Refusal {
     Spool(i32),
 }
 
-/// Reads a message to the keeper and says only whether it is one. For fuzzing.
+/// Reads a message to the keeper and writes it again. What it says is nobody's business: this is for
+/// fuzzing.
 ///
 /// # Errors
 ///
 /// When the bytes are no message.
-pub fn decode_request(from: &[u8]) -> Result<(), Malformed> {
-    bytes::decode::<Request>(from).map(drop)
+#[doc(hidden)]
+pub fn reread_request(from: &[u8]) -> Result<Vec<u8>, Malformed> {
+    bytes::decode::<Request>(from).map(|it| bytes::encode(&it))
 }
 
-/// Reads a message from the keeper and says only whether it is one. For fuzzing.
+/// The same for a message from the keeper.
 ///
 /// # Errors
 ///
 /// When the bytes are no message.
-pub fn decode_reply(from: &[u8]) -> Result<(), Malformed> {
-    bytes::decode::<Reply>(from).map(drop)
+#[doc(hidden)]
+pub fn reread_reply(from: &[u8]) -> Result<Vec<u8>, Malformed> {
+    bytes::decode::<Reply>(from).map(|it| bytes::encode(&it))
 }
 
 impl Bytes for Request {

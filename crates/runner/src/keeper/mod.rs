@@ -24,7 +24,11 @@ mod start;
 
 pub use engine_side::{Event, Keeper};
 pub use error::KeeperError;
-pub use message::{Refusal, decode_reply, decode_request};
+#[doc(hidden)]
+pub use frame::messages;
+pub use message::Refusal;
+#[doc(hidden)]
+pub use message::{reread_reply, reread_request};
 pub use recover::recover;
 pub use serve::main;
 pub use spec::Spec;

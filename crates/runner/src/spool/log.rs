@@ -40,10 +40,7 @@ pub(crate) struct Story {
 impl Log {
     /// Writes a log with these entries in the place of the one that is there.
     pub(crate) fn create(spool: &Spool, header: Header, entries: Entries) -> io::Result<Self> {
-        let mut content = Record::Header(header.clone()).framed();
-        for record in entries.records() {
-            content.extend_from_slice(&record.framed());
-        }
+        let content = written(&header, &entries);
         let next = spool.log().with_extension("next");
         let mut file = OpenOptions::new()
             .write(true)
@@ -142,13 +139,18 @@ impl Found {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
             Err(error) => return Err(error),
         };
-        let mut rest = content.as_slice();
+        Ok(Self::in_file(&content))
+    }
+
+    /// The same for what stands in the file.
+    fn in_file(content: &[u8]) -> Self {
+        let mut rest = content;
         let damage = |rest: &[u8]| Damage {
             offset: count(content.len().saturating_sub(rest.len())),
             unread: count(rest.len()),
         };
         let Ok(Record::Header(header)) = Record::take_framed(&mut rest) else {
-            return Ok(Self::Garbage(damage(&content)));
+            return Self::Garbage(damage(content));
         };
         let mut story = Story {
             header,
@@ -162,7 +164,32 @@ impl Found {
             };
             story.entries.apply(&record);
         }
-        Ok(Self::Log(story))
+        Self::Log(story)
+    }
+}
+
+/// A whole log that says no more than it has to.
+fn written(header: &Header, entries: &Entries) -> Vec<u8> {
+    let mut content = Record::Header(header.clone()).framed();
+    for record in entries.records() {
+        content.extend_from_slice(&record.framed());
+    }
+    content
+}
+
+/// Reads a log as it stands in its file and writes it anew, and says where it was damaged. What stands
+/// in it is nobody's business: this is for fuzzing.
+///
+/// # Errors
+///
+/// When it does not even begin as a log does.
+#[doc(hidden)]
+pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
+    match Found::in_file(content) {
+        Found::Log(story) => Ok((written(&story.header, &story.entries), story.damage)),
+        Found::Garbage(damage) => Err(damage),
+        // A file that is not there has no content.
+        Found::Nothing => Ok((vec![], None)),
     }
 }
 

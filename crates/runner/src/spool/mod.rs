@@ -19,7 +19,8 @@ mod slots;
 pub use exit::{End, Exited, NotStarted, Refusing, Vanished, Why};
 pub use folder::{Spool, SpoolError};
 pub use kept::{CaptureError, Kept, Output};
-pub use record::decode_record;
+#[doc(hidden)]
+pub use log::reread_log;
 pub use recovered::{Damage, Fate, Recovered, Running};
 
 pub(crate) use entries::{Begun, Entries, Entry};

@@ -87,15 +87,6 @@ impl Record {
     }
 }
 
-/// Reads one record of a log and says only whether it is one. For fuzzing.
-///
-/// # Errors
-///
-/// When the bytes are not a record.
-pub fn decode_record(mut from: &[u8]) -> Result<(), Malformed> {
-    Record::take_framed(&mut from).map(drop)
-}
-
 impl Bytes for Header {
     fn put(&self, to: &mut Vec<u8>) {
         VERSION.put(to);

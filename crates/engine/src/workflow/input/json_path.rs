@@ -2,7 +2,8 @@
 //!
 //! The language is the library's; ours are the bounds. Its parser recurses and reads a nested
 //! filter twice at every level, so a short text could take hours or the whole stack: nesting is
-//! counted before the parser sees it.
+//! counted before the parser sees it. It also panics on a text that ends within `\u` of a quoted name,
+//! so that names have an end is looked at as well.
 
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ impl JsonPath {
         if !path.starts_with('$') {
             return Err(no_root(path, before));
         }
-        refuse_deep(path, before)?;
+        refuse_unbounded(path, before)?;
         match serde_json_path::JsonPath::parse(path) {
             Ok(parsed) => Ok(Self {
                 text: text.to_owned(),
@@ -108,13 +109,13 @@ fn no_root(path: &str, before: usize) -> SyntaxError {
     }
 }
 
-fn refuse_deep(path: &str, before: usize) -> Result<(), SyntaxError> {
+fn refuse_unbounded(path: &str, before: usize) -> Result<(), SyntaxError> {
     let (mut brackets, mut parentheses) = (0_usize, 0_usize);
     let (mut choices, mut descents) = (0_usize, 0_usize);
     let mut quote = None;
     let mut escaped = false;
     for (at, character) in path.char_indices() {
-        if let Some(open) = quote {
+        if let Some((open, _)) = quote {
             if character == open && !escaped {
                 quote = None;
             }
@@ -122,7 +123,7 @@ fn refuse_deep(path: &str, before: usize) -> Result<(), SyntaxError> {
             continue;
         }
         match character {
-            '\'' | '"' => quote = Some(character),
+            '\'' | '"' => quote = Some((character, at)),
             '[' => brackets = brackets.saturating_add(1),
             ']' => brackets = brackets.saturating_sub(1),
             '(' => parentheses = parentheses.saturating_add(1),
@@ -146,7 +147,14 @@ fn refuse_deep(path: &str, before: usize) -> Result<(), SyntaxError> {
             ));
         }
     }
-    Ok(())
+    match quote {
+        Some((open, at)) => {
+            let at = before.saturating_add(at);
+            let message = format!("the closing `{open}` is missing");
+            Err(SyntaxError::new(at..at.saturating_add(1), message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn refusal(path: &str, before: usize, error: &serde_json_path::ParseError) -> SyntaxError {
@@ -207,6 +215,8 @@ mod tests {
             ("$.items[", 7..8, "`[` does not continue a JSONPath"),
             ("$.items[*", 9..9, "expected closing ']'"),
             (" $[?@.a = 1]", 8..9, "expected closing ']'"),
+            (" $['a', \"b\\u", 8..9, "the closing `\"` is missing"),
+            ("$['\\uD83D\\uD", 2..3, "the closing `'` is missing"),
             ("$é", 1..3, "`é` does not continue a JSONPath"),
             ("$[?foo(@.a)]", 3..4, "function name 'foo' is not defined"),
         ] {

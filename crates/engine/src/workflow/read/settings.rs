@@ -245,14 +245,19 @@ impl Reader<'_> {
     /// A text that is the name of something.
     pub(super) fn identifier(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.text(node)?;
+        self.is_name(text, node.span).then(|| text.to_owned())
+    }
+
+    /// Whether a text can be the name of something; if not, that is a problem.
+    pub(super) fn is_name(&mut self, text: &str, span: Span) -> bool {
         let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
-        if text.is_empty() || !text.chars().all(plain) {
+        let is_name = !text.is_empty() && text.chars().all(plain);
+        if !is_name {
             let message = format!("`{text}` cannot be a name");
             let help = "a name has no spaces and no `/`";
-            self.problem_with_help(Code::WrongValue, node.span, message, help);
-            return None;
+            self.problem_with_help(Code::WrongValue, span, message, help);
         }
-        Some(text.to_owned())
+        is_name
     }
 
     /// Whether there is nothing behind a key.

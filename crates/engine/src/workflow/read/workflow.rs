@@ -238,6 +238,8 @@ impl Reader<'_> {
                 );
                 self.problem(Code::WrongValue, entry.key_span, message);
             }
+            // Commands are called after it, and their items are typed.
+            let _ = self.is_name(&entry.key, entry.key_span);
             let nodes = self.list(&entry.node).unwrap_or_default();
             let arguments: Vec<_> = nodes.iter().filter_map(|node| self.text(node)).collect();
             let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();

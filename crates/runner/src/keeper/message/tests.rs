@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Refusal, Reply, Request, decode_reply, decode_request};
+use super::{Refusal, Reply, Request, reread_reply, reread_request};
 use crate::bytes::{decode, encode};
 use crate::keeper::Spec;
 use crate::keeper::frame::{Frame, framed, next_frame};
-use crate::spool::decode_record;
+use crate::spool::reread_log;
 
 fn text() -> impl Strategy<Value = OsString> {
     prop::collection::vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
@@ -64,7 +64,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = (decode_request(&bytes), decode_reply(&bytes), decode_record(&bytes));
+        let _ = (reread_request(&bytes), reread_reply(&bytes), reread_log(&bytes));
         let _ = next_frame(&mut bytes.as_slice());
     }
 }

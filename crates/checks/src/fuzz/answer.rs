@@ -1,0 +1,143 @@
+//! What a server says over one connection, taken apart.
+
+use serde_json::Value;
+
+/// An answer, or a message over a WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// An answer to a request.
+    Answer(Answer),
+    /// A message that is text.
+    Message(Vec<u8>),
+    /// Something else over a WebSocket.
+    Control,
+    /// Bytes that are nothing of this kind.
+    Nonsense(Vec<u8>),
+}
+
+/// An answer to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) kind: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body, if it is JSON.
+    pub(super) fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+}
+
+/// Everything that was said, in order.
+pub(super) fn all(mut bytes: &[u8]) -> Vec<Said> {
+    let mut all = Vec::new();
+    let mut is_socket = false;
+    while !bytes.is_empty() {
+        let next = if is_socket {
+            message(bytes)
+        } else {
+            answer(bytes)
+        };
+        let Some((said, rest)) = next else {
+            all.push(Said::Nonsense(bytes.to_vec()));
+            break;
+        };
+        is_socket = is_socket || matches!(&said, Said::Answer(it) if it.status == 101);
+        all.push(said);
+        bytes = rest;
+    }
+    all
+}
+
+fn answer(bytes: &[u8]) -> Option<(Said, &[u8])> {
+    let end = bytes.windows(4).position(|it| it == b"\r\n\r\n")?;
+    let (head, rest) = bytes.split_at_checked(end)?;
+    let rest = rest.get(4..)?;
+    let mut lines = str::from_utf8(head).ok()?.split("\r\n");
+    let mut first = lines.next()?.splitn(3, ' ');
+    if !first.next()?.starts_with("HTTP/1.") {
+        return None;
+    }
+    let status = first.next()?.parse().ok()?;
+    let header = |wanted: &str| {
+        let mut headers = lines.clone().filter_map(|line| line.split_once(':'));
+        let found = headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.trim())
+    };
+    let kind = header("content-type").unwrap_or_default().to_owned();
+    let length = header("content-length").map_or(Ok(0), str::parse);
+    let length: usize = length.ok()?;
+    // Of what was asked by HEAD only the head is sent, and the next answer follows.
+    let has_body = !rest.is_empty() && !rest.starts_with(b"HTTP/1.");
+    let (body, rest) = rest.split_at_checked(if has_body { length } else { 0 })?;
+    let body = body.to_vec();
+    Some((Said::Answer(Answer { status, kind, body }), rest))
+}
+
+/// A message of a server, which masks nothing.
+fn message(bytes: &[u8]) -> Option<(Said, &[u8])> {
+    let [first, second, rest @ ..] = bytes else {
+        return None;
+    };
+    let (length, rest) = match second {
+        127 => {
+            let (length, rest) = rest.split_first_chunk::<8>()?;
+            (usize::try_from(u64::from_be_bytes(*length)).ok()?, rest)
+        }
+        126 => {
+            let (length, rest) = rest.split_first_chunk::<2>()?;
+            (usize::from(u16::from_be_bytes(*length)), rest)
+        }
+        length => (usize::from(*length), rest),
+    };
+    let (payload, rest) = rest.split_at_checked(length)?;
+    let said = match first {
+        0x81 => Said::Message(payload.to_vec()),
+        0x88..=0x8a => Said::Control,
+        _ => return None,
+    };
+    Some((said, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_messages_are_told_apart() {
+        let head = |status: u16, length: usize| {
+            format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n")
+        };
+        let sent = [
+            head(400, 2).as_bytes(),
+            b"{}",
+            head(404, 9).as_bytes(),
+            head(101, 0).as_bytes(),
+            b"\x81\x02hi\x88\x00\x81\x7e\x00\x01x",
+        ]
+        .concat();
+        let said = all(&sent);
+        let answer = |status, body: &[u8]| {
+            Said::Answer(Answer {
+                status,
+                kind: String::new(),
+                body: body.to_vec(),
+            })
+        };
+        let message = |text: &[u8]| Said::Message(text.to_vec());
+        assert_eq!(
+            said,
+            [
+                answer(400, b"{}"),
+                answer(404, b""),
+                answer(101, b""),
+                message(b"hi"),
+                Said::Control,
+                message(b"x")
+            ]
+        );
+        assert_eq!(all(b"HTTP"), [Said::Nonsense(b"HTTP".to_vec())]);
+    }
+}

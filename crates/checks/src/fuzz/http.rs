@@ -1,0 +1,212 @@
+//! Requests to a server, out of any bytes.
+//!
+//! Bytes behind a `!` are sent as they are; everything else is requests as `request` reads them, each
+//! over a connection of its own. Behind a `@` the server asks for a token. Whatever was asked, the
+//! answer has a shape that is documented and comes in time, it is never the server that is to blame,
+//! and afterwards everything that is listed can be looked at.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_server::{Access, OfflineServer};
+
+use super::answer::{Answer, Said, all};
+use super::law::uphold;
+use super::request::Request;
+use super::stage::on_stage;
+
+/// How long an answer may take, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most requests of one input.
+const MOST: usize = 12;
+
+const TOKEN: &str = "sesame";
+
+/// Sends the requests and gives the words for the answers.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn http_request(data: &[u8]) -> BTreeSet<&'static str> {
+    let (is_closed, data) = match data.strip_prefix(b"@") {
+        Some(rest) => (true, rest),
+        None => (false, data),
+    };
+    let access = if is_closed {
+        Access::by_token(TOKEN.to_owned())
+    } else {
+        Access::local(None)
+    };
+    let seen = on_stage(access, |server| {
+        let mut seen = BTreeSet::new();
+        if let Some(raw) = data.strip_prefix(b"!") {
+            for said in heard(server, raw, &"raw") {
+                seen.extend(word(&said, &"raw"));
+            }
+        } else {
+            for request in Request::all(data).iter().take(MOST) {
+                for said in heard(server, &request.bytes(), request) {
+                    let word = word(&said, request);
+                    if is_closed {
+                        stays_out(request, &said);
+                    }
+                    seen.extend(word);
+                }
+            }
+        }
+        look(server);
+        seen
+    });
+    seen.unwrap_or_default()
+}
+
+fn heard(server: &OfflineServer<'_>, sent: &[u8], request: &dyn std::fmt::Debug) -> Vec<Said> {
+    let answer = server.answer(sent, PATIENCE);
+    uphold("an answer comes in time", answer.is_some(), &request);
+    all(&answer.unwrap_or_default())
+}
+
+/// What was said, if that has a shape that is documented.
+fn word(said: &Said, request: &dyn std::fmt::Debug) -> Option<&'static str> {
+    match said {
+        Said::Answer(answer) => Some(answered(answer, request)),
+        Said::Message(text) => {
+            let message: Option<Value> = serde_json::from_slice(text).ok();
+            let kind = message.as_ref().and_then(|it| it.get("type")?.as_str());
+            uphold(
+                "a message has a type",
+                kind.is_some(),
+                &(request, message.as_ref()),
+            );
+            match kind {
+                Some("subscribed") => Some("subscribed"),
+                Some("error") => Some("not subscribed"),
+                _ => Some("told"),
+            }
+        }
+        Said::Control => None,
+        Said::Nonsense(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            uphold("what is said can be read", false, &(request, text));
+            None
+        }
+    }
+}
+
+fn answered(answer: &Answer, request: &dyn std::fmt::Debug) -> &'static str {
+    let facts = (request, answer, String::from_utf8_lossy(&answer.body));
+    let body = answer.json();
+    // What is not even a request is refused in fewer words, and of some only the head was asked for.
+    if answer.body.is_empty() && matches!(answer.status, 400..=499) {
+        return "refused without words";
+    }
+    if answer.status >= 400 {
+        let field = |name: &str| body.as_ref().and_then(|body| body.get(name));
+        let error = field("error").and_then(Value::as_str);
+        let told = error.is_some_and(|error| !error.is_empty())
+            && field("status").and_then(Value::as_u64) == Some(answer.status.into())
+            && answer.kind == "application/json";
+        uphold("what is refused says why, and its status", told, &facts);
+        // A result that comes too early is to be sent again; nothing else is put off.
+        let early = answer.status == 503 && error.is_some_and(|it| it.contains("send it again"));
+        uphold(
+            "a wrong request is its own fault",
+            answer.status < 500 || early,
+            &facts,
+        );
+    }
+    let is_json = answer.body.is_empty() || body.is_some();
+    match answer.status {
+        100 => "go on",
+        101 => "socket",
+        200 if answer.kind.starts_with("application/openmetrics-text") => "metrics",
+        200 => {
+            uphold("an answer is JSON", is_json, &facts);
+            "done"
+        }
+        201 => {
+            uphold("an answer is JSON", is_json, &facts);
+            "made"
+        }
+        400 => "wrong",
+        401 => "unknown",
+        403 => "foreign",
+        404 => "missing",
+        405 => "wrong method",
+        409 => "conflict",
+        413 => "too large",
+        415 => "not JSON",
+        426 => "no socket",
+        503 => "too early",
+        _ => {
+            uphold("a status is one of those there are", false, &facts);
+            ""
+        }
+    }
+}
+
+/// Without the token nobody is let in.
+fn stays_out(request: &Request, said: &Said) {
+    let shown = request.header("authorization").unwrap_or_default();
+    let open = request.path.starts_with("/health") || request.path.starts_with("/webhook/");
+    if let Said::Answer(answer) = said
+        && !shown.contains(TOKEN)
+        && !open
+    {
+        // Not every text is an address, and then nobody is asked for anything.
+        let out = matches!(answer.status, 100 | 400 | 401 | 414 | 431);
+        uphold(
+            "without the token nobody is let in",
+            out,
+            &(request, answer),
+        );
+    }
+}
+
+/// Whatever was asked, everything there is can be looked at.
+fn look(server: &OfflineServer<'_>) {
+    let get = |path: &str| {
+        let bearer = format!("Authorization: Bearer {TOKEN}");
+        let request = Request::get(path, &[&bearer]);
+        let said = heard(server, &request.bytes(), &path);
+        let [Said::Answer(answer)] = said.as_slice() else {
+            uphold("what is asked is answered", false, &(path, &said));
+            return Value::Null;
+        };
+        let fine = answer.status == 200;
+        uphold(
+            "what is listed can be looked at",
+            fine,
+            &(path, answer.json()),
+        );
+        answer.json().unwrap_or_default()
+    };
+    for path in ["/health", "/metrics", "/engine", "/engine/health"] {
+        let _ = get(path);
+    }
+    for (list, id) in [("flow", "flows"), ("step", "steps")] {
+        let listed = get(&format!("/engine/{list}"));
+        let listed = listed.get(id).and_then(Value::as_array).cloned();
+        for one in listed.unwrap_or_default() {
+            let id = one.get("id").and_then(Value::as_str).unwrap_or_default();
+            let shown = get(&format!("/engine/{list}/{}", escaped(id)));
+            let same = shown.get("id").and_then(Value::as_str) == Some(id);
+            uphold("what is shown is what was listed", same, &(id, shown));
+        }
+    }
+}
+
+/// A name as one piece of an address.
+fn escaped(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let pieces = name.bytes().map(|byte| {
+        if plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    });
+    pieces.collect()
+}

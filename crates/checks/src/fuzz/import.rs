@@ -1,0 +1,255 @@
+//! Files that another system may have written, for `state import`.
+//!
+//! Whatever such a file says, it fits a workflow or is refused with the key that does not; what fits
+//! makes a job that keeps all laws, whose attempts stay within their bounds, and which writes down the
+//! same again.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_engine::checkpoint::shape::RetryCheckpointState;
+use undaunted_engine::checkpoint::{Imported, export, import};
+use undaunted_engine::decide::react;
+use undaunted_engine::effect::ready;
+use undaunted_engine::event::{Event, ImportedCommand, NewItem, Record};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Job;
+use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::view::history::Histories;
+use undaunted_policy::{Cause, Timestamp};
+
+use super::later::submitted;
+use super::law::uphold;
+use super::record::reread;
+
+const LIST: &str = "
+name: list
+commands:
+  - shell: one
+    retry_config: {attempts: 3, initial_delay: 1s, retry_budget: 1m}
+    breaker: {name: gate}
+  - shell: two
+    retry_config: {attempts: unlimited, initial_delay: 1s, backoff: fibonacci, jitter: decorrelated}
+    on_failure: {shell: mend, max_attempts: 2}
+";
+const MAP: &str = "
+mode: mapreduce
+map:
+  input: items.json
+  max_parallel: 2
+  agent_template:
+    - id: first
+      shell: echo ${item}
+      retry_config: {attempts: 5, initial_delay: 10ms, backoff: {custom: {delays: [1s, 2s]}}}
+    - id: second
+      shell: echo ${item} again
+reduce: [{id: last, shell: done}]
+";
+
+/// Imports the bytes into jobs of two workflows, and gives what became of them.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn state_import(data: &[u8]) -> BTreeSet<&'static str> {
+    let state: RetryCheckpointState = match serde_json::from_slice(data) {
+        Ok(state) => state,
+        Err(error) => {
+            uphold(
+                "what is wrong is said",
+                !error.to_string().is_empty(),
+                &error,
+            );
+            return BTreeSet::from(["unreadable"]);
+        }
+    };
+    written_again(&state);
+    let whole: Value = serde_json::from_slice(data).unwrap_or_default();
+    times(&whole);
+    jobs().iter().map(|job| taken(&state, job)).collect()
+}
+
+/// The jobs as they were submitted.
+fn jobs() -> &'static [Job] {
+    static JOBS: OnceLock<Vec<Job>> = OnceLock::new();
+    JOBS.get_or_init(|| {
+        let jobs = [LIST, MAP].map(|text| submitted("imported", text));
+        jobs.into_iter().flatten().map(|(_, job)| job).collect()
+    })
+}
+
+/// What was read is read the same when it is written.
+fn written_again(state: &RetryCheckpointState) {
+    let text = serde_json::to_string(state).unwrap_or_default();
+    let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
+    let same = again.as_ref().is_ok_and(|again| again == state);
+    uphold("a state is written as it was read", same, &(state, &again));
+}
+
+/// What is read as a time is one.
+fn times(of: &Value) {
+    let commands = of.get("command_retry_states").and_then(Value::as_object);
+    for command in commands.into_iter().flat_map(|them| them.values()) {
+        let due = command.get("next_retry_at").and_then(Value::as_str);
+        let plain = due.is_none_or(|due| {
+            let digits = due.replace(|sign: char| sign.is_ascii_digit(), "0");
+            let ends = ["Z", "+00:00", "-00:00"];
+            let plain = ends.iter().find_map(|end| digits.strip_suffix(end));
+            let whole = plain.map(|plain| plain.split_once('.').unwrap_or((plain, "0")));
+            whole.is_some_and(|(whole, part)| {
+                whole == "0000-00-00T00:00:00" && part.bytes().all(|digit| digit == b'0')
+            })
+        });
+        uphold("what is read as a time is one", plain, &due);
+    }
+}
+
+fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
+    let imported = match import(state, submitted) {
+        Ok(imported) => imported,
+        Err(error) => {
+            uphold(
+                "what does not fit is named",
+                error.to_string().contains('`'),
+                &error,
+            );
+            return "refused";
+        }
+    };
+    let mut job = submitted.clone();
+    let commands = counted(&imported);
+    let event = imported.event.clone();
+    let mut record = Record {
+        at: job.last_at,
+        event,
+    };
+    // Sums of more than 584 years are written as that, so bytes are compared.
+    let written = record.encode();
+    let read = reread(&written, Record::decode, Record::encode);
+    uphold(
+        "what is imported can be stored",
+        read.is_some_and(|read| read.encode() == written),
+        &record,
+    );
+    for event in [imported.event, Event::JobSuspended] {
+        record.event = event;
+        lawfully(&mut job, &record);
+    }
+    for open in &imported.breakers {
+        uphold("a breaker has a name", !open.name.is_empty(), open);
+    }
+    let word = match (commands.is_empty(), imported.pending) {
+        (true, _) => "nothing",
+        (false, 0) => "used up",
+        (false, _) => "pending",
+    };
+    exported(submitted, &job, &commands);
+    gone_on_with(job);
+    word
+}
+
+/// What the new job is told.
+fn counted(imported: &Imported) -> Vec<ImportedCommand> {
+    let Event::StateImported { commands } = &imported.event else {
+        uphold("a job is told of imported commands", false, imported);
+        return Vec::new();
+    };
+    let pending = commands.iter().filter(|it| it.due.is_some()).count();
+    let same = commands.len() == imported.commands && pending == imported.pending;
+    uphold("what is counted is there", same, imported);
+    commands.clone()
+}
+
+fn lawfully(job: &mut Job, record: &Record) {
+    let broken = broken_by(job, record);
+    uphold(
+        "what is recorded keeps the laws",
+        broken.is_empty(),
+        &(record, &broken),
+    );
+    job.apply(record);
+    let broken = broken_in(job);
+    uphold(
+        "an imported job keeps the laws",
+        broken.is_empty(),
+        &(record, &broken),
+    );
+}
+
+/// What was imported is what would be exported, and imported again.
+fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
+    let state = export(job, &Histories::of(|_, _| true).items);
+    let Ok(again) = import(&state, submitted) else {
+        return uphold("what is exported can be imported", false, &state);
+    };
+    let Event::StateImported { commands: again } = &again.event else {
+        return;
+    };
+    for command in again {
+        let known = commands.iter().any(|it| {
+            (it.command, &it.item, it.attempts, it.spent, it.due)
+                == (
+                    command.command,
+                    &command.item,
+                    command.attempts,
+                    command.spent,
+                    command.due,
+                )
+        });
+        uphold(
+            "what is exported is what was imported",
+            known,
+            &(command, commands),
+        );
+    }
+}
+
+/// Resumes the job and lets everything fail, as long as it can.
+fn gone_on_with(mut job: Job) {
+    let mut now = job.last_at.after(Duration::from_secs(1));
+    tell(&mut job, &Input::Resume { seen: None }, now);
+    tell(&mut job, &Input::Woke, now);
+    let items = ["a", "b", "1", "x/y"].map(|name| NewItem {
+        identity: name.to_owned(),
+        input: "1".to_owned(),
+    });
+    let items = items.to_vec();
+    tell(&mut job, &Input::ItemsRead { step: 0, items }, now);
+    for _ in 0..6 {
+        for (step, item) in ready(&job, now) {
+            let refused = None;
+            tell(
+                &mut job,
+                &Input::Start {
+                    step,
+                    item,
+                    refused,
+                },
+                now,
+            );
+        }
+        let running: Vec<u64> = job.running.keys().copied().collect();
+        for start in running {
+            let end = AttemptEnd {
+                start,
+                failure: Some(Cause::Exit(1)),
+                ..AttemptEnd::default()
+            };
+            tell(&mut job, &Input::Ended(Box::new(end)), now);
+        }
+        now = now.after(Duration::from_secs(40));
+        tell(&mut job, &Input::Woke, now);
+    }
+    tell(&mut job, &Input::Resume { seen: None }, Timestamp::MAX);
+}
+
+fn tell(job: &mut Job, input: &Input, now: Timestamp) {
+    let mut told = job.clone();
+    for record in react(&mut told, input, now) {
+        lawfully(job, &record);
+    }
+    // What is known of breakers and of whoever collects stands in no record.
+    *job = told;
+}

@@ -1,0 +1,103 @@
+//! Bytes that may be a journal: one record after the other, as the lines of a text.
+//!
+//! A line is a record of the job as `notation` reads it; with `b` before it, one of a breaker, which
+//! the job is shown. Records that no engine would write one after the other are folded all the same:
+//! a stored fact is a fact. What comes of them can be looked at from every side (`shown`), asked
+//! about and gone on with (`onward`), and the same journal is always the same job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use undaunted_engine::breaker::BreakerRecord;
+use undaunted_engine::event::Record;
+use undaunted_engine::job::{Job, Stage};
+use undaunted_engine::law::{broken_by, broken_in};
+
+use super::law::uphold;
+use super::shown::Shown;
+use super::{notation, onward};
+
+/// The most records of a journal that are folded: what more would show, fewer do.
+const MOST: usize = 200;
+
+/// Folds the records and gives the words of their events, of how far the job came, and `lawful` if an
+/// engine could have written them.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn journal_fold(data: &[u8]) -> BTreeSet<&'static str> {
+    let mut seen = BTreeSet::new();
+    let Some((job, lawful)) = fold(data, &mut seen) else {
+        seen.insert("no job");
+        return seen;
+    };
+    let again = fold(data, &mut BTreeSet::new()).map(|(again, _)| again);
+    uphold(
+        "the same journal is the same job",
+        again.is_some_and(|again| format!("{again:?}") == format!("{job:?}")),
+        &job,
+    );
+    seen.insert(stage(job.stage));
+    seen.extend(lawful.then_some("lawful"));
+    onward::go_on(&job);
+    seen
+}
+
+/// What the lines come to, and whether no law of a journal was broken.
+fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
+    let mut found: Option<(Job, Shown)> = None;
+    let mut lawful = true;
+    for (seq, line) in (1..).zip(notation::lines(data).take(MOST)) {
+        if let Some(line) = line.strip_prefix(b"b") {
+            if let Some((job, _)) = &mut found {
+                learn(job, line);
+            }
+            continue;
+        }
+        let Ok(record) = Record::decode(&notation::record(line)) else {
+            continue;
+        };
+        let Some((job, shown)) = &mut found else {
+            // Everything before a submission is nobody's.
+            if let Ok(job) = Job::begin(&record) {
+                seen.insert(record.event.word());
+                let mut shown = Shown::default();
+                shown.take(&job, seq, &record);
+                found = Some((job, shown));
+            }
+            continue;
+        };
+        seen.insert(record.event.word());
+        lawful = broken_by(job, &record).is_empty() && lawful;
+        job.apply(&record);
+        lawful = broken_in(job).is_empty() && lawful;
+        shown.take(job, seq, &record);
+    }
+    let (job, shown) = found?;
+    shown.look(&job);
+    Some((job, lawful))
+}
+
+/// Shows a job a breaker as a record has it: the one that is written there, or all it asks.
+fn learn(job: &mut Job, line: &[u8]) {
+    let Ok(record) = BreakerRecord::decode(&notation::record(line)) else {
+        return;
+    };
+    let names: Vec<Arc<str>> = job.breakers().names().cloned().collect();
+    for name in names {
+        job.learn(&name, record.state.clone(), record.at);
+    }
+}
+
+const fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Running => "running",
+        Stage::Stopping(_) => "stopping",
+        Stage::Suspended => "suspended",
+        Stage::Completed => "completed",
+        Stage::Partial => "partial",
+        Stage::Failed => "failed",
+        Stage::Cancelled => "cancelled",
+    }
+}

@@ -1,0 +1,188 @@
+//! Bytes that may be messages between engine and keeper, or the log of a spool.
+//!
+//! Taken as they are, they are a message each way, a stream of messages, and a log. Spelled out, they
+//! are lines: `>` before a message to the keeper, `<` before one from it, `#` before a record of the
+//! log; then words, a number with its width (`7b`, `7i` and `7q` for 1, 4 and 8 bytes) or a text in
+//! quotation marks, which stands with its length before it. Lengths and checksums around them are
+//! right then, so that what is inside is looked at.
+
+use std::collections::BTreeSet;
+
+use undaunted_runner::Malformed;
+use undaunted_runner::keeper::{messages, reread_reply, reread_request};
+use undaunted_runner::spool::{Damage, reread_log};
+
+use super::checksum::crc32;
+use super::law::uphold;
+use super::notation::lines;
+
+const REQUESTS: [&str; 7] = [
+    "hello",
+    "start",
+    "cancel",
+    "cancel all",
+    "forget",
+    "trust",
+    "goodbye",
+];
+const REPLIES: [&str; 6] = [
+    "welcome", "ready", "running", "exited", "vanished", "refused",
+];
+
+/// Reads the bytes as all they may be, and gives the names of what they were.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
+    let mut seen = BTreeSet::new();
+    if !matches!(data.first(), Some(b'>' | b'<' | b'#')) {
+        seen.extend(message(data, reread_request, &REQUESTS));
+        seen.extend(message(data, reread_reply, &REPLIES));
+        seen.extend(stream(data));
+        seen.extend(log(data));
+        return seen;
+    }
+    let (mut sent, mut written) = (vec![], vec![]);
+    for line in lines(data) {
+        let payload = spelled(line.get(1..).unwrap_or_default());
+        match line.first() {
+            Some(b'>') => seen.extend(message(&payload, reread_request, &REQUESTS)),
+            Some(b'<') => seen.extend(message(&payload, reread_reply, &REPLIES)),
+            _ => {
+                written.extend(length(&payload));
+                written.extend(crc32(&payload).to_le_bytes());
+                written.extend(&payload);
+                continue;
+            }
+        }
+        sent.extend(length(&payload));
+        sent.extend(&payload);
+    }
+    seen.extend(stream(&sent));
+    seen.extend(log(&written));
+    seen
+}
+
+fn length(payload: &[u8]) -> [u8; 4] {
+    u32::try_from(payload.len())
+        .unwrap_or(u32::MAX)
+        .to_le_bytes()
+}
+
+/// The bytes that words stand for.
+fn spelled(mut words: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![];
+    loop {
+        words = words.trim_ascii_start();
+        if let Some(text) = words.strip_prefix(b"\"") {
+            let end = text.iter().position(|byte| *byte == b'"');
+            let (text, rest) = text.split_at(end.unwrap_or(text.len()));
+            bytes.extend(length(text));
+            bytes.extend(text);
+            words = rest.get(1..).unwrap_or_default();
+            continue;
+        }
+        let end = words.iter().position(u8::is_ascii_whitespace);
+        let (word, rest) = words.split_at(end.unwrap_or(words.len()));
+        let Some((width, digits)) = word.split_last() else {
+            return bytes;
+        };
+        let number = str::from_utf8(digits).ok();
+        let number: i128 = number.and_then(|it| it.parse().ok()).unwrap_or(-1);
+        let width = match width {
+            b'b' => 1,
+            b'q' => 8,
+            _ => 4,
+        };
+        // What does not fit loses its upper bytes.
+        bytes.extend(number.to_le_bytes().iter().take(width));
+        words = rest;
+    }
+}
+
+/// What is read is written the same way, in as many bytes.
+fn message(
+    given: &[u8],
+    reread: fn(&[u8]) -> Result<Vec<u8>, Malformed>,
+    names: &'static [&'static str],
+) -> Option<&'static str> {
+    match reread(given) {
+        Ok(written) => {
+            let tag = written.first().map_or(usize::MAX, |tag| usize::from(*tag));
+            let name = names.get(tag).copied();
+            uphold(
+                "a message is one of those there are",
+                name.is_some(),
+                &written,
+            );
+            // Any number but 0 is a yes, and only some refusals have a number that counts.
+            let loose = matches!(name, Some("welcome" | "refused"));
+            let same = written == given || (loose && written.len() == given.len());
+            let same = same && reread(&written).as_ref() == Ok(&written);
+            uphold(
+                "a message is written as it was read",
+                same,
+                &(given, &written),
+            );
+            name
+        }
+        Err(why) => {
+            uphold("nonsense is called so", !why.to_string().is_empty(), &why);
+            None
+        }
+    }
+}
+
+/// The messages of a stream are what stands in it, one after the other.
+fn stream(given: &[u8]) -> Option<&'static str> {
+    let found = messages(given).unwrap_or_default();
+    let framed = found.iter().map(|it| [&length(it), it.as_slice()].concat());
+    let framed: Vec<u8> = framed.flatten().collect();
+    uphold(
+        "a stream is read from its beginning",
+        given.starts_with(&framed),
+        &found,
+    );
+    (!found.is_empty()).then_some("stream")
+}
+
+/// Nothing before the damage is lost, nothing behind it is believed.
+fn log(given: &[u8]) -> Option<&'static str> {
+    let whole = u64::try_from(given.len()).unwrap_or(u64::MAX);
+    let (written, damage) = match reread_log(given) {
+        Ok(read) => read,
+        Err(damage) => {
+            let all = damage.offset == 0 && damage.unread == whole;
+            uphold("garbage is garbage from its beginning", all, &damage);
+            return None;
+        }
+    };
+    let again = reread_log(&written);
+    let same = again.as_ref() == Ok(&(written.clone(), None));
+    uphold("a log is written as it was read", same, &(&written, &again));
+    let Some(damage) = damage else {
+        let longer = [given, &[0]].concat();
+        let told = Damage {
+            offset: whole,
+            unread: 1,
+        };
+        let noticed = reread_log(&longer) == Ok((written, Some(told)));
+        uphold("nothing is silently skipped", noticed, &longer);
+        return Some("log");
+    };
+    let add_up = damage.offset.checked_add(damage.unread) == Some(whole);
+    uphold(
+        "what is unread is the rest",
+        add_up && damage.unread > 0,
+        &damage,
+    );
+    let sound = usize::try_from(damage.offset).ok();
+    let sound = sound
+        .and_then(|sound| given.get(..sound))
+        .unwrap_or_default();
+    let before = reread_log(sound);
+    let kept = before.as_ref() == Ok(&(written, None));
+    uphold("nothing before a damage is lost", kept, &(damage, before));
+    Some("damaged log")
+}

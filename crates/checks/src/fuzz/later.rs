@@ -1,0 +1,150 @@
+//! A flow of which results come later, always the same.
+//!
+//! The first item of its one step was taken on, the second failed and waits for its next attempt, the
+//! third has its result, and the fourth has not begun. Nobody runs it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use undaunted_engine::decide::react;
+use undaunted_engine::effect::ready;
+use undaunted_engine::event::{Event, Record, Subject, Submitted};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Job;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::task::{as_uuid, receipt_token};
+use undaunted_engine::workflow::{Operator, Source, check};
+use undaunted_policy::{Cause, Timestamp};
+
+const TEXT: &str = "
+mode: flow
+goals: [resize]
+init: {n: [1, 2, 3, 4]}
+steps:
+  - id: resize
+    name: resize
+    type: async
+    http: {endpoint: 'http://127.0.0.1:0/resize', completion_timeout: 86400000}
+    attributes: {n: {role: required, for_each: true}, small: {role: output}}
+    work_config: {max_retries: 2, backoff: 60000, backoff_type: fixed, parallelism: 3}
+  - id: other
+    name: other
+    type: sync
+    http: {endpoint: 'http://127.0.0.1:0/other'}
+    attributes: {small: {role: required}}
+";
+
+/// When it was submitted: in the middle of a century, so that clocks are on both sides of it.
+const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// The name of the flow.
+pub(super) const FLOW: &str = "later";
+
+/// The step whose results come later.
+pub(super) const STEP: &str = "resize";
+
+/// Its journal, and what that comes to.
+#[derive(Debug)]
+pub(super) struct Later {
+    pub(super) records: Vec<Record>,
+    pub(super) job: Job,
+}
+
+/// A job of a workflow, as it was submitted.
+pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
+    let operator = Operator::default();
+    let workflow = check(&Source::new("f.yaml", text), &operator).workflow?;
+    let around = Surroundings {
+        job: name.to_owned(),
+        file: "f.yaml".to_owned(),
+        working_dir: "/".to_owned(),
+        seed: 7,
+        operator: &operator,
+        variable: &|_| None,
+        release: String::new(),
+        flow: None,
+        token_key: Some(7),
+    };
+    let submitted: Submitted = submission(&workflow, text, around).ok()?;
+    let event = Event::JobSubmitted(Box::new(submitted));
+    let record = Record { at: T0, event };
+    let job = Job::begin(&record).ok()?;
+    Some((record, job))
+}
+
+/// The flow; nothing if this release refuses it, which a test would notice.
+pub(super) fn later() -> Option<&'static Later> {
+    static LATER: OnceLock<Option<Later>> = OnceLock::new();
+    LATER.get_or_init(made).as_ref()
+}
+
+fn made() -> Option<Later> {
+    let (first, job) = submitted(FLOW, TEXT)?;
+    let mut flow = Later {
+        records: vec![first],
+        job,
+    };
+    let now = T0.after(Duration::from_secs(1));
+    flow.tell(&Input::Woke, now);
+    for (step, item) in ready(&flow.job, now) {
+        let refused = None;
+        flow.tell(
+            &Input::Start {
+                step,
+                item,
+                refused,
+            },
+            now,
+        );
+    }
+    let starts: Vec<u64> = flow.job.running.keys().copied().collect();
+    let [first, second, third] = starts.try_into().ok()?;
+    for start in [first, second, third] {
+        flow.tell(&Input::Accepted { start }, now);
+    }
+    for (start, failure) in [(second, Some(Cause::Timeout)), (third, None)] {
+        let end = AttemptEnd {
+            start,
+            failure,
+            output: Some("{\"small\":1}".to_owned()),
+            ..AttemptEnd::default()
+        };
+        flow.tell(&Input::Ended(Box::new(end)), now);
+    }
+    Some(flow)
+}
+
+impl Later {
+    fn tell(&mut self, input: &Input, now: Timestamp) {
+        let told = react(&mut self.job, input, now);
+        self.records.extend(told);
+    }
+
+    /// The token that was given out for an item.
+    pub(super) fn token(&self, item: u32) -> String {
+        let of = Subject {
+            step: 0,
+            item,
+            command: 0,
+            attempt: 0,
+        };
+        as_uuid(&receipt_token(&self.job, of, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use undaunted_engine::task::{Found, find_token};
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_where_it_should_be() {
+        let flow = later().unwrap();
+        let found = |item| find_token(&flow.job, STEP, &flow.token(item));
+        assert!(matches!(found(0), Found::Running(_)));
+        assert_eq!(found(1), Found::Waiting);
+        assert_eq!(found(2), Found::Over);
+        assert_eq!(found(3), Found::Nowhere);
+    }
+}

@@ -1,0 +1,96 @@
+//! Bytes that may be a record of a job, of a breaker or of the catalog.
+//!
+//! Whatever can be read is written so that the same is read again: a job that was copied, archived or
+//! restored is the same job. What a breaker or the catalog comes to by a single record can be asked
+//! and shown, whatever it says.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use undaunted_engine::breaker::{BreakerRecord, BreakerState};
+use undaunted_engine::catalog::{Catalog, CatalogRecord};
+use undaunted_engine::event::{FORMAT, Record, RecordError};
+use undaunted_policy::Timestamp;
+use undaunted_server::catalog_event;
+use undaunted_store::Version;
+
+use super::law::uphold;
+use super::notation;
+
+/// Reads the bytes as every kind of record, and gives the words of what they were.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
+    let bytes = notation::record(data);
+    let mut seen = BTreeSet::new();
+    if let Some(record) = reread(&bytes, Record::decode, Record::encode) {
+        seen.insert(record.event.word());
+    }
+    if let Some(record) = reread(&bytes, BreakerRecord::decode, BreakerRecord::encode) {
+        ask(&record.state);
+        seen.insert(record.change.word());
+    }
+    if let Some(record) = reread(&bytes, CatalogRecord::decode, CatalogRecord::encode) {
+        let mut catalog = Catalog::default();
+        catalog.apply(&record);
+        let once = catalog.clone();
+        let _ = catalog_event(Version(1), &record);
+        catalog.apply(&record);
+        uphold(
+            "what is said twice of the catalog is said once",
+            format!("{once:?}") == format!("{catalog:?}"),
+            &record,
+        );
+        seen.insert(record.event.word());
+    }
+    if seen.is_empty() {
+        seen.insert("refused");
+    }
+    seen
+}
+
+/// What the bytes are read as, if they are.
+pub(super) fn reread<R: Debug + PartialEq>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Result<R, RecordError>,
+    encode: impl Fn(&R) -> Vec<u8>,
+) -> Option<R> {
+    let newer = bytes.first().is_some_and(|format| *format > FORMAT);
+    match decode(bytes) {
+        Err(error) => {
+            let told = matches!(error, RecordError::Newer { .. }) == newer;
+            let told = told && !error.to_string().is_empty();
+            uphold("a record of a newer release is called so", told, &error);
+            None
+        }
+        Ok(record) => {
+            let written = encode(&record);
+            let again = decode(&written);
+            let same = again.as_ref() == Ok(&record);
+            uphold("what is written is read again", same, &(&record, &again));
+            let stable = again.is_ok_and(|again| encode(&again) == written);
+            uphold("the same is written the same", stable, &record);
+            Some(record)
+        }
+    }
+}
+
+/// A breaker can be asked, told and closed at any time.
+pub(super) fn ask(state: &BreakerState) {
+    for now in [0, 1, 1_700_000_000_000_000_000, u64::MAX].map(Timestamp::from_nanos) {
+        let mut asked = state.clone().clamped(now);
+        let _ = asked.admission(now);
+        let _ = asked.open(now, now.after(Duration::MAX));
+        let _ = asked.abandon_probe();
+        let _ = asked.trip(now);
+        let _ = asked.reset();
+        uphold(
+            "a breaker that is closed is closed",
+            !asked.is_shut(),
+            &asked,
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! A server on a store in memory, with a flow whose results come later, for as long as one input takes.
+//!
+//! The only address its steps may call is one nobody can listen at, so whatever is asked of it goes
+//! nowhere. Every input gets a stage of its own: what one leaves behind is not there for the next.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use undaunted_engine::event::Record;
+use undaunted_engine::workflow::Operator;
+use undaunted_runner::catalog::{Book, activated};
+use undaunted_runner::drive::{Quiet, World};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::flows::{Host, Settings};
+use undaunted_runner::journal::aggregate;
+use undaunted_server::{Access, Manner, Metrics, News, Offline, OfflineServer, Served};
+use undaunted_store::{Append, MemoryStore, Store, Version};
+
+use super::later::{FLOW, later};
+
+/// The address that may be called. Nobody listens at port 0.
+const NOWHERE: &str = "http://127.0.0.1:0";
+
+/// Lets somebody speak to a server; nothing if there cannot be one here.
+pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -> T) -> Option<T> {
+    static OFFLINE: OnceLock<Option<Offline>> = OnceLock::new();
+    let offline = OFFLINE.get_or_init(|| Offline::begin().ok()).as_ref()?;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let book = Book::open(Arc::clone(&store)).ok()?;
+    set(&*store, &book)?;
+    let world = World {
+        store,
+        folder: PathBuf::new(),
+        keeper: PathBuf::new(),
+        keeper_args: Vec::new(),
+        grace: Duration::ZERO,
+        check_interval: Duration::from_secs(5),
+        catalog: None,
+        endpoints: Endpoints::of([NOWHERE]).ok()?,
+        around: Vec::new(),
+    };
+    let settings = Settings {
+        operator: Operator::default(),
+        webhooks: "http://localhost".to_owned(),
+        release: String::new(),
+        directory: "/".to_owned(),
+        watch: Box::new(|_| Box::new(Quiet)),
+        left: Box::new(|_, _| {}),
+    };
+    let host = Arc::new(Host::begin(world, book, settings));
+    let served = Served {
+        host: Arc::clone(&host),
+        metrics: Arc::new(Metrics::default()),
+        news: News::quiet(),
+    };
+    let manner = Manner {
+        access,
+        ..Manner::default()
+    };
+    let done = act(&offline.serve(manner, served));
+    // Twice: at once.
+    host.interrupt();
+    host.interrupt();
+    host.wait();
+    Some(done)
+}
+
+/// Writes the flow whose results come later.
+fn set(store: &dyn Store, book: &Book) -> Option<()> {
+    let flow = later()?;
+    let claim = store.claim(&aggregate(FLOW).ok()?).ok()?;
+    let records = flow.records.iter().map(Record::encode).collect();
+    let append = Append::new(
+        claim.aggregate.clone(),
+        Version::EMPTY,
+        claim.epoch,
+        records,
+    );
+    store.append(vec![append]).ok()?;
+    store.release(&claim).ok()?;
+    let activated = activated(&flow.job)?;
+    let entered = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
+    book.change(entered).ok()?.ok()?;
+    Some(())
+}

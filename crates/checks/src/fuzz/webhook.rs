@@ -1,0 +1,155 @@
+//! Results that come later: a step, a token, and a body, out of any bytes.
+//!
+//! The first line is the step, the second the token, the rest the body. Only a token that was given
+//! out for that very step is anybody's, and only a body that says so is a success.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_engine::decide::react;
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::task::{Found, find_token};
+use undaunted_policy::Cause;
+use undaunted_runner::request::Arrived;
+use undaunted_runner::{StepResult, step_result};
+
+use super::later::{Later, STEP, later};
+use super::law::uphold;
+
+/// Takes a result and gives what it was, and what its token belongs to.
+///
+/// # Panics
+/// When a law is broken, with the law and the facts.
+#[must_use]
+pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
+    let text = String::from_utf8_lossy(data);
+    let (step, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let (token, body) = rest.split_once('\n').unwrap_or((rest, ""));
+    let mut seen = BTreeSet::new();
+    seen.insert(read(&text));
+    let result = step_result(body);
+    seen.insert(read(body));
+    let Some(flow) = later() else {
+        return seen;
+    };
+    let found = find_token(&flow.job, step, token);
+    let word = belongs(flow, step, token, found);
+    seen.insert(word);
+    let result = match result {
+        StepResult::Given(outputs) => Ok(outputs),
+        StepResult::Failed(error) => Err(error),
+        StepResult::Unreadable(_) => return seen,
+    };
+    if let Found::Running(start) = found {
+        arrives(flow, start, &result);
+        seen.insert("arrived");
+    }
+    let arrived = Arrived {
+        step: step.to_owned(),
+        token: token.to_owned(),
+        result,
+    };
+    let stored = serde_json::to_string(&arrived).unwrap_or_default();
+    let again = serde_json::from_str(&stored).ok();
+    uphold(
+        "what is handed on is what arrived",
+        again == Some(arrived),
+        &stored,
+    );
+    seen
+}
+
+/// A body, read a second time in another way.
+fn read(body: &str) -> &'static str {
+    let result = step_result(body);
+    uphold(
+        "the same body says the same",
+        result == step_result(body),
+        &body,
+    );
+    let value: Option<Value> = serde_json::from_str(body).ok();
+    let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+    let success = field("success").and_then(Value::as_bool);
+    match &result {
+        StepResult::Given(outputs) => {
+            let given: Option<Value> = serde_json::from_str(outputs).ok();
+            let nothing = Value::Object(serde_json::Map::new());
+            let said = field("outputs").filter(|said| !said.is_null());
+            let same = given.as_ref() == Some(said.unwrap_or(&nothing));
+            let same = same && given.as_ref().is_some_and(Value::is_object);
+            uphold("only what says so succeeds", success == Some(true), &body);
+            uphold(
+                "the outputs are those that were sent",
+                same,
+                &(body, outputs),
+            );
+            "given"
+        }
+        StepResult::Failed(error) => {
+            uphold("only what says so fails", success == Some(false), &body);
+            let said = field("error").and_then(Value::as_str);
+            let told = said.is_none_or(|said| said == error);
+            uphold("the error is the one that was sent", told, &(body, error));
+            "failed"
+        }
+        StepResult::Unreadable(why) => {
+            let is_given = matches!(
+                field("outputs"),
+                None | Some(Value::Null | Value::Object(_))
+            );
+            let readable = success == Some(false) || (success == Some(true) && is_given);
+            uphold("what can be read is read", !readable, &(body, why));
+            uphold("what cannot be read is called so", !why.is_empty(), &body);
+            "unreadable"
+        }
+    }
+}
+
+/// Whose a token is, compared with those that were given out.
+fn belongs(flow: &Later, step: &str, token: &str, found: Found) -> &'static str {
+    // The last has not begun, so nobody was given its token.
+    let mut given_out = (0..3).map(|item| flow.token(item));
+    let known = step == STEP && given_out.any(|given| given == token);
+    let same = known == (found != Found::Nowhere);
+    uphold(
+        "a token is known if it was given out",
+        same,
+        &(step, token, found),
+    );
+    match found {
+        Found::Running(_) => "running",
+        Found::Waiting => "waiting",
+        Found::Over => "over",
+        Found::Nowhere => "nowhere",
+    }
+}
+
+/// A result is recorded by the laws of a journal.
+fn arrives(flow: &Later, start: u64, result: &Result<String, String>) {
+    let end = AttemptEnd {
+        start,
+        failure: result.is_err().then_some(Cause::Refused),
+        output: result.as_ref().ok().cloned(),
+        error: result.as_ref().err().cloned().unwrap_or_default(),
+        took: Duration::from_secs(1),
+        ..AttemptEnd::default()
+    };
+    let mut told = flow.job.clone();
+    let now = told.last_at.after(Duration::from_secs(1));
+    let records = react(&mut told, &Input::Ended(Box::new(end)), now);
+    uphold("a result has consequences", !records.is_empty(), &result);
+    let mut folded = flow.job.clone();
+    for record in &records {
+        let broken = broken_by(&folded, record);
+        uphold(
+            "what follows keeps the laws",
+            broken.is_empty(),
+            &(record, &broken),
+        );
+        folded.apply(record);
+    }
+    let broken = broken_in(&folded);
+    uphold("what follows keeps the laws", broken.is_empty(), &broken);
+}

@@ -1,0 +1,76 @@
+//! Feeding a target for a few seconds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, fs, io};
+
+use undaunted_checks::fuzz::{Target, run};
+use undaunted_checks::repository;
+
+/// Every input that the target may be given breaks no law.
+pub(crate) fn fuzz(target: Target, name: &str, inputs: u64) {
+    let seed = given("UNDAUNTED_FUZZ_SEED").unwrap_or_else(drawn);
+    let inputs = given("UNDAUNTED_FUZZ_INPUTS").unwrap_or(inputs);
+    eprintln!("UNDAUNTED_FUZZ_SEED={seed}  {inputs} inputs of {name}");
+    let outcome = run(target, &corpus(name), inputs, seed);
+    if let Err(finding) = &outcome {
+        eprintln!("{finding}");
+    }
+    assert!(
+        outcome.is_ok(),
+        "a law was broken; see above how to repeat it"
+    );
+}
+
+/// A run of one seed brings up all of this.
+#[track_caller]
+pub(crate) fn brings_up(target: Target, name: &str, inputs: u64, expected: &[&'static str]) {
+    let outcome = run(target, &corpus(name), inputs, 1);
+    if let Err(finding) = &outcome {
+        eprintln!("{finding}");
+    }
+    assert!(outcome.is_ok(), "a law was broken; see above");
+    let seen = outcome.unwrap_or_default();
+    let expected: BTreeSet<&str> = expected.iter().copied().collect();
+    let missing: Vec<&&str> = expected.difference(&seen).collect();
+    assert!(missing.is_empty(), "{missing:?} did not come up: {seen:?}");
+}
+
+/// Every file of the corpus of a target, in the order of their names; nothing if it has none.
+pub(crate) fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let folder = repository().join("crates/checks/corpus").join(name);
+    if !folder.exists() {
+        return Vec::new();
+    }
+    let files = files(&folder);
+    assert!(files.is_ok(), "the corpus of {name}: {files:?}");
+    files.unwrap_or_default()
+}
+
+fn files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    paths.iter().map(fs::read).collect()
+}
+
+fn given<N: FromStr>(name: &str) -> Option<N> {
+    let given = env::var_os(name)?;
+    let number = given.to_str().and_then(|text| text.parse().ok());
+    assert!(
+        number.is_some(),
+        "{name} is {}; accepted is a number from 0 to 2^64-1",
+        given.display()
+    );
+    number
+}
+
+fn drawn() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = now.unwrap_or_default().as_nanos();
+    // The low digits are the ones that differ from run to run.
+    u64::try_from(nanos % 1_000_000_000_000).unwrap_or_default()
+}
