@@ -35,11 +35,21 @@ pub enum Mutant {
     SecondStart,
     /// Whatever a keeper still runs is taken for gone after a takeover.
     TakeoverForgetsRunning,
+    /// A command asks the breaker of the request that its item has sent before.
+    WrongBreakerAsked,
+    /// A keeper is told to forget an attempt whose end is being written.
+    ForgetsWhileWriting,
+    /// Records that rest on records that were refused are handed over all the same.
+    RestsOnRefused,
+    /// Whoever leaves begins no command that gives items, and waits for it.
+    NeverLeaves,
+    /// A result that was taken while nobody ran the job is thrown away.
+    TakenResultLost,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::ExtraAttempt,
         Self::JitterDrawnAnew,
         Self::BudgetUnspent,
@@ -54,6 +64,11 @@ impl Mutant {
         Self::FailedWriteIgnored,
         Self::SecondStart,
         Self::TakeoverForgetsRunning,
+        Self::WrongBreakerAsked,
+        Self::ForgetsWhileWriting,
+        Self::RestsOnRefused,
+        Self::NeverLeaves,
+        Self::TakenResultLost,
     ];
 }
 

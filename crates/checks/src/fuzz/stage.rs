@@ -14,6 +14,7 @@ use undaunted_runner::drive::{Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings};
 use undaunted_runner::journal::aggregate;
+use undaunted_runner::machine::Here;
 use undaunted_server::{Access, Manner, Metrics, News, Offline, OfflineServer, Served};
 use undaunted_store::{Append, MemoryStore, Store, Version};
 
@@ -32,8 +33,7 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
     let world = World {
         store,
         folder: PathBuf::new(),
-        keeper: PathBuf::new(),
-        keeper_args: Vec::new(),
+        machine: Arc::new(Here::default()),
         grace: Duration::ZERO,
         check_interval: Duration::from_secs(5),
         catalog: None,

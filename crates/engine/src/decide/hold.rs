@@ -1,5 +1,6 @@
 //! A breaker keeps an item back, and lets it go; or it was held for too long.
 
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Admission, Reason, Then, Ticket};
 
@@ -25,7 +26,8 @@ pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
     let job = facts.job;
     // What the item was aimed at may be the target of the command before this one.
     let command = job.plan().command(of.command);
-    if command.is_none_or(|command| command.breaker.is_none()) {
+    let asks_none = command.is_none_or(|command| command.breaker.is_none());
+    if asks_none && !mutant::is(Mutant::WrongBreakerAsked) {
         return Gate::Open(None);
     }
     let aimed_at = job.breakers().aimed_at((of.step, of.item));

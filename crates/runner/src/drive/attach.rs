@@ -202,7 +202,9 @@ impl Drive<'_> {
     fn forget_what_is_settled(&self, recovered: &Recovered) {
         let Some(keeper) = &self.keeper else { return };
         for (start, _) in recovered.known() {
-            let unwritten = self.batches.iter().chain([&self.pending]);
+            let batches = self.batches.iter();
+            let batches = batches.filter(|_| !mutant::is(Mutant::ForgetsWhileWriting));
+            let unwritten = batches.chain([&self.pending]);
             let ending = unwritten.into_iter().any(|it| it.ended.contains(&start));
             if !self.told.contains(&start) && !ending {
                 drop(keeper.forget(start));

@@ -295,7 +295,8 @@ impl Drive<'_> {
                 // Whoever handed it on has answered already. So it waits for the next attempt if there is
                 // none just now.
                 Some(Asked::Report(arrived)) => {
-                    if matches!(self.arrived(arrived), Found::Waiting) {
+                    let waits = matches!(self.arrived(arrived), Found::Waiting);
+                    if waits && !mutant::is(Mutant::TakenResultLost) {
                         continue;
                     }
                 }

@@ -16,6 +16,7 @@ use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::task::{Files, SubFlow, Task, task};
 use undaunted_policy::Timestamp;
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::{Claim, RequestId, Store, Version};
 
 use super::board::Board;
@@ -231,7 +232,9 @@ impl<'w> Drive<'w> {
         }
         // A result that was taken while nobody ran the job counts before it is said that nobody knows
         // what became of the attempt.
-        self.hear_requests()?;
+        if !mutant::is(Mutant::TakenResultLost) {
+            self.hear_requests()?;
+        }
         self.decide(&Input::Woke);
         self.recover()?;
         self.fill()?;

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::{AggregateId, Append, AppendError};
 
 use super::handle::Post;
@@ -115,7 +116,7 @@ impl Hub<'_> {
         if result.is_err() {
             // What jobs were told of each other's words was never said.
             self.board.borrow_mut().forget();
-            self.is_torn = true;
+            self.is_torn = !mutant::is(Mutant::RestsOnRefused);
         }
         if self.together.is_empty() {
             self.is_torn = false;
