@@ -10,13 +10,7 @@ use super::state::{Doing, Part, Step};
 impl Run<'_> {
     /// The breaker that the next start of an item asks.
     pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
-        let own = self.work(place)?.gate.clone();
-        let aim = self.aim.clone().filter(|(of, _)| *of == place);
-        let aim = aim.map(|(_, gate)| gate);
-        if own.is_none() && aim.is_some() {
-            self.has_chosen.set(true);
-        }
-        let name = own.or_else(|| aim.filter(|_| self.choice.aim_stays))?;
+        let name = self.work(place)?.gate.clone()?;
         let gate = self.gates.get(&name)?;
         Some((name, gate))
     }

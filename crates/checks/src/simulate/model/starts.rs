@@ -52,7 +52,6 @@ impl Run<'_> {
     }
 
     fn try_start(&mut self, place: Place) -> bool {
-        self.aim(place);
         let Some(item) = self.item(place) else {
             return false;
         };
@@ -106,17 +105,8 @@ impl Run<'_> {
         items.any(|item| matches!(&item.doing, Doing::Held { gate, .. } if gate == name))
     }
 
-    /// A request says where it goes before it starts.
-    fn aim(&mut self, place: Place) {
-        let gate = self.work(place).filter(|work| work.is_call);
-        if let Some(gate) = gate.and_then(|work| work.gate.clone()) {
-            self.aim = Some((place, gate));
-        }
-    }
-
     /// An attempt starts.
     pub(super) fn start(&mut self, place: Place) {
-        self.aim(place);
         let gate = self.gate_of(place).map(|(name, _)| name);
         let ticket = gate.and_then(|name| {
             let gate = self.gates.get_mut(&name)?;
