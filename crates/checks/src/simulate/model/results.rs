@@ -151,32 +151,31 @@ impl Run<'_> {
         self.stopping.is_some() || self.steps.get(step).is_some_and(|it| it.failing)
     }
 
-    /// All commands of the handler have succeeded.
+    /// All commands of the handler have succeeded. While the job stops, what that comes to without
+    /// another start stands.
     fn handled(&mut self, place: Place) {
         let Some(handler) = self.command(place).and_then(|it| it.handler.clone()) else {
             return;
         };
         let reason = self.item(place).and_then(|item| item.stopped);
         let reason = reason.unwrap_or("attempts");
-        if self.stopping.is_some() {
-            self.leave_open("a handler that ends while the job stops");
-        }
         if handler.rounds == 0 {
             if handler.fails {
                 return self.item_failed(place, reason);
             }
             return self.next_command(place);
         }
-        if self.is_stopping(place.0) {
-            return self.settle(place, Fate::Skipped);
-        }
         let late = self.item_deadline(place).is_some_and(|it| it <= self.now);
-        if late || !self.charge(place) {
+        if late || self.pool_refuses(place).is_some() {
             return self.item_failed(place, reason);
         }
         if handler.fails {
             self.leave_open("an attempt more whose handler is to fail the workflow");
         }
+        if self.is_stopping(place.0) {
+            return self.settle(place, Fate::Skipped);
+        }
+        let _ = self.charge(place);
         if let Some(item) = self.item_mut(place) {
             item.part = Part::Command;
         }
