@@ -156,13 +156,13 @@ impl Run<'_> {
         };
         let longest = self.gates.get(gate)?.settings.max_hold;
         let held = longest.map(|longest| since.saturating_add(longest));
-        let deadline = item.began.and_then(|_| self.item_deadline(place));
+        let deadline = item.began.and_then(|_| self.own_deadline(place));
         held.into_iter().chain(deadline).min()
     }
 
     fn hold_expired(&mut self, place: Place) {
         let began = self.item(place).and_then(|item| item.began);
-        let deadline = began.and_then(|_| self.item_deadline(place));
+        let deadline = began.and_then(|_| self.own_deadline(place));
         let reason = if deadline.is_some_and(|at| at <= self.now) {
             "deadline"
         } else {

@@ -209,7 +209,6 @@ impl Run<'_> {
         let Some(item) = self.item_mut(place) else {
             return;
         };
-        let part = item.part;
         let progress = *item.progress();
         let name = item.name.clone();
         let too_long = asked.is_some_and(|asked| asked > terms.max_retry_after);
@@ -238,16 +237,13 @@ impl Run<'_> {
         let spent = progress.spent.saturating_add(delay);
         let is_over = terms.budget.is_some_and(|budget| spent > budget);
         let due = self.now.saturating_add(delay);
-        let of_item = self.item_deadline(place).is_some_and(|it| due > it);
+        let of_item = self.own_deadline(place).is_some_and(|it| due > it);
         let is_late = of_item || self.case.deadline.is_some_and(|it| due > it);
         if is_unsure && (is_over || is_late) {
             self.leave_open("a delay that was drawn and not recorded");
         }
         if is_over {
             return self.command_stopped(place, "retry_budget");
-        }
-        if of_item && matches!(part, Part::Handler(_)) {
-            self.leave_open("a retry of a handler after its item's deadline");
         }
         if is_late {
             return self.command_stopped(place, "deadline");

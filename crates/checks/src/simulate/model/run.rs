@@ -162,6 +162,13 @@ impl<'c> Run<'c> {
         map.limit.map(|limit| began.saturating_add(limit))
     }
 
+    /// Until when what an item does now may take: a handler cleans up after it, and has not its time.
+    pub(super) fn own_deadline(&self, place: Place) -> Option<Duration> {
+        let part = self.item(place)?.part;
+        let deadline = self.item_deadline(place);
+        deadline.filter(|_| !matches!(part, Part::Handler(_)))
+    }
+
     /// Until when a completion rule waits, if it has not decided.
     pub(super) fn completion_deadline(&self, step: usize) -> Option<Duration> {
         let (state, plan) = self.step(step)?;

@@ -6,7 +6,7 @@ use crate::simulate::case::{Act, How};
 
 use super::failure::Outcome;
 use super::run::{Place, Run};
-use super::state::{Doing, Part, Progress, Running};
+use super::state::{Doing, Progress, Running};
 
 impl Run<'_> {
     /// Starts one thing, or finds that it may not start; whether anything changed.
@@ -55,10 +55,8 @@ impl Run<'_> {
         let Some(item) = self.item(place) else {
             return false;
         };
-        let is_handler = matches!(item.part, Part::Handler(_));
-        let late =
-            item.began.is_some() && self.item_deadline(place).is_some_and(|it| it < self.now);
-        if late && !is_handler {
+        let late = item.began.is_some() && self.own_deadline(place).is_some_and(|it| it < self.now);
+        if late {
             self.start_refused(place, "deadline");
             return true;
         }
@@ -116,28 +114,21 @@ impl Run<'_> {
         let Some(work) = self.work(place).cloned() else {
             return;
         };
-        let has_limit = self.item_deadline(place).is_some();
         let Some(item) = self.item_mut(place) else {
             return;
         };
-        let is_first = item.began.is_none() && item.part != Part::Command;
         let _ = item.began.get_or_insert(now);
         let progress: &mut Progress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
         let attempt = progress.attempts;
         let (name, script) = (item.name.clone(), item.script.clone());
-        let is_handler = matches!(item.part, Part::Handler(_));
         let made = self.made.entry((work.name.clone(), name)).or_default();
         made.attempts = made.attempts.saturating_add(1);
         made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
-        // The time of its item bounds an attempt; what cleans up after it has its own.
-        let deadline = self.item_deadline(place).filter(|_| !is_handler);
-        let left = deadline.map(|it| it.saturating_sub(now));
+        // The time of its item bounds an attempt.
+        let left = self.own_deadline(place).map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
-        if is_first && has_limit {
-            self.leave_open("a handler that is the first thing of an item with a deadline");
-        }
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
             self.leave_open("an attempt that ends when its time is up");
         }
