@@ -20,11 +20,14 @@ impl Run<'_> {
         let Some(item) = self.item(place) else {
             return false;
         };
-        let asks = || self.gate_of(place).is_some_and(|(of, _)| of == name);
+        // Where a request goes is known when it is about to be sent.
+        let knows = |gate: &Gate| gate.settings.place.is_none();
+        let gate = self.gate_of(place);
+        let asks = gate.is_some_and(|(of, gate)| of == name && knows(gate));
         let begins = self.steps.get(place.0).is_some_and(Step::takes_more);
         match &item.doing {
             Doing::Held { gate, .. } => gate == name,
-            Doing::New => begins && asks(),
+            Doing::New => begins && asks,
             Doing::Ready { .. } | Doing::Running(_) | Doing::Settled(_) => false,
         }
     }
@@ -46,6 +49,7 @@ impl Run<'_> {
                 && self.is_held(place)
                 && self.has_room(place.0)
             {
+                self.doubt_probe(place, &name);
                 self.release(place);
                 self.start(place);
                 return true;
@@ -63,6 +67,23 @@ impl Run<'_> {
     fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
         let waiting = places.into_iter().filter(|it| self.waits_for(*it, name));
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
+    }
+
+    /// Which of several steps looks first is not said: one of another step that may start too and has
+    /// as many attempts left could find out as well.
+    pub(super) fn doubt_probe(&mut self, place: Place, name: &str) {
+        let left = self.attempts_left(place);
+        let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
+        let may_start = |it: &Place| match self.item(*it).map(|item| &item.doing) {
+            Some(Doing::Held { .. }) => true,
+            Some(Doing::New) => self.steps.get(it.0).is_some_and(Step::takes_more),
+            Some(Doing::Ready { since }) => *since <= self.now,
+            _ => false,
+        };
+        let asks = |it: Place| self.gate_of(it).is_some_and(|(of, _)| of == name);
+        if others.any(|it| may_start(&it) && asks(it) && self.attempts_left(it) >= left) {
+            self.leave_open("which of two steps finds out whether a target is back");
+        }
     }
 
     /// Whether one that asks a breaker now is the one to find out.
@@ -98,7 +119,7 @@ impl Run<'_> {
             return false;
         };
         self.hold_expired(*place);
-        if over.len() > 1 && self.stopping.is_some() {
+        if over.len() > 1 && self.is_stopping(place.0) {
             self.leave_open("several holds end at once, and the first of them is one too many");
         }
         true
