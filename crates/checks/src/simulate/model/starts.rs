@@ -78,12 +78,9 @@ impl Run<'_> {
             self.start(place);
             return true;
         }
-        let is_best = self.is_best(place, &name);
-        if gate.may_probe(self.now) && (gate.settings.fails || is_best) {
-            // The engine holds it if another one has more attempts left, which it was told not to.
-            if !is_best {
-                self.leave_open("who finds out for a breaker that does not hold");
-            }
+        // A breaker that holds nobody has nobody to choose from: the first one that asks finds out.
+        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+            self.doubt_probe(place, &name);
             self.release(place);
             self.start(place);
             return true;
