@@ -45,6 +45,8 @@ fn let_go(
 ) -> impl Iterator<Item = u32> {
     let many = match job.openness(Some(breaker), now) {
         Openness::Passes(many) => many,
+        // Its settings have changed: whoever asks finds out, and the others are told that they fail.
+        Openness::Probes if job.breakers().refuses(breaker) => u32::MAX,
         Openness::Probes => {
             let first = state.held.queue(breaker).next();
             let first = first.map(|(_, item)| (step, item));
@@ -114,8 +116,11 @@ pub fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
 }
 
 /// Whether an item may find out whether the target of a breaker is back: nobody who could has more
-/// attempts left.
+/// attempts left. A breaker that holds nobody lets the first one that asks it.
 pub(crate) fn may_probe(job: &Job, of: Subject, breaker: &str) -> bool {
+    if job.breakers().refuses(breaker) {
+        return true;
+    }
     let Some((step, item)) = prober(job, breaker) else {
         return true;
     };

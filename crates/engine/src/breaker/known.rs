@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use undaunted_policy::{Admission, BreakerSettings, Ticket, Timestamp};
+use undaunted_policy::{Admission, BreakerSettings, Ticket, Timestamp, WhenOpen};
 
 use super::record::{BreakerRecord, Change};
 use super::release::{Openness, Release};
@@ -139,6 +139,12 @@ impl Breakers {
             || Admission::Go(Ticket::restored(0, false)),
             |state| state.admission(now),
         )
+    }
+
+    /// Whether starts fail while a breaker is open, instead of being held.
+    pub(crate) fn refuses(&self, name: &str) -> bool {
+        let state = self.get(name);
+        state.is_some_and(|state| state.settings.when_open == WhenOpen::Fail)
     }
 
     /// What a breaker lets through now.

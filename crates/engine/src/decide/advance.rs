@@ -226,17 +226,17 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
 }
 
 pub(super) fn ending(job: &Job) -> Ended {
-    let shortfall = job.shortfall();
-    let mishap = shortfall.as_ref().or(job.failure.as_ref());
+    let mishap = job.mishap();
     Ended {
         counts: job.tally(),
         // After a redrive, those that were left alone are what is wrong.
         reason: mishap
+            .as_ref()
             .map(|failure| failure.reason)
             .or_else(|| job.first_dead()),
         error: mishap
-            .or(job.recovered.as_ref())
-            .map(|failure| failure.error.clone()),
+            .or_else(|| job.recovered.clone())
+            .map(|failure| failure.error),
         submitted: Some(job.submitted_at),
     }
 }

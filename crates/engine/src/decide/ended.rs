@@ -115,10 +115,14 @@ fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptE
         stderr: end.stderr,
         left: (end.left > 0).then_some(end.left),
     })));
-    match ending {
+    match (ending, after) {
+        // What a handler has come to while too many failures stop the job stands, unless something
+        // would have to be started to know.
+        (None, _) | (_, After::Item) | (Some(Reason::Tolerance), After::Handler(_)) => {
+            finish(facts, of, active, after);
+        }
         // What a stopped job has left of an item is not begun any more.
-        Some(reason) if after != After::Item => skip(facts, of, reason),
-        _ => finish(facts, of, active, after),
+        (Some(reason), _) => skip(facts, of, reason),
     }
 }
 

@@ -158,7 +158,7 @@ pub(super) fn finish(facts: &mut Facts<'_>, of: Subject, active: &Active, after:
     }
 }
 
-/// The handler of a command has succeeded.
+/// The handler of a command has succeeded. If the job stops meanwhile, nothing is begun any more.
 fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
     let job = facts.job;
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
@@ -174,6 +174,7 @@ fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
         attempt: frame.attempts,
         ..of
     };
+    let ending = job.ending(of.step, of.item);
     if handler.max_attempts > 0 {
         // One attempt more is charged and limited like any other; without it nothing was saved.
         let balance = job.pool.map(|pool| pool.balance(active.charged));
@@ -181,6 +182,8 @@ fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
         let deadline = job.deadline_for(of.step, parent, active.began);
         if refused || deadline.is_some_and(|deadline| deadline < facts.now) {
             give_up(facts, subject, None, frame.reason, &frame.error);
+        } else if let Some(reason) = ending {
+            skip(facts, of, reason);
         } else {
             facts.push(Event::CommandRepeated { subject });
         }
@@ -190,9 +193,10 @@ fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
         return give_up(facts, subject, None, frame.reason, &frame.error);
     }
     let after = job.plan().after(parent);
-    let next = match after {
-        After::Command(next) => Some(next),
-        After::Handler(_) | After::Item => None,
+    let next = match (after, ending) {
+        (After::Command(_), Some(reason)) => return skip(facts, of, reason),
+        (After::Command(next), None) => Some(next),
+        (After::Handler(_) | After::Item, _) => None,
     };
     facts.push(Event::CommandRecovered { subject, next });
     match after {

@@ -99,8 +99,22 @@ impl Job {
         }
     }
 
+    /// What is wrong with it, if anything is: what failed it, or else that a rule was not met, or else
+    /// the first failure that counts.
+    pub(crate) fn mishap(&self) -> Option<Mishap> {
+        // A job goes on after a map that fell short; a command beside the map that has failed ends it.
+        let mut steps = (0_u32..).zip(&self.steps);
+        let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
+        let shortfall = || self.shortfall();
+        if by_command {
+            self.failure.clone().or_else(shortfall)
+        } else {
+            shortfall().or_else(|| self.failure.clone())
+        }
+    }
+
     /// That time was up before enough had succeeded, if it was and nothing has made up for it.
-    pub(crate) fn shortfall(&self) -> Option<Mishap> {
+    fn shortfall(&self) -> Option<Mishap> {
         let late = |(step, state): (u32, &StepState)| {
             let reached = state.reached?;
             let short = reached.why == Why::DeadlineExpired && !self.is_met(step, state);

@@ -101,7 +101,7 @@ pub fn task(
         work,
         env,
         working_dir: within(&job.submitted().working_dir, directory.as_deref()),
-        timeout: time_left(job, step, active, own_timeout(command), now),
+        timeout: time_left(job, of, active, own_timeout(command), now),
         output_limit: command.output_limit,
         wants_output: job.plan().wants_output(number),
         reads_item_file: seen.asked_for_item_file(),
@@ -203,18 +203,14 @@ fn own_timeout(command: &Command) -> Option<Duration> {
 /// An attempt has no more time than its item and its job.
 fn time_left(
     job: &Job,
-    step: u32,
+    of: Subject,
     active: Option<&Active>,
     timeout: Option<Duration>,
     now: Timestamp,
 ) -> Option<Duration> {
-    let fresh = job.item_limit(step).map(|limit| now.after(limit));
-    let fresh = fresh.into_iter().chain(job.deadline()).min();
-    let deadline = match active {
-        Some(active) if active.began.is_some() => job.deadline_of(step, active),
-        // Its time begins to run with this attempt.
-        _ => fresh,
-    };
+    // The time of an item that has not begun begins to run with this attempt.
+    let began = active.and_then(|active| active.began).unwrap_or(now);
+    let deadline = job.deadline_for(of.step, of.command, Some(began));
     let left = deadline.map(|deadline| deadline.since(now));
     timeout.into_iter().chain(left).min()
 }

@@ -94,13 +94,12 @@ impl From<Stage> for Status {
 #[must_use]
 pub fn report(job: &Job) -> Report {
     let status = Status::from(job.stage);
-    let shortfall = job.shortfall();
-    let failure = shortfall.as_ref().or(job.failure.as_ref());
-    let mishap = failure.or(job.recovered.as_ref());
+    let failure = job.mishap();
+    let mishap = failure.as_ref().or(job.recovered.as_ref());
     let reason = match status {
         Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
             .stopped
-            .or_else(|| failure.map(|failure| failure.reason))
+            .or_else(|| failure.as_ref().map(|failure| failure.reason))
             .or_else(|| job.first_dead()),
         Status::Running | Status::Suspended | Status::Completed => None,
     };

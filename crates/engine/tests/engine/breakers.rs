@@ -416,6 +416,57 @@ fn a_command_that_names_no_breaker_is_not_gated() {
     assert_eq!(said(&scene.succeed(0))[1], "item_succeeded 0/0");
 }
 
+/// A request and a shell command after it, with one more that runs if the request has failed for good.
+const REQUEST: &str = "
+mode: mapreduce
+map:
+  input: a.json
+  agent_template:
+    - http: {url: 'http://pay.test/${item.id}'}
+      breaker: {failure_threshold: 1}
+      on_failure: {shell: mend}
+    - shell: b
+";
+
+#[test]
+fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
+    let mut scene = Scene::over(REQUEST, 2);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Status(503));
+    assert_eq!(scene.breaker("http://pay.test").word(), "open");
+    let _ = scene.succeed(1);
+    let records = scene.start();
+    assert_eq!(
+        said(&records),
+        [
+            "attempt_started 0/0 1.1 as 3",
+            "attempt_started 0/1 2.1 as 4"
+        ],
+        "nothing is held"
+    );
+    let passes = records.iter().filter_map(|record| match &record.event {
+        Event::AttemptStarted(started) => started.pass.as_ref(),
+        _ => None,
+    });
+    assert_eq!(passes.count(), 0);
+    let open = scene.breaker("http://pay.test").clone();
+    let _ = scene.fail(0, Cause::Timeout);
+    let _ = scene.succeed(1);
+    assert_eq!(
+        scene.breaker("http://pay.test"),
+        &open,
+        "their ends say nothing about it"
+    );
+}
+
+#[test]
+fn the_handler_of_a_request_runs_although_the_request_has_opened_its_breaker() {
+    let mut scene = Scene::over(REQUEST, 1);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Status(503));
+    assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 2"]);
+}
+
 #[test]
 fn a_list_asks_its_breakers_too_and_waits() {
     let text = "

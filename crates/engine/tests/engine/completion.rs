@@ -1,7 +1,7 @@
 //! Steps that do not wait for everything: when one is complete, and what becomes of the rest.
 
 use undaunted_engine::effect::{Effect, wanted_by};
-use undaunted_engine::event::Record;
+use undaunted_engine::event::{Event, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::{Cause, Reason};
 
@@ -303,6 +303,37 @@ fn the_deadline_passed_below_the_minimum_is_partial_and_says_so() {
     );
     let names = ["a1", "a2"].map(|name| (name.to_owned(), Reason::Deadline));
     assert_eq!(missing(&scene), names);
+}
+
+#[test]
+fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
+    let rule = "best_effort_min_dcs: 2\n  best_effort_deadline_seconds: 60";
+    let mut scene = begun(rule, 3);
+    let _ = scene.succeed(0);
+    let _ = scene.fail_saying(1, Cause::Exit(1), "busy");
+    scene.at(60);
+    let _ = scene.tell(&Input::Woke);
+    let _ = scene.fail(2, Cause::Signal(15));
+    let _ = scene.start();
+    let records = scene.fail_saying(0, Cause::Exit(127), "no such program");
+    assert_eq!(
+        scene.came_to(),
+        ("failed", Some(Reason::Permanent), [1, 1, 0])
+    );
+    let report = scene.report();
+    assert_eq!(
+        report.error.as_deref(),
+        Some("exit status 127 (not found): no such program")
+    );
+    assert!(report.reached.is_some(), "that it fell short is said too");
+    let Some(Event::JobFailed(ended)) = records.last().map(|record| &record.event) else {
+        panic!("{:?}", said(&records));
+    };
+    let error = ended.error.as_ref().map(|it| scene.job.texts.read(it));
+    assert_eq!(
+        (ended.reason, error),
+        (report.reason, report.error.as_deref())
+    );
 }
 
 #[test]

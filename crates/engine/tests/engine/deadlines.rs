@@ -219,3 +219,34 @@ fn an_attempt_more_whose_time_ran_out_in_the_queue_runs_no_handler_again() {
         "item_dead_lettered 0/0 0.1: attempts"
     );
 }
+
+#[test]
+fn a_handler_that_is_the_first_start_of_its_item_has_not_the_time_of_the_item() {
+    let text = "
+mode: mapreduce
+deadline: 1h
+map:
+  input: a.json
+  max_parallel: 1
+  timeout_config: {agent_timeout_secs: 8}
+  agent_template:
+    - shell: a
+      breaker: {name: payments, failure_threshold: 1, max_hold: 20s}
+      on_failure: {shell: mend}
+";
+    let mut scene = Scene::over(text, 2);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    let _ = scene.start();
+    assert_eq!(scene.held(), [1]);
+    scene.at(20);
+    assert_eq!(
+        scene.hear(&Input::Woke).last().unwrap(),
+        "command_stopped 0/1 0.0: circuit_open, handler 1"
+    );
+    let made = task(&scene.job, 0, 1, Files::default(), scene.now);
+    let timeout = made.unwrap().unwrap().timeout;
+    assert_eq!(timeout, Some(secs(3580)), "that of the job");
+}

@@ -1,10 +1,11 @@
 //! How long an item may be held, and what says something about a target.
 
 use undaunted_engine::input::Input;
-use undaunted_policy::{Cause, Reason};
+use undaunted_policy::{Cause, Reason, WhenOpen};
 
 use crate::breakers::{NAME, finish, map, opened};
 use crate::scene::{Scene, at};
+use crate::spoken::said;
 
 #[test]
 fn with_max_hold_the_time_of_every_item_runs_also_of_those_that_could_not_run_yet() {
@@ -118,4 +119,37 @@ fn a_release_does_not_run_on_while_the_job_is_paused() {
     assert!(scene.ready().len() < 40, "not all of them at once");
     scene.at(106);
     assert_eq!(scene.ready().len(), 40);
+}
+
+#[test]
+fn a_breaker_that_fails_holds_nothing_when_one_that_never_started_has_more_attempts_left() {
+    let text = map(1, ", when_open: fail", ", initial_delay: 40s")
+        .replace("threshold: 3", "threshold: 1")
+        .replace("60s", "30s");
+    let mut scene = Scene::over(&text, 3);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    scene.at(40);
+    let said_first = said(&scene.start());
+    assert_eq!(
+        said_first[0], "attempt_started 0/0 0.2 as 2, a probe",
+        "what is due goes first: {said_first:?}"
+    );
+    assert_eq!(scene.held(), [0; 0]);
+}
+
+#[test]
+fn what_was_held_is_not_held_on_by_a_breaker_that_has_come_to_fail() {
+    let mut scene = opened(&map(3, "", ""), 5);
+    scene.at(1);
+    let _ = scene.start();
+    assert_eq!(scene.held(), [0, 1, 2]);
+    let mut fails = scene.breaker(NAME).clone();
+    fails.settings.when_open = WhenOpen::Fail;
+    scene.job.learn(NAME, fails, scene.now);
+    scene.at(60);
+    let said_first = said(&scene.start());
+    assert_eq!(said_first[1], "attempt_started 0/0 0.2 as 4, a probe");
+    let _ = scene.start();
+    assert_eq!(scene.held(), [0; 0], "{said_first:?}");
 }

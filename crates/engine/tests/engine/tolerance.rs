@@ -131,6 +131,86 @@ fn no_handler_is_started_while_the_job_stops() {
     assert_eq!(said[1], "item_skipped 0/1: tolerance");
 }
 
+/// Two items at a time: the handler of the first runs while the second reaches the tolerance.
+fn handled_while_stopping(handler: &str, rest: &str) -> Scene {
+    let text = map("max_failures: 1", 2).replace(
+        "[{shell: a}]",
+        &format!("[{{shell: a, on_failure: {{shell: mend{handler}}}}}{rest}]"),
+    );
+    let mut scene = Scene::over(&text, 2);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(127));
+    let _ = scene.start();
+    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.start();
+    let _ = scene.fail(1, Cause::Exit(1));
+    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
+    scene
+}
+
+#[test]
+fn what_a_handler_saves_while_the_job_stops_has_succeeded_if_nothing_is_left_to_do() {
+    let mut scene = handled_while_stopping("", "");
+    assert_eq!(
+        said(&scene.succeed(0))[1..3],
+        ["command_recovered 0/0 0.1", "item_succeeded 0/0"]
+    );
+    assert_eq!(
+        scene.came_to(),
+        ("failed", Some(Reason::Tolerance), [1, 1, 0])
+    );
+}
+
+#[test]
+fn what_a_handler_is_to_fail_while_the_job_stops_is_a_dead_letter_for_the_first_reason() {
+    for rest in ["", ", {shell: b}"] {
+        let mut scene = handled_while_stopping(", fail_workflow: true", rest);
+        assert_eq!(
+            said(&scene.succeed(0))[1],
+            "item_dead_lettered 0/0 0.1: permanent"
+        );
+        assert_eq!(scene.came_to().2, [0, 2, 0]);
+    }
+}
+
+#[test]
+fn what_a_handler_saves_while_the_job_stops_is_skipped_if_more_would_follow() {
+    for (handler, rest) in [("", ", {shell: b}"), (", max_attempts: 1", "")] {
+        let mut scene = handled_while_stopping(handler, rest);
+        assert_eq!(
+            said(&scene.succeed(0))[1],
+            "item_skipped 0/0: tolerance",
+            "{handler}{rest}"
+        );
+        assert_eq!(scene.came_to().2, [0, 1, 1]);
+    }
+}
+
+#[test]
+fn an_attempt_more_that_the_pool_refuses_while_the_job_stops_is_not_waited_for() {
+    let text = map("max_failures: 1", 2)
+        .replace(
+            "[{shell: a}]",
+            "[{shell: a, retry_config: {attempts: 1}, on_failure: {shell: mend, max_attempts: 1}}]",
+        )
+        .replace("mode:", "retry_budget: 1\nmode:");
+    let mut scene = Scene::over(&text, 2);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    scene.at(1);
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    let _ = scene.start();
+    let _ = scene.fail(1, Cause::Exit(1));
+    let _ = scene.start();
+    let _ = scene.fail(1, Cause::Exit(1));
+    assert_eq!(scene.job.is_stopping(), Some(Reason::Tolerance));
+    assert_eq!(
+        said(&scene.succeed(0))[1],
+        "item_dead_lettered 0/0 0.2: attempts"
+    );
+}
+
 #[test]
 fn an_item_with_commands_left_is_skipped_while_the_job_stops() {
     let text = map("max_failures: 1", 2).replace("[{shell: a}]", "[{shell: a}, {shell: b}]");

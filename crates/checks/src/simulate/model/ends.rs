@@ -189,29 +189,20 @@ impl Run<'_> {
             .step(step)
             .is_some_and(|(_, plan)| matches!(plan.kind, StepKind::Link));
         if is_link && let Some(reason) = self.dead_reasons(Some(step)).pop_first() {
-            let mut reasons = self.dead_reasons(None);
-            let _ = reasons.insert(reason);
-            // What comes after a map that fell short fails: either may be said.
-            if self
-                .steps
-                .iter()
-                .any(|it| it.reached == Some((false, true)))
-            {
-                let _ = reasons.insert("deadline");
-            }
-            self.fail_chain(reasons);
+            // Whatever became of a map before it, this is what failed the job.
+            self.fail_chain(reason);
         }
         true
     }
 
     /// A command of a chain has failed: the job has, once what was left of a map is over.
-    fn fail_chain(&mut self, reasons: BTreeSet<&'static str>) {
+    fn fail_chain(&mut self, reason: &'static str) {
         if self.anything_runs() {
             self.leave_open("a chain that fails while something was left to finish");
         }
         self.end = Some(JobEnd {
             status: "failed",
-            reasons,
+            reasons: [reason].into(),
         });
     }
 

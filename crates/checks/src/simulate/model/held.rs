@@ -10,13 +10,7 @@ use super::state::{Doing, Part, Step};
 impl Run<'_> {
     /// The breaker that the next start of an item asks.
     pub(super) fn gate_of(&self, place: Place) -> Option<(String, &Gate)> {
-        let own = self.work(place)?.gate.clone();
-        let aim = self.aim.clone().filter(|(of, _)| *of == place);
-        let aim = aim.map(|(_, gate)| gate);
-        if own.is_none() && aim.is_some() {
-            self.has_chosen.set(true);
-        }
-        let name = own.or_else(|| aim.filter(|_| self.choice.aim_stays))?;
+        let name = self.work(place)?.gate.clone()?;
         let gate = self.gates.get(&name)?;
         Some((name, gate))
     }
@@ -26,11 +20,14 @@ impl Run<'_> {
         let Some(item) = self.item(place) else {
             return false;
         };
-        let asks = || self.gate_of(place).is_some_and(|(of, _)| of == name);
+        // Where a request goes is known when it is about to be sent.
+        let knows = |gate: &Gate| gate.settings.place.is_none();
+        let gate = self.gate_of(place);
+        let asks = gate.is_some_and(|(of, gate)| of == name && knows(gate));
         let begins = self.steps.get(place.0).is_some_and(Step::takes_more);
         match &item.doing {
             Doing::Held { gate, .. } => gate == name,
-            Doing::New => begins && asks(),
+            Doing::New => begins && asks,
             Doing::Ready { .. } | Doing::Running(_) | Doing::Settled(_) => false,
         }
     }
@@ -52,6 +49,7 @@ impl Run<'_> {
                 && self.is_held(place)
                 && self.has_room(place.0)
             {
+                self.doubt_probe(place, &name);
                 self.release(place);
                 self.start(place);
                 return true;
@@ -69,6 +67,23 @@ impl Run<'_> {
     fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
         let waiting = places.into_iter().filter(|it| self.waits_for(*it, name));
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
+    }
+
+    /// Which of several steps looks first is not said: one of another step that may start too and has
+    /// as many attempts left could find out as well.
+    pub(super) fn doubt_probe(&mut self, place: Place, name: &str) {
+        let left = self.attempts_left(place);
+        let mut others = self.places().into_iter().filter(|it| it.0 != place.0);
+        let may_start = |it: &Place| match self.item(*it).map(|item| &item.doing) {
+            Some(Doing::Held { .. }) => true,
+            Some(Doing::New) => self.steps.get(it.0).is_some_and(Step::takes_more),
+            Some(Doing::Ready { since }) => *since <= self.now,
+            _ => false,
+        };
+        let asks = |it: Place| self.gate_of(it).is_some_and(|(of, _)| of == name);
+        if others.any(|it| may_start(&it) && asks(it) && self.attempts_left(it) >= left) {
+            self.leave_open("which of two steps finds out whether a target is back");
+        }
     }
 
     /// Whether one that asks a breaker now is the one to find out.
@@ -104,7 +119,7 @@ impl Run<'_> {
             return false;
         };
         self.hold_expired(*place);
-        if over.len() > 1 && self.stopping.is_some() {
+        if over.len() > 1 && self.is_stopping(place.0) {
             self.leave_open("several holds end at once, and the first of them is one too many");
         }
         true
@@ -162,13 +177,13 @@ impl Run<'_> {
         };
         let longest = self.gates.get(gate)?.settings.max_hold;
         let held = longest.map(|longest| since.saturating_add(longest));
-        let deadline = item.began.and_then(|_| self.item_deadline(place));
+        let deadline = item.began.and_then(|_| self.own_deadline(place));
         held.into_iter().chain(deadline).min()
     }
 
     fn hold_expired(&mut self, place: Place) {
         let began = self.item(place).and_then(|item| item.began);
-        let deadline = began.and_then(|_| self.item_deadline(place));
+        let deadline = began.and_then(|_| self.own_deadline(place));
         let reason = if deadline.is_some_and(|at| at <= self.now) {
             "deadline"
         } else {

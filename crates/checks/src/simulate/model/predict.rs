@@ -1,8 +1,7 @@
-//! The prediction: what comes of every way in which what is left open may turn out, if that is the
-//! same.
+//! The prediction: what comes of a case whatever is drawn in it, if that is the same.
 
 use super::prediction::{Made, Prediction};
-use super::run::{Choice, Open, Run};
+use super::run::{Open, Run};
 use super::seen::Seen;
 use crate::simulate::case::Case;
 
@@ -34,20 +33,7 @@ pub fn predict(case: &Case) -> Option<Prediction> {
 ///
 /// What the semantics leave open, so that there is no answer.
 pub fn predict_seen(case: &Case, seen: &Seen) -> Result<Prediction, Open> {
-    let (found, has_chosen) = Run::new(case, seen, Choice::default()).outcome();
-    let found = found?;
-    if !has_chosen {
-        return Ok(found);
-    }
-    // The engine does so, which is not what the semantics say.
-    let choice = Choice { aim_stays: true };
-    let other_way = Run::new(case, seen, choice).outcome().0;
-    if other_way.as_ref() == Ok(&found) {
-        return Ok(found);
-    }
-    Err(Open(
-        "whether what an item does after a request asks the breaker of that request",
-    ))
+    Run::new(case, seen).outcome()
 }
 
 /// Two predictions as one, if they differ in nothing but delays.

@@ -151,32 +151,31 @@ impl Run<'_> {
         self.stopping.is_some() || self.steps.get(step).is_some_and(|it| it.failing)
     }
 
-    /// All commands of the handler have succeeded.
+    /// All commands of the handler have succeeded. While the job stops, what that comes to without
+    /// another start stands.
     fn handled(&mut self, place: Place) {
         let Some(handler) = self.command(place).and_then(|it| it.handler.clone()) else {
             return;
         };
         let reason = self.item(place).and_then(|item| item.stopped);
         let reason = reason.unwrap_or("attempts");
-        if self.stopping.is_some() {
-            self.leave_open("a handler that ends while the job stops");
-        }
         if handler.rounds == 0 {
             if handler.fails {
                 return self.item_failed(place, reason);
             }
             return self.next_command(place);
         }
-        if self.is_stopping(place.0) {
-            return self.settle(place, Fate::Skipped);
-        }
         let late = self.item_deadline(place).is_some_and(|it| it <= self.now);
-        if late || !self.charge(place) {
+        if late || self.pool_refuses(place).is_some() {
             return self.item_failed(place, reason);
         }
         if handler.fails {
             self.leave_open("an attempt more whose handler is to fail the workflow");
         }
+        if self.is_stopping(place.0) {
+            return self.settle(place, Fate::Skipped);
+        }
+        let _ = self.charge(place);
         if let Some(item) = self.item_mut(place) {
             item.part = Part::Command;
         }
@@ -210,7 +209,6 @@ impl Run<'_> {
         let Some(item) = self.item_mut(place) else {
             return;
         };
-        let part = item.part;
         let progress = *item.progress();
         let name = item.name.clone();
         let too_long = asked.is_some_and(|asked| asked > terms.max_retry_after);
@@ -239,16 +237,13 @@ impl Run<'_> {
         let spent = progress.spent.saturating_add(delay);
         let is_over = terms.budget.is_some_and(|budget| spent > budget);
         let due = self.now.saturating_add(delay);
-        let of_item = self.item_deadline(place).is_some_and(|it| due > it);
+        let of_item = self.own_deadline(place).is_some_and(|it| due > it);
         let is_late = of_item || self.case.deadline.is_some_and(|it| due > it);
         if is_unsure && (is_over || is_late) {
             self.leave_open("a delay that was drawn and not recorded");
         }
         if is_over {
             return self.command_stopped(place, "retry_budget");
-        }
-        if of_item && matches!(part, Part::Handler(_)) {
-            self.leave_open("a retry of a handler after its item's deadline");
         }
         if is_late {
             return self.command_stopped(place, "deadline");

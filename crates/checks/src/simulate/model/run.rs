@@ -1,6 +1,5 @@
 //! The loop: what may start starts, then time goes on to the next thing that happens.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,33 +18,21 @@ pub struct Open(pub &'static str);
 /// Where an item is: its step and its number.
 pub(super) type Place = (usize, usize);
 
-/// What the semantics leave open and a run must not depend on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Choice {
-    /// Whether what an item does after a request asks the breaker of that request.
-    pub(super) aim_stays: bool,
-}
-
 /// A case that runs.
 pub(super) struct Run<'c> {
     pub(super) case: &'c Case,
     pub(super) plan: Plan,
     pub(super) seen: &'c Seen,
-    pub(super) choice: Choice,
     pub(super) now: Duration,
     pub(super) steps: Vec<Step>,
     pub(super) gates: BTreeMap<String, Gate>,
     pub(super) pool: Option<Pool>,
     pub(super) made: BTreeMap<(String, String), Made>,
-    /// The item that was last about to send a request, and the breaker of that.
-    pub(super) aim: Option<(Place, String)>,
     /// How many of the releases that were seen have been.
     pub(super) released: BTreeMap<String, usize>,
     /// Nothing new starts.
     pub(super) stopping: Option<&'static str>,
     pub(super) end: Option<JobEnd>,
-    /// Whether any choice was made.
-    pub(super) has_chosen: Cell<bool>,
     pub(super) open: Option<Open>,
 }
 
@@ -61,7 +48,7 @@ pub(super) struct Pool {
 const MOST: u32 = 5000;
 
 impl<'c> Run<'c> {
-    pub(super) fn new(case: &'c Case, seen: &'c Seen, choice: Choice) -> Self {
+    pub(super) fn new(case: &'c Case, seen: &'c Seen) -> Self {
         let plan = Plan::of(case);
         let steps = plan.steps.iter().map(|step| Step {
             items: step.items.iter().map(Item::new).collect(),
@@ -78,26 +65,18 @@ impl<'c> Run<'c> {
             gates: gates.collect(),
             plan,
             seen,
-            choice,
             now: Duration::ZERO,
             pool: pool_of(case),
             made: BTreeMap::new(),
-            aim: None,
             released: BTreeMap::new(),
             stopping: None,
             end: None,
-            has_chosen: Cell::new(false),
             open: None,
         }
     }
 
     /// Runs it to its end.
-    pub(super) fn outcome(mut self) -> (Result<Prediction, Open>, bool) {
-        let found = self.go();
-        (found, self.has_chosen.get())
-    }
-
-    fn go(&mut self) -> Result<Prediction, Open> {
+    pub(super) fn outcome(mut self) -> Result<Prediction, Open> {
         for _ in 0..MOST {
             while self.end.is_none() && (self.advance() || self.start_something()) {}
             if let Some(open) = self.open {
@@ -181,6 +160,13 @@ impl<'c> Run<'c> {
         };
         let began = self.item(place)?.began.unwrap_or(self.now);
         map.limit.map(|limit| began.saturating_add(limit))
+    }
+
+    /// Until when what an item does now may take: a handler cleans up after it, and has not its time.
+    pub(super) fn own_deadline(&self, place: Place) -> Option<Duration> {
+        let part = self.item(place)?.part;
+        let deadline = self.item_deadline(place);
+        deadline.filter(|_| !matches!(part, Part::Handler(_)))
     }
 
     /// Until when a completion rule waits, if it has not decided.

@@ -6,7 +6,7 @@ use crate::simulate::case::{Act, How};
 
 use super::failure::Outcome;
 use super::run::{Place, Run};
-use super::state::{Doing, Part, Progress, Running};
+use super::state::{Doing, Progress, Running};
 
 impl Run<'_> {
     /// Starts one thing, or finds that it may not start; whether anything changed.
@@ -52,14 +52,11 @@ impl Run<'_> {
     }
 
     fn try_start(&mut self, place: Place) -> bool {
-        self.aim(place);
         let Some(item) = self.item(place) else {
             return false;
         };
-        let is_handler = matches!(item.part, Part::Handler(_));
-        let late =
-            item.began.is_some() && self.item_deadline(place).is_some_and(|it| it < self.now);
-        if late && !is_handler {
+        let late = item.began.is_some() && self.own_deadline(place).is_some_and(|it| it < self.now);
+        if late {
             self.start_refused(place, "deadline");
             return true;
         }
@@ -81,12 +78,9 @@ impl Run<'_> {
             self.start(place);
             return true;
         }
-        let is_best = self.is_best(place, &name);
-        if gate.may_probe(self.now) && (gate.settings.fails || is_best) {
-            // The engine holds it if another one has more attempts left, which it was told not to.
-            if !is_best {
-                self.leave_open("who finds out for a breaker that does not hold");
-            }
+        // A breaker that holds nobody has nobody to choose from: the first one that asks finds out.
+        if gate.may_probe(self.now) && (gate.settings.fails || self.is_best(place, &name)) {
+            self.doubt_probe(place, &name);
             self.release(place);
             self.start(place);
             return true;
@@ -106,17 +100,8 @@ impl Run<'_> {
         items.any(|item| matches!(&item.doing, Doing::Held { gate, .. } if gate == name))
     }
 
-    /// A request says where it goes before it starts.
-    fn aim(&mut self, place: Place) {
-        let gate = self.work(place).filter(|work| work.is_call);
-        if let Some(gate) = gate.and_then(|work| work.gate.clone()) {
-            self.aim = Some((place, gate));
-        }
-    }
-
     /// An attempt starts.
     pub(super) fn start(&mut self, place: Place) {
-        self.aim(place);
         let gate = self.gate_of(place).map(|(name, _)| name);
         let ticket = gate.and_then(|name| {
             let gate = self.gates.get_mut(&name)?;
@@ -126,28 +111,21 @@ impl Run<'_> {
         let Some(work) = self.work(place).cloned() else {
             return;
         };
-        let has_limit = self.item_deadline(place).is_some();
         let Some(item) = self.item_mut(place) else {
             return;
         };
-        let is_first = item.began.is_none() && item.part != Part::Command;
         let _ = item.began.get_or_insert(now);
         let progress: &mut Progress = item.progress();
         progress.attempts = progress.attempts.saturating_add(1);
         let attempt = progress.attempts;
         let (name, script) = (item.name.clone(), item.script.clone());
-        let is_handler = matches!(item.part, Part::Handler(_));
         let made = self.made.entry((work.name.clone(), name)).or_default();
         made.attempts = made.attempts.saturating_add(1);
         made.starts.push(now);
         let act = self.case.act(&work.name, &script, attempt);
-        // The time of its item bounds an attempt; what cleans up after it has its own.
-        let deadline = self.item_deadline(place).filter(|_| !is_handler);
-        let left = deadline.map(|it| it.saturating_sub(now));
+        // The time of its item bounds an attempt.
+        let left = self.own_deadline(place).map(|it| it.saturating_sub(now));
         let limit = work.timeout.into_iter().chain(left).min();
-        if is_first && has_limit {
-            self.leave_open("a handler that is the first thing of an item with a deadline");
-        }
         if limit == Some(act.takes) || limit == Some(Duration::ZERO) {
             self.leave_open("an attempt that ends when its time is up");
         }
