@@ -173,3 +173,33 @@ fn those_who_ask_about_a_dead_owner_do_not_take_each_other_for_it() {
     drop(SqliteStore::open(folder.path()).unwrap());
     assert!(!sign.exists(), "sweeping is asking too");
 }
+
+#[test]
+fn what_the_dead_left_of_a_snapshot_goes_with_the_next_one() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    let append = Append::new(job.clone(), Version::EMPTY, Epoch::UNCLAIMED, vec![vec![7]]);
+    store.append(vec![append]).unwrap();
+    store.save_snapshot(&job, Version(0), vec![1]).unwrap();
+    let below = |name: &str| folder.path().join("snapshots/1").join(name);
+    // As a killed process leaves it, even if a living one has its number.
+    let own = format!("1.{}.half", std::process::id());
+    let dead = ["0.4711.half", "1.1.half", &own].map(below);
+    for path in &dead {
+        std::fs::write(path, "undaunt1").unwrap();
+    }
+    // And one that somebody is writing.
+    let writing = File::create(below("1.42.half")).unwrap();
+    writing.lock().unwrap();
+    store.save_snapshot(&job, Version(1), vec![2]).unwrap();
+    for path in &dead {
+        assert!(!path.exists(), "{path:?}");
+    }
+    assert!(below("1.42.half").exists());
+    let found = store.latest_snapshot(&job).unwrap();
+    assert_eq!(found.latest.unwrap().bytes, [2]);
+    drop(writing);
+    store.save_snapshot(&job, Version(1), vec![3]).unwrap();
+    assert!(!below("1.42.half").exists());
+}
