@@ -4,6 +4,9 @@
 //! soon if nobody waits, in any case before the log becomes long. How long it is, is estimated; other
 //! processes estimate their own share.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 const PAGE: usize = 4096;
@@ -29,8 +32,14 @@ pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
 /// file system without a journal may keep the length and the first commits and lose some later ones,
 /// and the old pages are played over the newer database. So the log is begun anew by a commit, whose
 /// header is synced, and only what no longer counts is cut.
-pub(super) fn cut(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
+pub(super) fn cut(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    // SQLite waits for readers and writers, but not for another who moves the log: our own writer may.
+    while connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?
+        && began.elapsed() < patience
+    {
+        thread::sleep(Duration::from_millis(2));
+    }
     // The commit that begins a log anew cuts it to this, or to its own end.
     connection.pragma_update(None, "journal_size_limit", 0)?;
     let commit = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;

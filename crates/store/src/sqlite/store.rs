@@ -113,7 +113,7 @@ impl SqliteStore {
         let before = size();
         let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
         connection.execute_batch("VACUUM").map_err(about)?;
-        checkpoint::cut(&connection).map_err(about)?;
+        checkpoint::cut(&connection, self.patience).map_err(about)?;
         Ok([before, size()])
     }
 
