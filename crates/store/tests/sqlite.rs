@@ -5,11 +5,14 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undaunted_store::suite::{Place, run_all, run_model};
-use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, StoreError, Version};
+use undaunted_store::{
+    AggregateId, Append, Epoch, SqliteOptions, SqliteStore, Store, StoreError, Version,
+};
 
 /// A folder that goes away with its place.
 fn place() -> Place {
@@ -42,6 +45,56 @@ fn the_log_does_not_grow_without_end() {
     }
     let log = std::fs::metadata(folder.path().join("undaunted.db-wal")).unwrap();
     assert!(log.len() < 40 << 20, "{} bytes", log.len());
+}
+
+#[test]
+fn compacting_gives_the_room_of_what_was_removed_back_and_cuts_the_log() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let append = |id: &str| {
+        let job = AggregateId::new("job", id).unwrap();
+        let records = vec![vec![7; 1 << 20]; 3];
+        let append = Append::new(job.clone(), Version::EMPTY, Epoch::UNCLAIMED, records);
+        store.append(vec![append]).unwrap();
+        job
+    };
+    let (gone, kept) = (append("gone"), append("kept"));
+    store.remove(&gone, Epoch::UNCLAIMED).unwrap();
+    let [before, after] = store.compact().unwrap();
+    assert!(before > 6 << 20, "{before} bytes before");
+    assert!((3 << 20..4 << 20).contains(&after), "{after} bytes after");
+    let log = std::fs::metadata(folder.path().join("undaunted.db-wal")).unwrap();
+    assert!(log.len() < 8 << 10, "{} bytes of log", log.len());
+    // With nothing to give back, and a log as short as can be, nothing changes.
+    assert_eq!(store.compact().unwrap(), [after, after]);
+    assert_eq!(store.read(&kept, Version::EMPTY).unwrap().count(), 3);
+}
+
+#[test]
+fn compacting_while_somebody_reads_cuts_nothing_they_need() {
+    let folder = TempDir::new().unwrap();
+    let options = SqliteOptions {
+        patience: Duration::from_millis(30),
+    };
+    let store = SqliteStore::open_with(folder.path(), &options).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    let append = |at| {
+        let records = vec![vec![7; 1 << 20]];
+        Append::new(job.clone(), Version(at), Epoch::UNCLAIMED, records)
+    };
+    store.append(vec![append(0)]).unwrap();
+    let reader = Connection::open(store.database()).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let sum = || -> i64 {
+        let length = "SELECT sum(length(body)) FROM batches";
+        reader.query_row(length, [], |row| row.get(0)).unwrap()
+    };
+    let seen = sum();
+    store.append(vec![append(1)]).unwrap();
+    store.compact().unwrap();
+    assert_eq!(sum(), seen);
+    store.append(vec![append(2)]).unwrap();
+    assert_eq!(store.read(&job, Version::EMPTY).unwrap().count(), 3);
 }
 
 #[test]
@@ -119,4 +172,34 @@ fn those_who_ask_about_a_dead_owner_do_not_take_each_other_for_it() {
     assert!(second.epoch > first.epoch);
     drop(SqliteStore::open(folder.path()).unwrap());
     assert!(!sign.exists(), "sweeping is asking too");
+}
+
+#[test]
+fn what_the_dead_left_of_a_snapshot_goes_with_the_next_one() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    let append = Append::new(job.clone(), Version::EMPTY, Epoch::UNCLAIMED, vec![vec![7]]);
+    store.append(vec![append]).unwrap();
+    store.save_snapshot(&job, Version(0), vec![1]).unwrap();
+    let below = |name: &str| folder.path().join("snapshots/1").join(name);
+    // As a killed process leaves it, even if a living one has its number.
+    let own = format!("1.{}.half", std::process::id());
+    let dead = ["0.4711.half", "1.1.half", &own].map(below);
+    for path in &dead {
+        std::fs::write(path, "undaunt1").unwrap();
+    }
+    // And one that somebody is writing.
+    let writing = File::create(below("1.42.half")).unwrap();
+    writing.lock().unwrap();
+    store.save_snapshot(&job, Version(1), vec![2]).unwrap();
+    for path in &dead {
+        assert!(!path.exists(), "{path:?}");
+    }
+    assert!(below("1.42.half").exists());
+    let found = store.latest_snapshot(&job).unwrap();
+    assert_eq!(found.latest.unwrap().bytes, [2]);
+    drop(writing);
+    store.save_snapshot(&job, Version(1), vec![3]).unwrap();
+    assert!(!below("1.42.half").exists());
 }

@@ -237,6 +237,21 @@ fn a_read_only_disk_is_told() {
 }
 
 #[test]
+fn a_store_is_made_in_a_folder_that_can_be_written_and_not_read() {
+    let folder = TempDir::new().unwrap();
+    let above = folder.path().join("above");
+    fs::create_dir(&above).unwrap();
+    // Its name cannot be synced there, unless by root, who may read everything.
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o300)).unwrap();
+    let store = SqliteStore::open(&above.join("state/store")).unwrap();
+    store.append(append(0, 10)).unwrap();
+    drop(store);
+    let store = SqliteStore::open(&above.join("state/store")).unwrap();
+    assert_eq!(store.read(&job(), Version::EMPTY).unwrap().count(), 1);
+    fs::set_permissions(&above, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
 fn a_folder_that_is_not_ours_is_denied() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("theirs");

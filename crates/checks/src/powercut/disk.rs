@@ -8,11 +8,11 @@ use clap::ValueEnum;
 
 use super::noise::noise;
 use super::recorder::{DATABASE, Event};
-use super::remains::{Change, remains, remains_in_parts};
+use super::remains::{Change, remains};
 use crate::die::Die;
 
-/// What a disk makes of a sync. The first keeps its word; with the next three a campaign shows that it
-/// would notice, and the last is what file systems without a journal do.
+/// What a disk makes of a sync. The first keeps its word; with the others a campaign shows that it
+/// would notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Promise {
     /// What was synced is safe.
@@ -24,9 +24,6 @@ pub enum Promise {
     LateSync,
     /// Of the files that were synced, a page may be lost all the same.
     LostPage,
-    /// What was synced is safe, but there is no journal: a file that is cut may keep its length and lose
-    /// parts of what was beyond.
-    NoJournal,
 }
 
 impl Promise {
@@ -142,9 +139,6 @@ impl Disk {
             let mut found = match self.files.get(&number) {
                 None => Cow::default(), // It was made, and nothing was written to it.
                 Some(file) if file.since.is_empty() => Cow::Borrowed(file.synced.as_slice()),
-                Some(file) if promise == Promise::NoJournal => {
-                    Cow::Owned(remains_in_parts(die, &file.synced, &file.since))
-                }
                 Some(file) => Cow::Owned(remains(die, &file.synced, &file.since)),
             };
             if promise == Promise::LostPage {

@@ -17,8 +17,9 @@
 //!   nobody wrote to do not change: SQLite relies on that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`), and so do
 //!   we. A file that grows is as long as at any time since the sync; where nothing was written it has zeros.
 //! - A file that is cut is cut as a whole or not at all, and what is written after that is there only if
-//!   it was: file systems with a journal do it so. Those without (ext2, FAT) may keep the length and lose
-//!   parts, as [`Promise::NoJournal`] does; SQLite does not reckon with that.
+//!   it was: file systems with a journal do it so. Or it keeps its length and loses parts of what was
+//!   beyond, as on those without (ext2, FAT). SQLite's `wal_checkpoint(TRUNCATE)` does not bear that,
+//!   which is why the store cuts its log in another way.
 //! - A name that was made or deleted is there or not until its folder is synced, each name for itself,
 //!   though file systems with a journal keep their order. SQLite's ordinary VFS syncs the folder at the
 //!   first sync of a log or journal through each of its handles; the store syncs it after making an empty
@@ -29,10 +30,11 @@
 //!   promises to bear it.
 //!
 //! **Not tried:** a disk that loses what it said was synced, which nobody can bear (the lies of
-//! [`Promise`] show that it would be noticed); the loss of the store's whole folder: no file system that
-//! we know syncs a file and forgets the folder it is in, though POSIX would let it; a log so long
-//! (64 MiB) that it is cut back. **Not observed**, but taken from the code (and once from a trace of the
-//! system calls): that the folder is synced when said above. What lies beside the database is looked at after each piece of work, not at every write.
+//! [`Promise`] show that it would be noticed); the loss of the store's whole folder, whose name the store
+//! syncs; a deleted file that comes back in parts; a log so long (64 MiB) that it is cut back. **Not
+//! observed**, but taken from the code (and twice from a trace of the system calls): that the folder is
+//! synced when said above. What lies beside the database is looked at after each piece of work, not at
+//! every write.
 //!
 //! **By the seed:** what is asked, in which order, and where and how the disk is cut. Not by the seed: the
 //! random names that SQLite makes (owners, the salt of the log), process ids, and, in one round of four,

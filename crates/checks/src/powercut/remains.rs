@@ -56,27 +56,39 @@ enum Manner {
     Parts { of_sixteen: u64 },
 }
 
-/// A file as it may be found on a disk that gives it another length as a whole or not at all, and what
-/// is written after that only if it has.
+/// A file as it may be found, with a journal of the file system or without.
 pub(super) fn remains(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
-    let resize = |change: &Change| matches!(change, Change::Resize(_));
+    if since.iter().any(is_resize) && die.falls(1, 2) {
+        cut_as_a_whole(die, synced, since)
+    } else {
+        cut_in_parts(die, synced, since)
+    }
+}
+
+fn is_resize(change: &Change) -> bool {
+    matches!(change, Change::Resize(_))
+}
+
+/// A file on a disk that gives it another length as a whole or not at all, and what is written after
+/// that only if it has.
+fn cut_as_a_whole(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
     let mut rest = since;
     let mut file = None;
-    while let Some(at) = rest.iter().position(resize) {
+    while let Some(at) = rest.iter().position(is_resize) {
         let (before, after) = rest.split_at(at);
         let Some((resize, after)) = after.split_first().filter(|_| die.falls(1, 2)) else {
             rest = before;
             break;
         };
-        let mut found = remains_in_parts(die, file.as_deref().unwrap_or(synced), before);
+        let mut found = cut_in_parts(die, file.as_deref().unwrap_or(synced), before);
         resize.make(&mut found);
         (file, rest) = (Some(found), after);
     }
-    remains_in_parts(die, file.as_deref().unwrap_or(synced), rest)
+    cut_in_parts(die, file.as_deref().unwrap_or(synced), rest)
 }
 
-/// A file as it may be found where even its length changes part by part.
-pub(super) fn remains_in_parts(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
+/// A file on a disk where even what is cut off goes part by part, and its length for itself.
+fn cut_in_parts(die: &mut Die, synced: &[u8], since: &[Change]) -> Vec<u8> {
     let manner = match die.below(8) {
         0 => Manner::All,
         1 => Manner::Nothing,

@@ -239,9 +239,7 @@ fn a_file_that_was_being_written_is_written_again_under_its_number() {
         assert_eq!(ended.json()["attempts"], 2, "{place}");
         assert_eq!(world.read("log"), format!("job {}", ended.job()));
         let left = std::fs::read_dir(world.path("below")).unwrap().count();
-        // What was half written when it died bears the name of a process that is gone.
-        let half = usize::from(place.starts_with("file-before"));
-        assert_eq!(left, 1 + half, "{place}: nothing is left beside it");
+        assert_eq!(left, 1, "{place}: nothing is left beside it");
         is_lawful(&world.events());
     }
 }

@@ -4,8 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use undaunted_engine::effect::Effect;
+use undaunted_engine::event::Subject;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::{Files, InputTask, SubFlow, Task, TaskWork, input_task};
+use undaunted_engine::task::{
+    Files, InputTask, SubFlow, Task, TaskWork, input_task, receipt_token,
+};
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Cause, Class};
 
@@ -212,9 +215,23 @@ impl Drive<'_> {
         self.calls.sent(start, withdraw);
     }
 
+    /// The receipt token of the command that an attempt is of.
+    pub(super) fn token_of(&self, start: u64) -> Option<String> {
+        let &(step, item) = self.job.running.get(&start)?;
+        let active = self.job.active(step, item)?;
+        let of = Subject {
+            step,
+            item,
+            command: active.command,
+            attempt: active.attempts,
+        };
+        Some(receipt_token(&self.job, of, active.round))
+    }
+
     fn begin_write(&self, start: u64, task: Task) {
         let (tell, machine) = (self.tell.clone(), Arc::clone(&self.world.machine));
         let began = machine.uptime();
+        let token = self.token_of(start).unwrap_or_default();
         self.world.machine.aside(Box::new(move || {
             let TaskWork::Write {
                 path,
@@ -232,6 +249,7 @@ impl Drive<'_> {
                 create_dirs: *create_dirs,
                 mode: *mode,
                 start,
+                token: &token,
             });
             let error = written
                 .as_ref()

@@ -6,10 +6,8 @@
 use std::collections::BTreeSet;
 
 use undaunted_engine::effect::{self, Effect};
-use undaunted_engine::event::Subject;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::StepStage;
-use undaunted_engine::task::receipt_token;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
 use undaunted_policy::mutant::{self, Mutant};
@@ -134,20 +132,7 @@ impl Drive<'_> {
     /// The spool knows nothing about what runs: whatever holds the token of a command that was started
     /// is ended, so that no second attempt runs beside it.
     fn end_leftovers(&self) -> Result<(), DriveError> {
-        let places = self
-            .told
-            .iter()
-            .filter_map(|start| self.job.running.get(start));
-        let tokens = places.filter_map(|&(step, item)| {
-            let active = self.job.active(step, item)?;
-            let of = Subject {
-                step,
-                item,
-                command: active.command,
-                attempt: active.attempts,
-            };
-            Some(receipt_token(&self.job, of, active.round))
-        });
+        let tokens = self.told.iter().filter_map(|start| self.token_of(*start));
         let tokens: BTreeSet<String> = tokens.collect();
         if !tokens.is_empty() {
             let grace = self.world.grace;

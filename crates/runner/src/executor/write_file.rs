@@ -23,9 +23,12 @@ pub struct NewFile<'a> {
     pub mode: Option<u32>,
     /// The number of the start.
     pub start: u64,
+    /// The receipt token of the command.
+    pub token: &'a str,
 }
 
-/// Writes a file through one beside it, named after the start.
+/// Writes a file through one beside it, which bears the same name when the attempt is made again: what
+/// was left of it by a death in between does not stay.
 pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     let NewFile {
         path,
@@ -33,6 +36,7 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
         create_dirs,
         mode,
         start,
+        token,
     } = *file;
     if create_dirs && let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).create(parent)?;
@@ -47,11 +51,15 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     }
     let mut beside = path.as_os_str().to_owned();
     // Two jobs may write the same file at the same time.
-    beside.push(format!(".undaunted-{}-{start}", std::process::id()));
+    beside.push(format!(".undaunted-{:08x}-{start}", digest(token)));
+    // Not written over: it may be closed to its own owner, by its mode.
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let written = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(mode.unwrap_or(0o666))
         .open(&beside)
         .and_then(|mut file| {
@@ -77,6 +85,14 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     written
 }
 
+/// Enough of a token (FNV-1a) to tell two jobs apart, and too little to guess it from a name that
+/// others see.
+fn digest(token: &str) -> u32 {
+    token.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -96,6 +112,7 @@ mod tests {
             create_dirs,
             mode,
             start,
+            token: "5eed",
         })
     }
 
@@ -120,5 +137,24 @@ mod tests {
         assert!(write(&path, "one", false, None, 1).is_err());
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn what_a_death_left_of_the_same_attempt_goes_and_that_of_others_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.txt");
+        let beside = |token: &str, start: u64| {
+            let name = format!("c.txt.undaunted-{:08x}-{start}", digest(token));
+            folder.path().join(name)
+        };
+        let left = [beside("5eed", 1), beside("5eed", 2), beside("other", 1)];
+        for left in &left {
+            std::fs::write(left, "half").unwrap();
+            // Nobody may write to it, as the workflow wanted.
+            std::fs::set_permissions(left, std::fs::Permissions::from_mode(0o400)).unwrap();
+        }
+        write(&path, "one", false, Some(0o400), 1).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+        assert_eq!(left.map(|left| left.exists()), [false, true, true]);
     }
 }

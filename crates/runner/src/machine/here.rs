@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use undaunted_policy::Timestamp;
 
+use super::asked::{Machine, Tell, Withdraw};
 use super::keeping::Keeping;
-use super::machine::{Machine, Tell, Withdraw};
 use crate::clock::{both, uptime, wall};
 use crate::executor::{Answered, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;

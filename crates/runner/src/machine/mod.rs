@@ -3,10 +3,10 @@
 //! Everything the loop knows of the world outside its store goes through one trait. [`Here`] is the
 //! machine this process runs on; a simulation is another, with its own time, processes and files.
 
+mod asked;
 mod here;
 mod keeping;
-mod machine;
 
+pub use asked::{Machine, Tell, Withdraw};
 pub use here::Here;
 pub use keeping::{Keeping, Outputs};
-pub use machine::{Machine, Tell, Withdraw};

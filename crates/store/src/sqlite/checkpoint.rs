@@ -4,7 +4,10 @@
 //! soon if nobody waits, in any case before the log becomes long. How long it is, is estimated; other
 //! processes estimate their own share.
 
-use rusqlite::Connection;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 const PAGE: usize = 4096;
 /// Pages a commit writes besides the records: the index, and what both tables share.
@@ -14,9 +17,36 @@ const WORTHWHILE: usize = 1024;
 /// 32 MiB are long enough.
 const LONG: usize = 8192;
 
+/// What [`cut`] leaves of a log: its header, and a page with a header of its own. It goes when the last
+/// handle is closed.
+pub(super) const SHORTEST_LOG: u64 = 32 + 24 + 4096;
+
 /// Moves what can be moved, without waiting for anybody.
 pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// Moves everything, and cuts the log. If others read or write meanwhile it stays as long as it is.
+///
+/// Not by `wal_checkpoint(TRUNCATE)`, which cuts a log that still counts and does not sync that: a
+/// file system without a journal may keep the length and the first commits and lose some later ones,
+/// and the old pages are played over the newer database. So the log is begun anew by a commit, whose
+/// header is synced, and only what no longer counts is cut.
+pub(super) fn cut(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    // SQLite waits for readers and writers, but not for another who moves the log: our own writer may.
+    while connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?
+        && began.elapsed() < patience
+    {
+        thread::sleep(Duration::from_millis(2));
+    }
+    // The commit that begins a log anew cuts it to this, or to its own end.
+    connection.pragma_update(None, "journal_size_limit", 0)?;
+    let commit = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // It says what is so already: a page is written, and nothing changes.
+    let format: i64 = commit.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    commit.pragma_update(None, "user_version", format)?;
+    commit.commit()
 }
 
 /// How many pages the log has by our estimate.

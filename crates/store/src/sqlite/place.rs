@@ -26,6 +26,7 @@ pub(super) struct Opening(#[expect(dead_code, reason = "the lock ends with the f
 impl Folder {
     /// Makes what is missing, and holds the others off meanwhile.
     pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, Opening), StoreError> {
+        let made = missing(path);
         make_folder(path)?;
         network::refuse(path)?;
         let folder = Self {
@@ -46,12 +47,49 @@ impl Folder {
             });
         }
         if found.len() == 0 {
-            // The name of a new file is on the disk only when its folder is.
+            // The name of a new file is on the disk only when its folder is, and that of a folder too.
             let entries = File::open(path).and_then(|folder| folder.sync_all());
             entries.map_err(|error| classify::of_files(path, error))?;
+            // Whoever made the folder may have died before this, so ours is synced in any case.
+            for name in made.iter().map(PathBuf::as_path).chain([path]) {
+                sync_name(name)?;
+            }
         }
         Ok((folder, opening))
     }
+}
+
+/// The folders above that have to be made, the store's own left out.
+fn missing(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1);
+    let named = above.take_while(|path| !path.as_os_str().is_empty());
+    let missing = named.take_while(|path| !path.exists());
+    missing.map(Path::to_owned).collect()
+}
+
+/// Syncs the name of a folder in the one above it. One that we may write to but not read cannot be
+/// opened, and not every file system syncs a folder; a store is made there all the same.
+fn sync_name(path: &Path) -> Result<(), StoreError> {
+    let above = match path.parent() {
+        None => return Ok(()),
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+    };
+    let synced = File::open(above).and_then(|folder| folder.sync_all());
+    match synced {
+        Err(error) if is_unable(error.kind()) => Ok(()),
+        synced => synced.map_err(|error| classify::of_files(above, error)),
+    }
+}
+
+fn is_unable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PermissionDenied
+            | ErrorKind::InvalidInput
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::Unsupported
+    )
 }
 
 /// A folder only its owner can look into, unless it is there already.

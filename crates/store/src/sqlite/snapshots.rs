@@ -20,6 +20,8 @@ use crate::version::Version;
 
 /// What a file of ours begins with; the last letter is the format.
 const MARK: &[u8; 8] = b"undaunt1";
+/// How the name of a file ends that is being written.
+const HALF: &str = "half";
 /// The latest, and the one before it in case the latest is damaged.
 const KEPT: usize = 2;
 
@@ -34,27 +36,46 @@ pub(super) fn save(
     let folder = folder(all, known.number);
     make_folder(&folder)?;
     // One process writes here, the owner; should two, each renames a whole file.
-    let half = folder.join(format!("{at}.{}.half", std::process::id()));
+    let half = folder.join(format!("{at}.{}.{HALF}", std::process::id()));
     let about = |error| classify::of_files(&half, error);
-    write(&half, Seal::of(aggregate), at, bytes).map_err(about)?;
+    let locked = write(&half, Seal::of(aggregate), at, bytes).map_err(about)?;
     fs::rename(&half, folder.join(at.to_string())).map_err(about)?;
+    drop(locked);
+    sweep(&folder);
     for (_, old) in files(&folder).map_err(about)?.into_iter().skip(KEPT) {
         let _ = fs::remove_file(old);
     }
     Ok(())
 }
 
-fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<()> {
+/// Gives the file too: it is locked for as long as it is open, so that nobody takes it for left behind.
+fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<File> {
     let mut file: File = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(path)?;
+    // Swept before this line, it cannot be renamed: the caller is told, and has one snapshot fewer.
+    file.lock()?;
     file.write_all(MARK)?;
     file.write_all(&seal.checksum(at, bytes).to_le_bytes())?;
     file.write_all(bytes)?;
-    file.sync_data()
+    file.sync_data()?;
+    Ok(file)
+}
+
+/// Removes what the dead were writing. By its lock, not by the number of its process, which somebody
+/// else may have by now.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_half = path.extension().is_some_and(|extension| extension == HALF);
+        if is_half && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // What cannot be removed now stays until the next time.
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// The latest that can be used.

@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::reading::Reading;
 use super::task::Change;
 use super::writer::{Broken, Writer};
-use super::{classify, schema, snapshots};
+use super::{checkpoint, classify, schema, snapshots};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
@@ -106,15 +106,14 @@ impl SqliteStore {
         let size = || {
             let log = self.folder.database.with_extension("db-wal");
             let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
-            of(&self.folder.database).saturating_add(of(&log))
+            let log = of(&log).saturating_sub(checkpoint::SHORTEST_LOG);
+            of(&self.folder.database).saturating_add(log)
         };
         let about = |error| classify::of_database(&self.folder.database, self.patience, error);
         let before = size();
         let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
         connection.execute_batch("VACUUM").map_err(about)?;
-        connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-            .map_err(about)?;
+        checkpoint::cut(&connection, self.patience).map_err(about)?;
         Ok([before, size()])
     }
 
