@@ -48,8 +48,8 @@ pub enum Mutant {
 }
 
 impl Mutant {
-    /// All of them.
-    pub const ALL: [Self; 19] = [
+    /// Those that were thought of.
+    pub const INVENTED: [Self; 14] = [
         Self::ExtraAttempt,
         Self::JitterDrawnAnew,
         Self::BudgetUnspent,
@@ -64,6 +64,10 @@ impl Mutant {
         Self::FailedWriteIgnored,
         Self::SecondStart,
         Self::TakeoverForgetsRunning,
+    ];
+
+    /// Those that we have really made, and mended.
+    pub const MADE: [Self; 5] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
         Self::RestsOnRefused,

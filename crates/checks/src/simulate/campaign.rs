@@ -32,9 +32,9 @@ pub struct Args {
 }
 
 fn mistake(name: &str) -> Result<Mutant, String> {
-    let mut all = Mutant::ALL.into_iter();
-    let found = all.find(|mutant| format!("{mutant:?}").eq_ignore_ascii_case(name));
-    found.ok_or_else(|| format!("the mistakes are {:?}", Mutant::ALL))
+    let all = || Mutant::INVENTED.into_iter().chain(Mutant::MADE);
+    let found = all().find(|mutant| format!("{mutant:?}").eq_ignore_ascii_case(name));
+    found.ok_or_else(|| format!("the mistakes are {:?}", all().collect::<Vec<_>>()))
 }
 
 /// What many seeds came to.
@@ -88,14 +88,14 @@ fn simulated(args: &Args) -> Sum {
                         break;
                     }
                     let seed = args.first_seed.saturating_add(number);
-                    let seen = of_seed(seed);
+                    let came = of_seed(seed);
                     let mut guard = sum.lock().unwrap_or_else(PoisonError::into_inner);
                     let (sum, told) = &mut *guard;
                     sum.seeds = sum.seeds.saturating_add(1);
-                    sum.events = sum.events.saturating_add(seen.events);
-                    sum.open = sum.open.saturating_add(u64::from(seen.open));
-                    sum.crashes = sum.crashes.saturating_add(seen.crashes);
-                    if let Some(finding) = seen.finding {
+                    sum.events = sum.events.saturating_add(came.events);
+                    sum.open = sum.open.saturating_add(u64::from(came.open));
+                    sum.crashes = sum.crashes.saturating_add(came.crashes);
+                    if let Some(finding) = came.finding {
                         eprintln!("seed {seed}: {}", finding.what);
                         sum.found.push((seed, finding));
                     }

@@ -138,7 +138,7 @@ impl Simulation<'_> {
             life.rest
                 .max(LOOK)
                 .saturating_mul(2)
-                .min(Duration::from_secs(60))
+                .min(Duration::from_mins(1))
         };
         let rest = life.rest;
         life.turn = life.turn.saturating_add(1);

@@ -16,7 +16,7 @@ use super::case::How;
 use super::outside::{Happening, Outside, Told};
 
 /// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
-const ENOUGH: Duration = Duration::from_secs(120);
+const ENOUGH: Duration = Duration::from_mins(2);
 
 /// The keeper of one job, and what is left of those before it.
 #[derive(Default)]

@@ -224,7 +224,7 @@ impl Outside {
         let mut takes = act.takes;
         let mut answer = answered(order, &act);
         if lost || matches!(act.how, How::Hang) {
-            takes = Duration::from_secs(3600);
+            takes = Duration::from_hours(1);
             let broken = (Cause::Network, "the connection was closed");
             answer = failed(order.start, broken.0, broken.1);
         }

@@ -82,6 +82,9 @@ pub(super) enum Told {
     Trust,
 }
 
+/// Whoever waits for an answer.
+pub(super) type Asking = Box<dyn FnOnce(Answered) + Send>;
+
 /// Something a process has handed over to be written.
 pub(super) enum Write {
     /// Records.
@@ -102,7 +105,7 @@ pub(super) struct Life {
     /// What is being written.
     pub(super) writing: Vec<Write>,
     /// Whoever waits for an answer, and the answer.
-    pub(super) asking: BTreeMap<u64, (Box<dyn FnOnce(Answered) + Send>, Answered)>,
+    pub(super) asking: BTreeMap<u64, (Asking, Answered)>,
     /// Which turn is the one to come.
     pub(super) turn: u64,
     /// How long it rests if nothing happens.

@@ -30,17 +30,17 @@ pub struct Seen {
 #[must_use]
 pub fn of_seed(seed: u64) -> Seen {
     let plan = Plan::of(seed);
-    let mut seen = Seen::default();
+    let mut came = Seen::default();
     for is_calm in [true, false] {
         let outcome = simulated(&plan, is_calm, false);
-        seen.open |= outcome.is_open;
-        seen.events = seen.events.saturating_add(outcome.events);
-        seen.crashes = seen.crashes.saturating_add(outcome.crashes);
+        came.open |= outcome.is_open;
+        came.events = came.events.saturating_add(outcome.events);
+        came.crashes = came.crashes.saturating_add(outcome.crashes);
         let first = outcome.found.into_iter().next();
         let found = first.map(|what| Finding { what, is_calm });
-        seen.finding = seen.finding.or(found);
+        came.finding = came.finding.or(found);
     }
-    seen
+    came
 }
 
 /// Simulates a plan in one of the two worlds. What does not hold, if anything.

@@ -89,10 +89,8 @@ impl SimStore {
                 Write::Release(claim) => drop(inner.release(&claim)),
             }
         }
-        if fate == Fate::Unsure(true) || fate == Fate::Unsure(false) {
-            if let Some(life) = outside.lives.get_mut(self.process) {
-                life.is_broken = true;
-            }
+        if let (Fate::Unsure(_), Some(life)) = (fate, outside.lives.get_mut(self.process)) {
+            life.is_broken = true;
         }
         outside.write_on(self.process);
     }
