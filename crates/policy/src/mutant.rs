@@ -45,6 +45,8 @@ pub enum Mutant {
     NeverLeaves,
     /// A result that was taken while nobody ran the job is thrown away.
     TakenResultLost,
+    /// A command that gives items is not begun again when the keeper that was told of it has died.
+    InputNotBegunAgain,
 }
 
 impl Mutant {
@@ -67,12 +69,13 @@ impl Mutant {
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 5] = [
+    pub const MADE: [Self; 6] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
         Self::RestsOnRefused,
         Self::NeverLeaves,
         Self::TakenResultLost,
+        Self::InputNotBegunAgain,
     ];
 }
 

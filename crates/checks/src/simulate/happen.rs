@@ -234,6 +234,9 @@ impl Simulation<'_> {
         }
         drop(outside);
         drop(process);
+        if self.is_spent() && !healed {
+            self.heal();
+        }
     }
 
     /// A process runs what nobody runs.
@@ -318,7 +321,15 @@ impl Simulation<'_> {
                 Some(process) => process.store(),
                 None => &self.disk,
             };
-            if request::hand_on(store, &job, &arrived).is_ok() {
+            let is_waited_for = {
+                let outside = look(&self.shared);
+                let seen = outside.witness.jobs.get(&job);
+                let seen = seen.and_then(|seen| seen.job.as_ref());
+                seen.is_some_and(|seen| {
+                    matches!(find_token(seen, &step, &token), Found::Running(_))
+                })
+            };
+            if is_waited_for && request::hand_on(store, &job, &arrived).is_ok() {
                 if arrived.result.is_ok() {
                     look(&self.shared).witness.owes(&token);
                 }

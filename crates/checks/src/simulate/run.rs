@@ -17,7 +17,7 @@ use super::process::{Home, Process};
 use crate::die::Die;
 
 /// The most processes of one simulation.
-const PROCESSES: usize = 48;
+const PROCESSES: usize = 64;
 /// More than ever happens in a simulation that ends.
 const MOST: u64 = 60_000;
 
@@ -162,7 +162,7 @@ impl Simulation<'_> {
 
     /// Whether so many processes have died that no more may.
     pub(super) fn is_spent(&self) -> bool {
-        self.processes.len() >= PROCESSES.saturating_sub(8)
+        self.processes.len() >= PROCESSES.saturating_sub(24)
     }
 }
 

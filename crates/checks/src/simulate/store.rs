@@ -71,10 +71,19 @@ impl SimStore {
 
     /// What was being written is on the disk, or cannot be.
     pub(super) fn written(&self) {
-        let Ok(inner) = self.inner() else { return };
+        let inner = self.inner();
         let mut outside = look(&self.shared);
         let Some(life) = outside.lives.get_mut(self.process) else {
             return;
+        };
+        let Ok(inner) = inner else {
+            // Nothing is written any more, and whoever waits hears it.
+            for write in life.writing.drain(..).chain(life.waiting.drain(..)) {
+                if let Write::Append(_, done) = write {
+                    done(Err(full().into()));
+                }
+            }
+            return outside.wake(self.process);
         };
         let group = std::mem::take(&mut life.writing);
         let fate = Fate::drawn(&mut outside);

@@ -153,7 +153,15 @@ impl Drive<'_> {
                     return self.begin_attempt(start, step, item);
                 }
                 for effect in effect::reading(&self.job) {
-                    self.act(effect)?;
+                    if let Effect::ReadInput { step, start: of } = effect
+                        && of == Some(start)
+                    {
+                        // Whoever was told of it has died before it could begin.
+                        if !mutant::is(Mutant::InputNotBegunAgain) {
+                            self.reading.remove(&step);
+                        }
+                        self.act(effect)?;
+                    }
                 }
             }
             // Its end will be told.

@@ -165,7 +165,11 @@ impl Run<'_> {
             }
             return self.next_command(place);
         }
-        let late = self.item_deadline(place).is_some_and(|it| it <= self.now);
+        let deadline = self.item_deadline(place);
+        let late = deadline.is_some_and(|it| it <= self.now);
+        if deadline == Some(self.now) {
+            self.leave_open("an attempt more at the very instant of the deadline");
+        }
         if late || self.pool_refuses(place).is_some() {
             return self.item_failed(place, reason);
         }
