@@ -47,6 +47,8 @@ pub enum Mutant {
     TakenResultLost,
     /// A command that gives items is not begun again when the keeper that was told of it has died.
     InputNotBegunAgain,
+    /// What others made of a breaker is learned while something is being said to it.
+    BreakersMetTooSoon,
 }
 
 impl Mutant {
@@ -69,13 +71,14 @@ impl Mutant {
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 6] = [
+    pub const MADE: [Self; 7] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
         Self::RestsOnRefused,
         Self::NeverLeaves,
         Self::TakenResultLost,
         Self::InputNotBegunAgain,
+        Self::BreakersMetTooSoon,
     ];
 }
 

@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-use undaunted_engine::task::{Found, find_token};
 use undaunted_policy::Timestamp;
-use undaunted_runner::drive::Reported;
-use undaunted_runner::request::{self, Arrived};
-use undaunted_store::Store;
 
-use super::case::{Act, How};
-use super::machine::result_of;
 use super::outside::{Happening, look};
 use super::process::Taken;
 use super::run::Simulation;
@@ -42,13 +36,7 @@ impl Simulation<'_> {
                 }
             }
             Happening::Answer { process, number } => look(&self.shared).answer(process, number),
-            Happening::Report {
-                job,
-                step,
-                token,
-                start,
-                act,
-            } => self.report(job, step, token, start, act),
+            Happening::Report(report) => self.report(*report),
             Happening::Keeper { job, life, told } => {
                 look(&self.shared).keeper_hears(&job, life, told);
             }
@@ -267,93 +255,6 @@ impl Simulation<'_> {
             }
         }
         look(&self.shared).wake(number);
-    }
-
-    /// Somebody sends the result of an attempt that was taken on, until it is taken.
-    fn report(&mut self, job: String, step: String, token: String, start: u64, act: Act) {
-        let is_wanted = {
-            let outside = look(&self.shared);
-            let seen = outside.witness.jobs.get(&job);
-            let seen = seen.and_then(|seen| seen.job.as_ref());
-            // In a calm world nobody sends what nobody waits for.
-            !outside.is_calm || seen.is_some_and(|job| job.running.contains_key(&start))
-        };
-        if !is_wanted {
-            return;
-        }
-        if matches!(act.how, How::Success(_)) {
-            look(&self.shared).witness.reported_well(&token);
-        }
-        let arrived = Arrived {
-            step: step.clone(),
-            token: token.clone(),
-            result: result_of(&act),
-        };
-        let mut living = self.processes.iter().enumerate();
-        let home = living.find_map(|(number, process)| {
-            let process = process.as_ref()?;
-            process.hub.job(&job).is_some().then_some((number, process))
-        });
-        look(&self.shared).tell(|| format!("a result comes for {job} {step}"));
-        if let Some((number, process)) = home {
-            let answer = process.hub.handle().hand_on(&job, arrived);
-            look(&self.shared).wake(number);
-            self.settle();
-            // It may be answered later; then whoever sent it sends it again, and is told so.
-            if answer.try_recv() == Ok(Reported::Taken) {
-                let mut outside = look(&self.shared);
-                let seen = outside
-                    .witness
-                    .jobs
-                    .get(&job)
-                    .and_then(|it| it.job.as_ref());
-                let running = seen.map(|seen| find_token(seen, &step, &token));
-                if matches!(running, Some(Found::Running(_))) {
-                    outside
-                        .witness
-                        .violation(format!("{job}: a result was taken and is not on record"));
-                }
-                return;
-            }
-        } else {
-            let anybody = self.processes.iter().flatten().next();
-            let store: &dyn Store = match anybody {
-                Some(process) => process.store(),
-                None => &self.disk,
-            };
-            let is_waited_for = {
-                let outside = look(&self.shared);
-                let seen = outside.witness.jobs.get(&job);
-                let seen = seen.and_then(|seen| seen.job.as_ref());
-                seen.is_some_and(|seen| {
-                    matches!(find_token(seen, &step, &token), Found::Running(_))
-                })
-            };
-            if is_waited_for && request::hand_on(store, &job, &arrived).is_ok() {
-                if arrived.result.is_ok() {
-                    look(&self.shared).witness.owes(&token);
-                }
-                return;
-            }
-        }
-        let over = look(&self.shared)
-            .witness
-            .jobs
-            .get(&job)
-            .is_none_or(|it| it.ledger.is_over);
-        if !over {
-            let again = Duration::from_millis(700);
-            look(&self.shared).after(
-                again,
-                Happening::Report {
-                    job,
-                    step,
-                    token,
-                    start,
-                    act,
-                },
-            );
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use undaunted_runner::keeper::{Event, Refusal, Spec};
 use undaunted_runner::machine::Tell;
 use undaunted_runner::spool::{End, Exited, Fate, Kept, Recovered, Running, Vanished, Why};
 
-use super::case::How;
+use super::case::{Act, How};
 use super::outside::{Happening, Outside, Told};
 
 /// How long after its keeper a hanging command is ended in a healed world, if it has no timeout.
@@ -75,6 +75,41 @@ impl KeeperProcess {
         self.outputs.get(place).cloned().unwrap_or_default()
     }
 
+    /// Begins, if there is none: ends what the commands of the last one left. What it finds, and what it
+    /// has ended.
+    fn begin(&mut self, is_new: bool) -> (Recovered, Vec<(u64, String)>) {
+        let (mut recovered, mut ended) = (Recovered::default(), Vec::new());
+        if self.life > 0 {
+            return (recovered, ended);
+        }
+        self.lives = self.lives.saturating_add(1);
+        self.life = self.lives;
+        // A spool that is new has to be vouched for first.
+        self.is_uncertain |= is_new;
+        self.is_there = true;
+        for (id, entry) in &mut self.entries {
+            let found = match &entry.state {
+                State::Runs => 1,
+                State::Gone => 0,
+                State::Exited(_) => continue,
+            };
+            if found > 0 {
+                ended.push((*id, entry.token.clone()));
+            }
+            entry.state = State::Gone;
+            let vanished = Vanished {
+                id: *id,
+                began: system(entry.began),
+                stdout: Kept::default(),
+                stderr: Kept::default(),
+                ended: found,
+                survived: 0,
+            };
+            recovered.fates.insert(*id, Fate::Vanished(Some(vanished)));
+        }
+        (recovered, ended)
+    }
+
     fn keep(&mut self, text: &str) -> Kept {
         if text.is_empty() {
             return Kept::default();
@@ -113,35 +148,7 @@ impl Outside {
         }
         let is_new = !self.keepers.get(job).is_some_and(|it| it.is_there);
         let keeper = self.keepers.entry(job.to_owned()).or_default();
-        let mut ended = Vec::new();
-        let mut recovered = Recovered::default();
-        if keeper.life == 0 {
-            keeper.lives = keeper.lives.saturating_add(1);
-            keeper.life = keeper.lives;
-            // A spool that is new has to be vouched for first.
-            keeper.is_uncertain |= is_new;
-            keeper.is_there = true;
-            for (id, entry) in &mut keeper.entries {
-                let found = match &entry.state {
-                    State::Runs => 1,
-                    State::Gone => 0,
-                    State::Exited(_) => continue,
-                };
-                if found > 0 {
-                    ended.push((*id, entry.token.clone()));
-                }
-                entry.state = State::Gone;
-                let vanished = Vanished {
-                    id: *id,
-                    began: system(entry.began),
-                    stdout: Kept::default(),
-                    stderr: Kept::default(),
-                    ended: found,
-                    survived: 0,
-                };
-                recovered.fates.insert(*id, Fate::Vanished(Some(vanished)));
-            }
-        }
+        let (mut recovered, ended) = keeper.begin(is_new);
         for (id, entry) in &keeper.entries {
             let fate = match &entry.state {
                 State::Runs => Fate::Running(Running {
@@ -168,6 +175,14 @@ impl Outside {
         }
         self.tell(|| format!("engine {process} reaches the keeper of {job}"));
         Some(recovered)
+    }
+
+    /// An engine leaves the keeper of a job.
+    pub(super) fn leave_keeper(&mut self, job: &str, process: usize) {
+        let keeper = self.keepers.get_mut(job);
+        if let Some(keeper) = keeper.filter(|it| it.hears(process)) {
+            keeper.listener = None;
+        }
     }
 
     /// An engine tells a keeper something; it hears it a little later.
@@ -238,30 +253,7 @@ impl Outside {
             act.how = How::Success(items.unwrap_or_default());
             act.takes = self.harm.word;
         }
-        let hangs = matches!(act.how, How::Hang);
-        let (mut end, why, output) = match act.how {
-            How::Exit(code) => (End::Code(code), Why::Itself, String::new()),
-            How::Signal(signal) => (End::Signal(signal), Why::Itself, String::new()),
-            How::Success(output) => (End::Code(0), Why::Itself, output),
-            _ => (End::Code(1), Why::Itself, String::new()),
-        };
-        let mut takes = act.takes;
-        let command = self.harm.command;
-        if command > 0 && self.die.falls(command, 100_000) {
-            end = End::Signal(9);
-            takes /= 2;
-            self.crashes = self.crashes.saturating_add(1);
-            self.tell(|| format!("command {id} of {job} will be killed"));
-        }
-        if hangs {
-            // Without a timeout somebody has to end it one day.
-            takes = ENOUGH;
-        }
-        let mut end = (end, why, output);
-        if spec.timeout.is_some_and(|timeout| timeout <= takes) {
-            takes = spec.timeout.unwrap_or_default();
-            end = (End::Signal(15), Why::Timeout, String::new());
-        }
+        let (takes, end) = self.end_of(job, spec, act);
         let entry = Entry {
             token,
             began: now,
@@ -292,6 +284,35 @@ impl Outside {
                 life,
             },
         );
+    }
+
+    /// When a command will end if nobody ends it before, and how.
+    fn end_of(&mut self, job: &str, spec: &Spec, act: Act) -> (Duration, (End, Why, String)) {
+        let hangs = matches!(act.how, How::Hang);
+        let (mut end, output) = match act.how {
+            How::Exit(code) => (End::Code(code), String::new()),
+            How::Signal(signal) => (End::Signal(signal), String::new()),
+            How::Success(output) => (End::Code(0), output),
+            _ => (End::Code(1), String::new()),
+        };
+        let mut takes = act.takes;
+        let command = self.harm.command;
+        if command > 0 && self.die.falls(command, 100_000) {
+            end = End::Signal(9);
+            takes /= 2;
+            self.crashes = self.crashes.saturating_add(1);
+            self.tell(|| format!("command {} of {job} will be killed", spec.id));
+        }
+        if hangs {
+            // Without a timeout somebody has to end it one day.
+            takes = ENOUGH;
+        }
+        match spec.timeout {
+            Some(timeout) if timeout <= takes => {
+                (timeout, (End::Signal(15), Why::Timeout, String::new()))
+            }
+            _ => (takes, (end, Why::Itself, output)),
+        }
     }
 
     /// A command ends by itself, whether or not its keeper is still there.

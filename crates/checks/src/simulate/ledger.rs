@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{Event, Record, Retrying, Started, Subject};
 use undaunted_policy::Timestamp;
 
 /// The sums of one job.
@@ -48,53 +48,11 @@ impl Ledger {
     pub(super) fn enter(&mut self, record: &Record) -> Vec<String> {
         let mut wrong = Vec::new();
         match &record.event {
-            Event::AttemptStarted(started) => {
-                let of = started.subject;
-                let place = (of.step, of.item);
-                if let Some(other) = self.live.insert(place, of) {
-                    wrong.push(format!("{of:?} starts while {other:?} runs"));
-                }
-                if !self.started.insert(started.start) {
-                    wrong.push(format!("start {} is recorded twice", started.start));
-                }
-                if of.attempt == 1 {
-                    // The commands of a handler begin anew in each of its rounds.
-                    self.spent.remove(&(of.step, of.item, of.command));
-                }
-                if let Some(due) = self.due.remove(&place)
-                    && due > record.at
-                {
-                    wrong.push(format!("{of:?} starts at {:?}, due at {due:?}", record.at));
-                }
-                self.goes_on(place, &mut wrong);
-            }
+            Event::AttemptStarted(started) => self.starts(started, record.at, &mut wrong),
             Event::StepStarted { start, .. } => self.reading.extend(start),
             Event::AttemptSucceeded(done) => self.ends(done.subject, &mut wrong),
             Event::AttemptFailed(done) => self.ends(done.subject, &mut wrong),
-            Event::RetryScheduled(retrying) => {
-                let of = retrying.subject;
-                let spent = self
-                    .spent
-                    .entry((of.step, of.item, of.command))
-                    .or_default();
-                *spent = spent.saturating_add(retrying.delay);
-                let sum = &retrying.sum;
-                if *spent != sum.spent_after {
-                    wrong.push(format!(
-                        "{spent:?} was spent, recorded is {:?}",
-                        sum.spent_after
-                    ));
-                }
-                if sum.budget.is_some_and(|budget| *spent > budget) {
-                    wrong.push(format!(
-                        "{spent:?} is more than its budget {:?}",
-                        sum.budget
-                    ));
-                }
-                self.due.insert((of.step, of.item), retrying.due);
-                self.delay.insert((of.step, of.item), retrying.delay);
-                self.charge(of, sum.pool, sum.share, &mut wrong);
-            }
+            Event::RetryScheduled(retrying) => self.waits(retrying, &mut wrong),
             Event::Held(held) => {
                 let of = held.subject;
                 self.due.remove(&(of.step, of.item));
@@ -144,6 +102,52 @@ impl Ledger {
             _ => {}
         }
         wrong
+    }
+
+    fn starts(&mut self, started: &Started, at: Timestamp, wrong: &mut Vec<String>) {
+        let of = started.subject;
+        let place = (of.step, of.item);
+        if let Some(other) = self.live.insert(place, of) {
+            wrong.push(format!("{of:?} starts while {other:?} runs"));
+        }
+        if !self.started.insert(started.start) {
+            wrong.push(format!("start {} is recorded twice", started.start));
+        }
+        if of.attempt == 1 {
+            // The commands of a handler begin anew in each of its rounds.
+            self.spent.remove(&(of.step, of.item, of.command));
+        }
+        if let Some(due) = self.due.remove(&place)
+            && due > at
+        {
+            wrong.push(format!("{of:?} starts at {at:?}, due at {due:?}"));
+        }
+        self.goes_on(place, wrong);
+    }
+
+    fn waits(&mut self, retrying: &Retrying, wrong: &mut Vec<String>) {
+        let of = retrying.subject;
+        let spent = self
+            .spent
+            .entry((of.step, of.item, of.command))
+            .or_default();
+        *spent = spent.saturating_add(retrying.delay);
+        let sum = &retrying.sum;
+        if *spent != sum.spent_after {
+            wrong.push(format!(
+                "{spent:?} was spent, recorded is {:?}",
+                sum.spent_after
+            ));
+        }
+        if sum.budget.is_some_and(|budget| *spent > budget) {
+            wrong.push(format!(
+                "{spent:?} is more than its budget {:?}",
+                sum.budget
+            ));
+        }
+        self.due.insert((of.step, of.item), retrying.due);
+        self.delay.insert((of.step, of.item), retrying.delay);
+        self.charge(of, sum.pool, sum.share, wrong);
     }
 
     fn ends(&mut self, of: Subject, wrong: &mut Vec<String>) {

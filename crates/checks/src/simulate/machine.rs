@@ -15,6 +15,8 @@ use undaunted_runner::{Answer, Answered, NewFile, Order, judged};
 
 use super::case::{Act, How};
 use super::outside::{Happening, Outside, Shared, Told, Touch, look};
+use super::reports::Report;
+use super::witness::Place;
 
 /// What a process sees of the simulated world.
 pub(super) struct SimMachine {
@@ -157,6 +159,12 @@ impl SimKeeper {
     }
 }
 
+impl Drop for SimKeeper {
+    fn drop(&mut self) {
+        look(&self.shared).leave_keeper(&self.job, self.process);
+    }
+}
+
 impl Outputs for SimKeeper {
     fn capture(&self, kept: &Kept, _: u64) -> Result<Vec<u8>, CaptureError> {
         let outside = look(&self.shared);
@@ -234,29 +242,8 @@ impl Outside {
             takes = timeout;
             answer = failed(order.start, Cause::Timeout, "no answer in time");
         }
-        if let How::Later(result) = &act.how
-            && answer.failure.is_none()
-        {
-            let comes = matches!(result.how, How::Success(_) | How::Denied);
-            let reports = match (lost || !comes, twice) {
-                (true, _) => 0,
-                (_, true) => 2,
-                _ => 1,
-            };
-            for _ in 0..reports {
-                let late = Duration::from_millis(if twice { self.die.between(0, 3000) } else { 0 });
-                let wait = takes.saturating_add(result.takes).saturating_add(late);
-                self.after(
-                    wait,
-                    Happening::Report {
-                        job: place.job.clone(),
-                        step: place.step.clone(),
-                        token: place.token.clone(),
-                        start: order.start,
-                        act: (**result).clone(),
-                    },
-                );
-            }
+        if answer.failure.is_none() && !lost {
+            self.send_result(order.start, &place, &act, takes, twice);
         }
         let answer = match answer.failure {
             None if order.call.later => Answered::Later(order.start),
@@ -270,6 +257,26 @@ impl Outside {
             life.asking.insert(number, (tell, answer));
         }
         self.after(takes, Happening::Answer { process, number });
+    }
+
+    /// What an attempt comes to that was taken on is sent when it is done, perhaps twice.
+    fn send_result(&mut self, start: u64, place: &Place, act: &Act, takes: Duration, twice: bool) {
+        let How::Later(result) = &act.how else { return };
+        if !matches!(result.how, How::Success(_) | How::Denied) {
+            return;
+        }
+        for _ in 0..=u8::from(twice) {
+            let late = Duration::from_millis(if twice { self.die.between(0, 3000) } else { 0 });
+            let wait = takes.saturating_add(result.takes).saturating_add(late);
+            let report = Report {
+                job: place.job.clone(),
+                step: place.step.clone(),
+                token: place.token.clone(),
+                start,
+                act: (**result).clone(),
+            };
+            self.after(wait, Happening::Report(Box::new(report)));
+        }
     }
 
     /// An answer reaches whoever waits for it.
@@ -329,13 +336,4 @@ fn answered(order: &Order, act: &Act) -> AttemptEnd {
 fn success(outputs: &str) -> String {
     let outputs = if outputs.is_empty() { "{}" } else { outputs };
     format!(r#"{{"success":true,"outputs":{outputs}}}"#)
-}
-
-/// What a result that comes later says.
-pub(super) fn result_of(act: &Act) -> Result<String, String> {
-    match &act.how {
-        How::Success(outputs) if outputs.is_empty() => Ok("{}".to_owned()),
-        How::Success(outputs) => Ok(outputs.clone()),
-        _ => Err("it did not work".to_owned()),
-    }
 }

@@ -19,6 +19,7 @@ pub mod model;
 mod outside;
 mod plan;
 mod process;
+mod reports;
 mod run;
 mod same;
 mod seed;

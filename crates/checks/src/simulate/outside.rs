@@ -14,6 +14,7 @@ use undaunted_store::{Append, Claim, Done};
 use super::case::{Act, Case};
 use super::harm::Harm;
 use super::keepers::KeeperProcess;
+use super::reports::Report;
 use super::witness::Witness;
 use crate::die::Die;
 
@@ -42,14 +43,7 @@ pub(super) enum Happening {
     /// An answer reaches the process that sent the request.
     Answer { process: usize, number: u64 },
     /// The result of an attempt that was taken on is sent.
-    Report {
-        job: String,
-        step: String,
-        token: String,
-        /// The attempt it is for.
-        start: u64,
-        act: Act,
-    },
+    Report(Box<Report>),
     /// A keeper hears something.
     Keeper { job: String, life: u64, told: Told },
     /// A command ends, or should.

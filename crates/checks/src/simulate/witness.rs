@@ -81,9 +81,12 @@ impl Witness {
             let last = append.records.last();
             if let Some(Ok(record)) = last.map(|bytes| BreakerRecord::decode(bytes)) {
                 told.push(format!(
-                    "breaker {}: {:?}",
+                    "breaker {} is {} after {:?} (version {}, opened {} times)",
                     append.aggregate.id(),
-                    record.change
+                    record.state.word(),
+                    record.change,
+                    append.reaches().0,
+                    record.state.breaker.generation()
                 ));
                 let id = append.aggregate.id().to_owned();
                 self.breakers.insert(id, record.state);

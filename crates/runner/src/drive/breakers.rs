@@ -6,6 +6,7 @@ use std::sync::Arc;
 use undaunted_engine::breaker::{BreakerState, Told};
 use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::Phase;
+use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Append;
 
 use super::error::DriveError;
@@ -89,7 +90,11 @@ impl Drive<'_> {
             let settings = breaker.settings;
             self.job.aim(step, item, &target, settings);
             if !self.breakers.contains_key(target.as_str()) {
-                self.meet_breakers()?;
+                if mutant::is(Mutant::BreakersMetTooSoon) {
+                    self.meet_breakers()?;
+                }
+                // No other: something may have been said to those that is not handed over yet.
+                self.meet_breaker(&Arc::from(target))?;
             }
         }
         Ok(Ok(()))

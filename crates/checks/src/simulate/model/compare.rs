@@ -3,7 +3,7 @@
 //! The only file of the model that knows the engine, and only what it writes: its records and how a
 //! job stands at its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use undaunted_engine::event::{Event, Record, Subject};
@@ -36,11 +36,33 @@ pub fn judged(case: &Case, job: &Job, records: &[Record]) -> Verdict {
             let found = differences(&prediction, job, records);
             if found.is_empty() {
                 Verdict::Same
+            } else if several_were_let_go(records) {
+                Verdict::Open("the order in which a breaker lets go what it holds")
             } else {
                 Verdict::Different(found)
             }
         }
     }
+}
+
+/// Whether a breaker closed that held several items: in which order they go is left open.
+fn several_were_let_go(records: &[Record]) -> bool {
+    let mut held = BTreeSet::new();
+    records.iter().any(|record| {
+        match &record.event {
+            Event::Held(it) => {
+                held.insert((it.subject.step, it.subject.item));
+            }
+            Event::Released(it) => {
+                held.remove(&(it.subject.step, it.subject.item));
+            }
+            Event::ItemDeadLettered { subject, .. } => {
+                held.remove(&(subject.step, subject.item));
+            }
+            _ => {}
+        }
+        matches!(record.event, Event::BreakerClosed { .. }) && held.len() > 1
+    })
 }
 
 /// What chance has decided in a run.
