@@ -47,6 +47,24 @@ impl Again {
                 let same = decided.is_some_and(|decided| **decided == **recorded);
                 (!same).then(|| format!("recorded is {recorded:?}, decided again {decided:?}"))
             }
+            Event::CommandStopped(recorded) => {
+                let before = self.before.take()?;
+                let Event::AttemptFailed(failed) = &before.1.event else {
+                    return None;
+                };
+                if failed.subject != recorded.subject {
+                    return None;
+                }
+                let mut end = end_of(&before.0, failed, before.2);
+                end.retry_after = recorded.sum.and_then(|sum| sum.retry_after);
+                let events = decide(&before.0, &Input::Ended(Box::new(end)), before.1.at);
+                let decided = events.iter().find_map(|event| match event {
+                    Event::CommandStopped(stopped) => Some(stopped.reason),
+                    _ => None,
+                });
+                let same = decided == Some(recorded.reason);
+                (!same).then(|| format!("recorded is {recorded:?}, decided again {decided:?}"))
+            }
             _ => {
                 self.before = None;
                 None

@@ -58,6 +58,9 @@ pub fn run(args: &Args) -> ExitCode {
         // Nobody reads what cannot be written.
         drop(show(&mut out, args, *seed, finding));
     }
+    for (seed, _) in sum.found.iter().skip(SHOWN) {
+        drop(writeln!(out, "seed {seed} too: {}", repeat(args, *seed)));
+    }
     let line = format!(
         "{} seeds, {} events, {} crashes, {} violations",
         sum.seeds,
@@ -123,18 +126,22 @@ fn tell(sum: &Sum, took: Duration) {
     );
 }
 
+/// The command that repeats a seed.
+fn repeat(args: &Args, seed: u64) -> String {
+    let mistake = args
+        .mutant
+        .map_or_else(String::new, |it| format!(" --mutant {it:?}"));
+    format!(
+        "cargo run --release -p undaunted-checks -- simulate --first-seed {seed} --seeds 1{mistake}"
+    )
+}
+
 /// A violation: what, how to repeat it, and the history of a smaller simulation that shows it.
 fn show(out: &mut impl Write, args: &Args, seed: u64, finding: &Finding) -> std::io::Result<()> {
     let plan = Plan::of(seed);
     let (smaller, least) = shrink(&plan, finding.clone());
     writeln!(out, "seed {seed}: {}", finding.what)?;
-    let mistake = args
-        .mutant
-        .map_or_else(String::new, |it| format!(" --mutant {it:?}"));
-    writeln!(
-        out,
-        "  repeat: cargo run --release -p undaunted-checks -- simulate --first-seed {seed} --seeds 1{mistake}"
-    )?;
+    writeln!(out, "  repeat: {}", repeat(args, seed))?;
     writeln!(
         out,
         "  a smaller simulation, in which this happens: {}",

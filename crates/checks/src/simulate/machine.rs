@@ -218,6 +218,7 @@ impl Outside {
                 .violation("a request is sent whose start is not on record".to_owned());
             return;
         };
+        self.witness.requested(&place.job, order.start);
         let label = label_of(&order.call.url);
         let act = self.act(&place.job, &label, &place.item, place.attempt);
         self.tell(|| {

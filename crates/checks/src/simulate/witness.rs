@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use undaunted_engine::breaker::{BreakerRecord, BreakerState};
 use undaunted_engine::event::{Event, Record, Subject};
-use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::job::{Item, Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
@@ -32,6 +32,8 @@ pub(super) struct Seen {
     alive: BTreeMap<String, u64>,
     /// Starts that a keeper has really begun.
     begun: BTreeSet<u64>,
+    /// Starts whose requests were really sent.
+    requested: BTreeSet<u64>,
     /// Starts that have really gone well.
     good: BTreeSet<u64>,
     /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
@@ -128,6 +130,7 @@ impl Witness {
             broken.extend(opened);
             job.apply(&record);
             broken.extend(incomplete(job, &record));
+            broken.extend(left_behind(job));
             let found = broken_in(job);
             broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
         } else {
@@ -214,6 +217,17 @@ impl Witness {
         })
     }
 
+    /// A request is really sent.
+    pub(super) fn requested(&mut self, job: &str, start: u64) {
+        let seen = self.jobs.entry(job.to_owned()).or_default();
+        let is_first = seen.requested.insert(start);
+        let is_known = seen.ledger.was_started(start);
+        if !is_first || !is_known {
+            let what = format!("{job}: request {start} is sent twice, or before it is on record");
+            self.found.push(what);
+        }
+    }
+
     /// A request was answered well.
     pub(super) fn went_well(&mut self, job: &str, start: u64) {
         self.jobs
@@ -245,6 +259,18 @@ impl Witness {
             seen.sent.insert((*step, *item));
         }
     }
+}
+
+/// An item of a job that has ended and has no end of its own.
+fn left_behind(job: &Job) -> Option<String> {
+    if !job.stage.has_ended() {
+        return None;
+    }
+    let steps = job.steps.iter().flat_map(|step| step.items.iter());
+    let left = steps
+        .filter(|(_, item)| matches!(item, Item::Active(_)))
+        .count();
+    (left > 0).then(|| format!("the job has ended, and {left} items have not"))
 }
 
 /// A dead letter that cannot be looked into or tried again.
