@@ -154,7 +154,7 @@ fn violated(seed: u64, folder: &Path, found: &Found) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  again: undaunted-checks kill --rounds 1 --first-seed {seed}"
+        "  again: cargo run --release -p undaunted-checks -- kill --rounds 1 --first-seed {seed}"
     )?;
     writeln!(out, "  kept:  {}", folder.display())
 }

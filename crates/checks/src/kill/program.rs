@@ -13,6 +13,7 @@ pub(crate) fn build() -> io::Result<PathBuf> {
     let own = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = own.unwrap_or_else(|| repository().join("target"));
     let target = target.join("failpoints");
+    eprintln!("the program is built with its failpoints, which may take minutes");
     let mut command = Command::new(cargo);
     command
         .args(["build", "--quiet", "--package", "undaunted"])

@@ -79,7 +79,9 @@ fn print(args: &Args, tally: &Tally) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (seed, what) in &tally.wrong {
         writeln!(out, "seed {seed}: {what}")?;
-        let mut again = format!("undaunted-checks powercut --rounds 1 --first-seed {seed}");
+        let mut again = format!(
+            "cargo run --release -p undaunted-checks -- powercut --rounds 1 --first-seed {seed}"
+        );
         if args.promise != Promise::Kept {
             again = format!("{again} --promise {}", args.promise.word());
         }

@@ -22,6 +22,7 @@ const PROCESSES: usize = 64;
 const MOST: u64 = 60_000;
 
 /// What came of a simulation.
+#[derive(Default)]
 pub struct Outcome {
     /// How many records there were.
     pub events: u64,

@@ -57,7 +57,16 @@ pub(super) fn history(plan: &Plan, is_calm: bool) -> Vec<String> {
     simulated(plan, is_calm, true).history
 }
 
+/// A panic is a finding like any other: it is repeated and shrunk.
 fn simulated(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
+    let simulated = std::panic::catch_unwind(|| in_world(plan, is_calm, with_history));
+    simulated.unwrap_or_else(|_| Outcome {
+        found: vec!["the code panics, as told above".to_owned()],
+        ..Outcome::default()
+    })
+}
+
+fn in_world(plan: &Plan, is_calm: bool, with_history: bool) -> Outcome {
     if !is_calm {
         return run(plan, with_history);
     }
