@@ -18,6 +18,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{Observer, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings, Wanted};
+use undaunted_runner::machine::Here;
 use undaunted_store::SqliteStore;
 
 /// The step, and the flow if there is only one.
@@ -112,8 +113,7 @@ impl Running {
             store,
             folder: folder.to_owned(),
             // No step of these flows is a program.
-            keeper: std::env::current_exe()?,
-            keeper_args: Vec::new(),
+            machine: Arc::new(Here::default()),
             grace: Duration::from_secs(5),
             check_interval: Duration::from_secs(5),
             catalog: None,
