@@ -1,4 +1,5 @@
-//! The binary that is released has no switch by which it can be made to die or to mistake the time.
+//! The binary that is released has no switch by which it can be made to die, to mistake the time or to
+//! make a mistake.
 //!
 //! Empty with the feature `failpoints`: `cargo test -p undaunted --test released` runs it.
 #![cfg(not(feature = "failpoints"))]
@@ -6,8 +7,18 @@
 use std::fs;
 use std::process::Command;
 
+use undaunted_policy::mutant::{self, Mutant};
+
 const BINARY: &str = env!("CARGO_BIN_EXE_undaunted");
 const VARIABLES: [&str; 2] = ["UNDAUNTED_TEST_DIE", "UNDAUNTED_TEST_CLOCK"];
+
+/// Known when it is compiled, so no mistake can be chosen: with the feature `mutants` this does not build.
+const IS_MISTAKEN: bool = mutant::is(Mutant::ExtraAttempt);
+
+#[test]
+fn the_released_binary_makes_no_mistake_on_purpose() {
+    const { assert!(!IS_MISTAKEN) }
+}
 
 #[test]
 fn the_released_binary_does_not_contain_the_names_of_the_switches() {

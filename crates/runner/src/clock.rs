@@ -22,13 +22,13 @@ impl Clock {
     /// A clock, set by the wall clock.
     #[must_use]
     pub fn set() -> Self {
-        let (set_to, set_at) = both();
+        let (set_to, set_at) = clocks();
         Self { set_to, set_at }
     }
 
     /// A clock, set by the wall clock of a machine.
     pub(crate) fn set_by(machine: &dyn Machine) -> Self {
-        let (set_to, set_at) = machine.both();
+        let (set_to, set_at) = machine.clocks();
         Self { set_to, set_at }
     }
 
@@ -47,7 +47,7 @@ impl Clock {
 /// What both clocks of the machine say at the same time: what the wall clock says, and for how long the
 /// machine has been running. Whoever is interrupted between the two looks again; otherwise a process would
 /// be behind for as long as it lives.
-pub(crate) fn both() -> (Timestamp, Duration) {
+pub(crate) fn clocks() -> (Timestamp, Duration) {
     /// More than it takes to look at two clocks.
     const NEAR: Duration = Duration::from_micros(100);
     let mut tries = 0_u32;

@@ -3,8 +3,10 @@
 //! Whatever was decided after a failure must follow from the journal alone: from the state the records
 //! before it come to, and from what is recorded of the failure.
 
+use std::time::Duration;
+
 use undaunted_engine::decide::decide;
-use undaunted_engine::event::{Event, Failed, Record};
+use undaunted_engine::event::{Event, Failed, Record, Subject};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 
@@ -29,47 +31,45 @@ impl Again {
             }
             Event::TextKept { .. } | Event::BreakerOpened(_) | Event::BreakerClosed { .. } => None,
             Event::RetryScheduled(recorded) => {
-                let before = self.before.take()?;
-                let Event::AttemptFailed(failed) = &before.1.event else {
-                    return None;
-                };
-                if failed.subject != recorded.subject {
-                    return None;
-                }
-                let mut end = end_of(&before.0, failed, before.2);
-                end.retry_after = recorded.sum.retry_after;
-                end.at_once = recorded.sum.computed.is_none();
-                let events = decide(&before.0, &Input::Ended(Box::new(end)), before.1.at);
-                let decided = events.iter().find_map(|event| match event {
-                    Event::RetryScheduled(retrying) => Some(retrying),
-                    _ => None,
-                });
-                let same = decided.is_some_and(|decided| **decided == **recorded);
-                (!same).then(|| format!("recorded is {recorded:?}, decided again {decided:?}"))
+                let sum = &recorded.sum;
+                let at_once = sum.computed.is_none();
+                let events = self.decided(recorded.subject, sum.retry_after, at_once)?;
+                let same = events.contains(&record.event);
+                (!same).then(|| format!("recorded is {recorded:?}, decided again {events:?}"))
             }
             Event::CommandStopped(recorded) => {
-                let before = self.before.take()?;
-                let Event::AttemptFailed(failed) = &before.1.event else {
-                    return None;
-                };
-                if failed.subject != recorded.subject {
-                    return None;
-                }
-                let mut end = end_of(&before.0, failed, before.2);
-                end.retry_after = recorded.sum.and_then(|sum| sum.retry_after);
-                let events = decide(&before.0, &Input::Ended(Box::new(end)), before.1.at);
-                let decided = events.iter().find_map(|event| match event {
-                    Event::CommandStopped(stopped) => Some(stopped.reason),
-                    _ => None,
+                let asked = recorded.sum.and_then(|sum| sum.retry_after);
+                let events = self.decided(recorded.subject, asked, false)?;
+                let same = events.iter().any(|event| {
+                    matches!(event, Event::CommandStopped(it) if it.reason == recorded.reason)
                 });
-                let same = decided == Some(recorded.reason);
-                (!same).then(|| format!("recorded is {recorded:?}, decided again {decided:?}"))
+                (!same).then(|| format!("recorded is {recorded:?}, decided again {events:?}"))
             }
             _ => {
                 self.before = None;
                 None
             }
         }
+    }
+
+    /// What is decided after the last failure, if it was one of this attempt.
+    fn decided(
+        &mut self,
+        of: Subject,
+        retry_after: Option<Duration>,
+        at_once: bool,
+    ) -> Option<Vec<Event>> {
+        let (job, record, start) = *self.before.take()?;
+        let Event::AttemptFailed(failed) = &record.event else {
+            return None;
+        };
+        let end = AttemptEnd {
+            retry_after,
+            at_once,
+            ..end_of(&job, failed, start)
+        };
+        let events = decide(&job, &Input::Ended(Box::new(end)), record.at);
+        (failed.subject == of).then_some(events)
     }
 }
 

@@ -25,12 +25,13 @@ pub(super) struct SimMachine {
 }
 
 impl Machine for SimMachine {
-    fn wall(&self) -> Timestamp {
-        look(&self.shared).wall()
-    }
-
     fn uptime(&self) -> Duration {
         look(&self.shared).now
+    }
+
+    fn clocks(&self) -> (Timestamp, Duration) {
+        let outside = look(&self.shared);
+        (outside.wall(), outside.now)
     }
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {

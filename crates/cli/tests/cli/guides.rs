@@ -25,7 +25,7 @@ use crate::unlike::{alike, alike_in_any_order};
 /// The address of the server on the pages, as wide as the one it really has.
 const SERVER: &str = "127.0.0.1:18080";
 /// What stands on the pages for the folder they are run in.
-const FOLDER: &str = "/srv/work";
+const FOLDER: &str = "/srv/jobs";
 /// How long to wait for what a page says will happen.
 const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -108,7 +108,7 @@ impl Hub<'_> {
         let plans = &self.sub_flows.plans;
         match journal::claim_sharing(store, &flow.id, plans) {
             Err(JournalError::NotFound { .. }) => {
-                let now = self.world.machine.wall();
+                let (now, _) = self.world.machine.clocks();
                 journal::submit_sharing(store, flow.submission(parent), plans, now)
             }
             held => held,

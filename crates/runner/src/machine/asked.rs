@@ -21,16 +21,11 @@ pub type Withdraw = Box<dyn FnOnce() + Send>;
 
 /// The machine a loop runs on.
 pub trait Machine: Send + Sync {
-    /// What the wall clock says. Somebody may set it.
-    fn wall(&self) -> Timestamp;
-
     /// For how long it has been running, sleep included. Nobody can set that.
     fn uptime(&self) -> Duration;
 
-    /// Both at the same time.
-    fn both(&self) -> (Timestamp, Duration) {
-        (self.wall(), self.uptime())
-    }
+    /// What the wall clock says, which somebody may set, and the uptime at that instant.
+    fn clocks(&self) -> (Timestamp, Duration);
 
     /// Does something beside the loop, which goes on.
     fn aside(&self, work: Box<dyn FnOnce() + Send>);

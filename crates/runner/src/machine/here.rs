@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
 use super::asked::{Machine, Tell, Withdraw};
 use super::keeping::Keeping;
-use crate::clock::{both, uptime, wall};
+use crate::clock::{clocks, uptime, wall};
 use crate::executor::{Answered, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
 use crate::keeper::{Keeper, KeeperError};
@@ -27,16 +27,12 @@ pub struct Here {
 }
 
 impl Machine for Here {
-    fn wall(&self) -> Timestamp {
-        wall(SystemTime::now())
-    }
-
     fn uptime(&self) -> Duration {
         uptime()
     }
 
-    fn both(&self) -> (Timestamp, Duration) {
-        both()
+    fn clocks(&self) -> (Timestamp, Duration) {
+        clocks()
     }
 
     fn aside(&self, work: Box<dyn FnOnce() + Send>) {

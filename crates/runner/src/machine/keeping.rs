@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::keeper::{Keeper, KeeperError, Spec};
-use crate::spool::{CaptureError, Kept, Spool};
+use crate::spool::{CaptureError, Kept};
 
 /// What commands wrote, for whoever knows the place.
 pub trait Outputs {
@@ -63,16 +63,6 @@ pub trait Keeping: Outputs {
 
     /// The files a running command writes to: output and error output.
     fn slot(&self, number: u32) -> [PathBuf; 2];
-}
-
-impl Outputs for Spool {
-    fn capture(&self, kept: &Kept, limit: u64) -> Result<Vec<u8>, CaptureError> {
-        self.capture(kept, limit)
-    }
-
-    fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String> {
-        self.last_lines(kept, lines)
-    }
 }
 
 impl Outputs for Keeper {
