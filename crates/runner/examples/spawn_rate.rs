@@ -87,7 +87,7 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
         match keeper.events().recv()? {
             Event::Exited(exited) => {
                 ended += 1;
-                keeper.forget(exited.id)?;
+                keeper.forget(exited.id);
                 if let Some(id) = waiting.pop_front() {
                     keeper.run(spec(id))?;
                 }

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn play(folder: &Path, scripts: &[OsString]) -> Result<(), Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let (keeper, _) = Keeper::start(&own, &[OsString::from("keeper")], folder)?;
-    keeper.trust()?;
+    keeper.trust();
     for (id, script) in (1..).zip(scripts) {
         let argv = [OsString::from("/bin/sh"), "-c".into(), script.clone()];
         keeper.run(Spec {

@@ -69,7 +69,7 @@ impl Machine for SimMachine {
         let mut outside = look(&self.shared);
         let job = job_of(folder);
         if outside.touch(self.process) == Touch::Dead {
-            return Err(gone());
+            return Err(KeeperError::Silent(io::ErrorKind::BrokenPipe.into()));
         }
         let reached = outside.reach_keeper(&job, self.process, tell);
         let Some(recovered) = reached else {
@@ -134,10 +134,6 @@ fn job_of(folder: &JobFolder) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn gone() -> KeeperError {
-    KeeperError::Gone(io::ErrorKind::BrokenPipe.into())
-}
-
 /// A connection to the keeper of a job.
 struct SimKeeper {
     shared: Shared,
@@ -146,17 +142,15 @@ struct SimKeeper {
 }
 
 impl SimKeeper {
-    fn tell(&self, told: Told) -> Result<(), KeeperError> {
+    fn tell(&self, told: Told) {
         let mut outside = look(&self.shared);
         if outside.touch(self.process) == Touch::Dead {
-            return Err(gone());
+            return;
         }
         let keeper = outside.keepers.get(&self.job);
-        if !keeper.is_some_and(|keeper| keeper.life > 0 && keeper.hears(self.process)) {
-            return Err(gone());
+        if keeper.is_some_and(|keeper| keeper.life > 0 && keeper.hears(self.process)) {
+            outside.tell_keeper(&self.job, told);
         }
-        outside.tell_keeper(&self.job, told);
-        Ok(())
     }
 }
 
@@ -181,23 +175,24 @@ impl Outputs for SimKeeper {
 
 impl Keeping for SimKeeper {
     fn run(&self, spec: Spec) -> Result<(), KeeperError> {
-        self.tell(Told::Run(Box::new(spec)))
+        self.tell(Told::Run(Box::new(spec)));
+        Ok(())
     }
 
-    fn cancel(&self, id: u64) -> Result<(), KeeperError> {
-        self.tell(Told::Cancel(id))
+    fn cancel(&self, id: u64) {
+        self.tell(Told::Cancel(id));
     }
 
-    fn cancel_all(&self) -> Result<(), KeeperError> {
-        self.tell(Told::CancelAll)
+    fn cancel_all(&self) {
+        self.tell(Told::CancelAll);
     }
 
-    fn forget(&self, id: u64) -> Result<(), KeeperError> {
-        self.tell(Told::Forget(id))
+    fn forget(&self, id: u64) {
+        self.tell(Told::Forget(id));
     }
 
-    fn trust(&self) -> Result<(), KeeperError> {
-        self.tell(Told::Trust)
+    fn trust(&self) {
+        self.tell(Told::Trust);
     }
 
     fn slot(&self, _: u32) -> [PathBuf; 2] {

@@ -24,10 +24,13 @@ impl Drive<'_> {
         match effect {
             Effect::Begin { start, step, item } => self.begin_attempt(start, step, item),
             Effect::ReadInput { step, start } => self.read_input(step, start),
-            Effect::EndStep { step } => self.end_step(step),
+            Effect::EndStep { step } => {
+                self.end_step(step);
+                Ok(())
+            }
             Effect::EndAll => {
                 if let Some(keeper) = &self.keeper {
-                    keeper.cancel_all()?;
+                    keeper.cancel_all();
                 }
                 self.end_calls();
                 Ok(())
@@ -99,7 +102,7 @@ impl Drive<'_> {
     }
 
     /// Ends what runs of a step that is complete without it, unless it is left to go on.
-    fn end_step(&mut self, step: u32) -> Result<(), DriveError> {
+    fn end_step(&mut self, step: u32) {
         let running = self.job.running.iter();
         let running = running.filter(|(_, (of, item))| *of == step && self.job.ends(step, *item));
         let running: Vec<u64> = running.map(|(start, _)| *start).collect();
@@ -110,10 +113,9 @@ impl Drive<'_> {
                 self.end_sub_flow(start);
                 self.attempt_ended(no_longer(start));
             } else if let Some(keeper) = &self.keeper {
-                keeper.cancel(start)?;
+                keeper.cancel(start);
             }
         }
-        Ok(())
     }
 
     fn write_item(&self, step: u32, item: u32) -> Result<(), DriveError> {
@@ -179,9 +181,7 @@ impl Drive<'_> {
                 self.fail(start, Cause::Other(Class::Permanent), &why);
                 Ok(())
             }
-            // That it has gone is told as an event as well, and heard there.
-            Ok(()) | Err(KeeperError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+            told => Ok(told?),
         }
     }
 

@@ -104,7 +104,7 @@ impl Drive<'_> {
         }
         self.forget_what_is_settled(&recovered);
         self.is_settling = true;
-        self.when_written(When::Trust)?;
+        self.when_written(When::Trust);
         self.hand_over();
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Drive<'_> {
             let unwritten = batches.chain([&self.pending]);
             let ending = unwritten.into_iter().any(|it| it.ended.contains(&start));
             if !self.told.contains(&start) && !ending {
-                drop(keeper.forget(start));
+                keeper.forget(start);
             }
         }
     }

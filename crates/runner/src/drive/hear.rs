@@ -48,9 +48,9 @@ impl Drive<'_> {
                 self.calls.forget(start);
                 self.decide(&Input::Accepted { start });
             }
-            News::Reported(report) => self.reported(report)?,
+            News::Reported(report) => self.reported(report),
             News::Items { step, items } => self.items_read(step, items),
-            News::Interrupt => self.interrupted()?,
+            News::Interrupt => self.interrupted(),
             News::Cancel => self.decide(&Input::Cancel),
         }
         Ok(())
@@ -73,7 +73,7 @@ impl Drive<'_> {
     /// Records are on the disk: now they may have consequences.
     fn stored(&mut self, batch: Batch) -> Result<(), DriveError> {
         for then in batch.then {
-            self.written(then)?;
+            self.written(then);
         }
         let mut reads = false;
         for (seq, record) in (batch.after.0.saturating_add(1)..).zip(&batch.records) {
@@ -94,7 +94,7 @@ impl Drive<'_> {
         if let Some(keeper) = &self.keeper {
             for start in &batch.ended {
                 // One that has gone forgets by itself, or is told again.
-                drop(keeper.forget(*start));
+                keeper.forget(*start);
                 failpoint::reach("forget-after", *start);
             }
         }
@@ -161,7 +161,7 @@ impl Drive<'_> {
         if mutant::is(Mutant::ForgetsBeforeWriting)
             && let Some(keeper) = &self.keeper
         {
-            drop(keeper.forget(end.start));
+            keeper.forget(end.start);
         }
         self.told.remove(&end.start);
         self.calls.forget(end.start);
@@ -173,7 +173,7 @@ impl Drive<'_> {
         if self.pending.records.is_empty() {
             // It was known already, so nothing is written and nothing has to be waited for.
             if let (Some(keeper), Some(start)) = (&self.keeper, self.pending.ended.pop()) {
-                drop(keeper.forget(start));
+                keeper.forget(start);
             }
         }
     }
@@ -231,7 +231,7 @@ impl Drive<'_> {
         });
     }
 
-    fn interrupted(&mut self) -> Result<(), DriveError> {
+    fn interrupted(&mut self) {
         self.interrupts = self.interrupts.saturating_add(1);
         let here = self.job.running.len();
         let here = here.saturating_sub(self.job.accepted.len());
@@ -239,12 +239,11 @@ impl Drive<'_> {
         if self.interrupts > 1
             && let Some(keeper) = &self.keeper
         {
-            keeper.cancel_all()?;
+            keeper.cancel_all();
         }
         if self.interrupts > 1 {
             self.end_calls();
         }
-        Ok(())
     }
 
     /// What is to be read of an attempt.

@@ -4,14 +4,13 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Found, find_token};
 use undaunted_policy::Cause;
 
-use super::error::DriveError;
 use super::news::{Report, Reported, When};
 use super::running::Drive;
 use crate::request::Arrived;
 
 impl Drive<'_> {
     /// A result has come from outside. One that is known already changes nothing.
-    pub(super) fn reported(&mut self, report: Report) -> Result<(), DriveError> {
+    pub(super) fn reported(&mut self, report: Report) {
         match self.arrived(report.arrived) {
             // Nothing can be recorded of an attempt that is not made yet. Whoever hears nothing sends it
             // again.
@@ -21,9 +20,8 @@ impl Drive<'_> {
                 let _ = report.known.send(Reported::Unknown);
             }
             // Whoever sent it does so no more when they hear that it was taken.
-            Found::Running(_) | Found::Over => self.when_written(When::Tell(report.known))?,
+            Found::Running(_) | Found::Over => self.when_written(When::Tell(report.known)),
         }
-        Ok(())
     }
 
     /// The same, with nobody to be told. What it was for.

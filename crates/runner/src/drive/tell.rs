@@ -7,7 +7,6 @@ use undaunted_engine::input::Input;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Append;
 
-use super::error::DriveError;
 use super::news::{News, Reported, When};
 use super::running::{Batch, Drive};
 use crate::failpoint;
@@ -49,7 +48,7 @@ impl Drive<'_> {
     }
 
     /// Has something done when everything decided so far is on the disk.
-    pub(super) fn when_written(&mut self, what: When) -> Result<(), DriveError> {
+    pub(super) fn when_written(&mut self, what: When) {
         let waits = !self.pending.records.is_empty() || self.unanswered.is_some();
         let last = if waits {
             Some(&mut self.pending)
@@ -58,18 +57,17 @@ impl Drive<'_> {
         };
         match last {
             Some(batch) => batch.then.push(what),
-            None => self.written(what)?,
+            None => self.written(what),
         }
-        Ok(())
     }
 
     /// Does what waited for records to be on the disk.
-    pub(super) fn written(&mut self, what: When) -> Result<(), DriveError> {
+    pub(super) fn written(&mut self, what: When) {
         match what {
             When::Trust => {
                 self.is_settling = false;
                 if let Some(keeper) = &self.keeper {
-                    keeper.trust()?;
+                    keeper.trust();
                 }
             }
             // They may have gone.
@@ -77,7 +75,6 @@ impl Drive<'_> {
                 let _ = known.send(Reported::Taken);
             }
         }
-        Ok(())
     }
 
     /// What has to be written of the journal; nothing if there is nothing new.

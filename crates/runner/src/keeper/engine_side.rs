@@ -1,7 +1,8 @@
 //! The engine's side of the keeper: what it may ask for, and what it hears.
 //!
 //! Used from one thread. It waits for nothing but the socket, and keeps no state: what happened is
-//! in the events, and what happened before is in the spool.
+//! in the events, and what happened before is in the spool. So is that the keeper has gone: no request
+//! fails for that, since whoever asks hears of it and asks the next one what became of everything.
 
 use std::io::{BufReader, Write};
 use std::net::Shutdown;
@@ -75,51 +76,36 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// When the keeper has gone, or the command is too large to be told.
+    /// When the command is too large to be told.
     pub fn run(&self, spec: Spec) -> Result<(), KeeperError> {
         let id = spec.id;
         let framed = framed(&Request::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
-        self.tell(&framed)
+        self.tell(&framed);
+        Ok(())
     }
 
     /// Ends a command with all it started: TERM, its grace, KILL. Its end comes as an event; one
     /// that had not begun is refused as cancelled.
-    ///
-    /// # Errors
-    ///
-    /// When the keeper has gone.
-    pub fn cancel(&self, id: u64) -> Result<(), KeeperError> {
-        self.send(&Request::Cancel { id })
+    pub fn cancel(&self, id: u64) {
+        self.send(&Request::Cancel { id });
     }
 
     /// Ends every command.
-    ///
-    /// # Errors
-    ///
-    /// When the keeper has gone.
-    pub fn cancel_all(&self) -> Result<(), KeeperError> {
-        self.send(&Request::CancelAll)
+    pub fn cancel_all(&self) {
+        self.send(&Request::CancelAll);
     }
 
     /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it
     /// is, for whoever knows the place.
-    ///
-    /// # Errors
-    ///
-    /// When the keeper has gone.
-    pub fn forget(&self, id: u64) -> Result<(), KeeperError> {
-        self.send(&Request::Forget { id })
+    pub fn forget(&self, id: u64) {
+        self.send(&Request::Forget { id });
     }
 
     /// Says that all fates of the recovery are on record elsewhere: from now on, an attempt the
     /// spool does not know never began. Without it nobody vouches for a spool that is new, was
     /// damaged or is from another boot.
-    ///
-    /// # Errors
-    ///
-    /// When the keeper has gone.
-    pub fn trust(&self) -> Result<(), KeeperError> {
-        self.send(&Request::Trust)
+    pub fn trust(&self) {
+        self.send(&Request::Trust);
     }
 
     /// What the keeper tells, as it comes.
@@ -150,21 +136,19 @@ impl Keeper {
     /// the spool for the next engine. Returns when the keeper has heard everything.
     pub fn goodbye(self) {
         // If it has gone there is nobody to take leave of.
-        drop(self.send(&Request::Goodbye));
+        self.send(&Request::Goodbye);
         while self.events.recv().is_ok_and(|event| event != Event::Gone) {}
     }
 
-    fn send(&self, request: &Request) -> Result<(), KeeperError> {
-        self.tell(&framed(request).unwrap_or_default())
+    fn send(&self, request: &Request) {
+        self.tell(&framed(request).unwrap_or_default());
     }
 
-    fn tell(&self, framed: &[u8]) -> Result<(), KeeperError> {
+    fn tell(&self, framed: &[u8]) {
         failpoint::pass("told-before");
-        (&self.stream)
-            .write_all(framed)
-            .map_err(KeeperError::Gone)?;
+        // What cannot be told is heard as [`Event::Gone`].
+        drop((&self.stream).write_all(framed));
         failpoint::pass("told-after");
-        Ok(())
     }
 }
 

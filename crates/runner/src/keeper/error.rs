@@ -38,9 +38,6 @@ pub enum KeeperError {
         /// The attempt.
         id: u64,
     },
-    /// It has gone; starting it again says what became of its commands.
-    #[error("the keeper has gone")]
-    Gone(#[source] io::Error),
     /// The processes of this machine cannot be read.
     #[error("`/proc` cannot be read")]
     Processes(#[source] io::Error),

@@ -23,43 +23,27 @@ pub trait Outputs {
     fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String>;
 }
 
-/// Runs programs, and outlives whoever asked for it. See [`Keeper`] for what each request means; all of
-/// them fail only when it has gone.
+/// Runs programs, and outlives whoever asked for it. See [`Keeper`] for what each request means; that
+/// it has gone is told, and no failure of a request.
 pub trait Keeping: Outputs {
     /// Has a command run whose start is on record.
     ///
     /// # Errors
     ///
-    /// When it has gone, or the command is too large to be told.
+    /// When the command is too large to be told.
     fn run(&self, spec: Spec) -> Result<(), KeeperError>;
 
     /// Ends a command.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    fn cancel(&self, id: u64) -> Result<(), KeeperError>;
+    fn cancel(&self, id: u64);
 
     /// Ends every command.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    fn cancel_all(&self) -> Result<(), KeeperError>;
+    fn cancel_all(&self);
 
     /// Lets it forget an attempt whose end is on record.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    fn forget(&self, id: u64) -> Result<(), KeeperError>;
+    fn forget(&self, id: u64);
 
     /// Says that all fates of the recovery are on record.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    fn trust(&self) -> Result<(), KeeperError>;
+    fn trust(&self);
 
     /// The files a running command writes to: output and error output.
     fn slot(&self, number: u32) -> [PathBuf; 2];
@@ -80,20 +64,20 @@ impl Keeping for Keeper {
         self.run(spec)
     }
 
-    fn cancel(&self, id: u64) -> Result<(), KeeperError> {
-        self.cancel(id)
+    fn cancel(&self, id: u64) {
+        self.cancel(id);
     }
 
-    fn cancel_all(&self) -> Result<(), KeeperError> {
-        self.cancel_all()
+    fn cancel_all(&self) {
+        self.cancel_all();
     }
 
-    fn forget(&self, id: u64) -> Result<(), KeeperError> {
-        self.forget(id)
+    fn forget(&self, id: u64) {
+        self.forget(id);
     }
 
-    fn trust(&self) -> Result<(), KeeperError> {
-        self.trust()
+    fn trust(&self) {
+        self.trust();
     }
 
     fn slot(&self, number: u32) -> [PathBuf; 2] {

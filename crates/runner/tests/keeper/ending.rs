@@ -43,7 +43,7 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
     };
     keeper.run(spec).unwrap();
     world.line("up");
-    keeper.cancel(1).unwrap();
+    keeper.cancel(1);
     let ended = exited(&keeper, 1);
     assert_eq!((ended.why, ended.end), (Why::Cancelled, End::Code(9)));
     assert_eq!(
@@ -66,10 +66,10 @@ fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
     keeper.run(world.shell(1, &script)).unwrap();
     world.line("up");
     let orphan = world.pid("orphan");
-    keeper.cancel(1).unwrap();
+    keeper.cancel(1);
     assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
     assert!(!is_alive(orphan));
-    keeper.cancel_all().unwrap();
+    keeper.cancel_all();
     assert_eq!(exited(&keeper, 2).why, Why::Cancelled);
 }
 
@@ -89,7 +89,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
         keeper.run(world.shell(1, script)).unwrap();
         world.line("up");
         let orphan = world.pid("orphan");
-        keeper.cancel(1).unwrap();
+        keeper.cancel(1);
         assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
         // With another command beside it nobody can say whose it is, and it is left alone.
         assert_eq!(is_alive(orphan), beside);
@@ -119,7 +119,7 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
     let (keeper, _) = world.keeper();
     for id in 0..100 {
         keeper.run(world.shell(id, "sleep 1000")).unwrap();
-        keeper.cancel(id).unwrap();
+        keeper.cancel(id);
     }
     let mut over = 0;
     while over < 100 {
@@ -148,7 +148,7 @@ fn cancelling_all_ends_all() {
             .unwrap();
     }
     World::eventually("all commands", || (world.lines("ups") == 20).then_some(()));
-    keeper.cancel_all().unwrap();
+    keeper.cancel_all();
     let mut ended = 0;
     while ended < 20 {
         if let Event::Exited(exited) = next_event(&keeper) {

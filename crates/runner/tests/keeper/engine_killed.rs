@@ -69,7 +69,7 @@ fn a_command_that_ended_meanwhile_is_in_the_log_alone() {
     assert!(matches!(recovered.fate(1), Fate::Exited(_)));
 
     let (keeper, _) = world.keeper();
-    keeper.forget(1).unwrap();
+    keeper.forget(1);
     keeper.goodbye();
     let (_keeper, recovered) = world.keeper();
     assert_eq!(recovered.fate(1), Fate::NeverBegan);
@@ -80,7 +80,7 @@ fn a_timeout_is_enforced_without_an_engine() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     let pid = keeper.pid();
-    keeper.trust().unwrap();
+    keeper.trust();
     let mut spec = world.shell(1, "echo up > up; sleep 1000");
     spec.timeout = Some(std::time::Duration::from_millis(300));
     keeper.run(spec).unwrap();

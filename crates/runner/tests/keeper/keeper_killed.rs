@@ -13,7 +13,7 @@ use crate::world::{
 fn what_its_commands_left_is_found_and_ended() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    keeper.trust().unwrap();
+    keeper.trust();
     let script = "setsid sh -c 'echo $$ > apart; exec sleep 1000' & \
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done' & \
         echo words; echo $$ > up; wait";
@@ -95,7 +95,7 @@ fn parent(pid: i32) -> i32 {
 fn killed_before_the_process_is_made_it_never_runs() {
     let world = World::new();
     let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_DIE=spawning:2"]);
-    keeper.trust().unwrap();
+    keeper.trust();
     keeper.run(world.shell(1, "echo 1 >> ran")).unwrap();
     exited(&keeper, 1);
     keeper.run(world.shell(2, "echo 2 >> ran")).unwrap();
@@ -139,7 +139,7 @@ fn killed_before_the_end_is_on_record_the_end_is_uncertain() {
 fn after_another_boot_nothing_is_believed() {
     let world = World::new();
     let (keeper, _) = world.keeper_with(&["UNDAUNTED_TEST_BOOT_ID=before"]);
-    keeper.trust().unwrap();
+    keeper.trust();
     keeper.run(world.shell(1, "exit 0")).unwrap();
     exited(&keeper, 1);
     kill_and_wait(keeper.pid());
@@ -153,7 +153,7 @@ fn after_another_boot_nothing_is_believed() {
     // The doubt is not lost with the keeper, only with the engine's word.
     let (keeper, recovered) = world.keeper();
     assert!(recovered.uncertain);
-    keeper.trust().unwrap();
+    keeper.trust();
     keeper.goodbye();
     let (_keeper, recovered) = world.keeper();
     assert_eq!(recovered.fate(2), Fate::NeverBegan);
@@ -164,7 +164,7 @@ fn after_another_boot_nothing_is_believed() {
 fn garbage_at_the_end_of_the_log_is_reported_and_costs_nothing_before_it() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    keeper.trust().unwrap();
+    keeper.trust();
     keeper.run(world.shell(1, "exit 4")).unwrap();
     exited(&keeper, 1);
     kill_and_wait(keeper.pid());
@@ -194,7 +194,7 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
     for after in 0..20 {
         let world = World::new();
         let (keeper, _) = world.keeper();
-        keeper.trust().unwrap();
+        keeper.trust();
         // Heard, and with it the word before it.
         keeper.run(world.shell(COMMANDS, "exit 0")).unwrap();
         exited(&keeper, COMMANDS);
