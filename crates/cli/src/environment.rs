@@ -38,6 +38,7 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
             late_results,
         )?
         .unwrap_or_default(),
+        has_functions: false,
     })
 }
 

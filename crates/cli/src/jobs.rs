@@ -57,6 +57,7 @@ impl Jobs {
             machine: Arc::new(Here {
                 keeper,
                 keeper_args: vec!["keeper".into()],
+                functions: None,
             }),
             grace: GRACE,
             check_interval: check_interval()?,
@@ -252,6 +253,12 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
         DriveError::Append(error) => of_append(error),
         DriveError::Store(error) => of_store(error),
         DriveError::Journal(error) => of_journal(error),
+        // Nothing here could go on with it.
+        DriveError::Function { .. } => {
+            return Refused::Usage(format!(
+                "{error}; the program that began job {job} goes on with it"
+            ));
+        }
         error => Refused::Store {
             message: with_causes(error),
             help: None,

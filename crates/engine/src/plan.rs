@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use undaunted_policy::{BreakerSettings, CompletionRule};
 
-use crate::workflow::template::{Reference, Root, Segment};
+use crate::workflow::template::{JsonTemplate, Reference, Root, Segment};
 use crate::workflow::{
     Action, Body, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, Work, Workflow,
 };
@@ -138,7 +138,11 @@ impl Plan {
         let is_step = |number: &u32| {
             let command = self.command(*number);
             command.is_some_and(|command| {
-                matches!(command.action, Action::Step(_) | Action::SubFlow(_))
+                // Nobody else keeps what it gives.
+                matches!(
+                    command.action,
+                    Action::Step(_) | Action::SubFlow(_) | Action::Function(_)
+                )
             })
         };
         let wanted = (0..count).filter(|number| {
@@ -281,6 +285,18 @@ impl Plan {
             || self.workflow.steps.iter().any(by_command)
     }
 
+    /// The functions its commands call.
+    #[must_use]
+    pub fn functions(&self) -> BTreeSet<&str> {
+        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let commands = (0..count).filter_map(|number| self.command(number));
+        let named = commands.filter_map(|command| match &command.action {
+            Action::Function(function) => Some(function.name.as_str()),
+            _ => None,
+        });
+        named.collect()
+    }
+
     /// The steps that wait for a step.
     pub(crate) fn needing(&self, step: u32) -> &[u32] {
         let found = usize::try_from(step).ok();
@@ -364,6 +380,10 @@ fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
         Action::WriteFile(file) => {
             file.path.references().for_each(&mut *take);
             file.content.references().for_each(&mut *take);
+        }
+        Action::Function(function) => {
+            let with = function.with.iter();
+            with.flat_map(JsonTemplate::references).for_each(&mut *take);
         }
         // What a step is given is the value of its item.
         Action::Step(_) | Action::SubFlow(_) => {}

@@ -100,6 +100,15 @@ impl JobFolder {
     }
 }
 
+/// The longest name of something that is part of paths and addresses.
+pub(crate) const LONGEST_NAME: usize = 200;
+
+/// Whether a text may be the name of something that is part of paths and addresses.
+pub(crate) fn is_name(id: &str) -> bool {
+    let plain = |sign: char| sign.is_alphanumeric() || "_.-+".contains(sign);
+    id.chars().all(plain) && id.len() <= LONGEST_NAME && !matches!(id, "" | "." | "..")
+}
+
 pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

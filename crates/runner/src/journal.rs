@@ -31,6 +31,14 @@ pub struct Held {
     pub rate: Option<f64>,
 }
 
+impl Held {
+    /// Gives the job back without having changed anything.
+    pub fn let_go(self, store: &dyn Store) -> Job {
+        store.let_go(&self.claim);
+        self.job
+    }
+}
+
 /// Why a job cannot be read or claimed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -15,6 +15,7 @@ pub mod catalog;
 mod causes;
 pub mod clock;
 pub mod drive;
+pub mod embed;
 pub mod endpoints;
 mod executor;
 #[cfg(feature = "failpoints")]
@@ -34,5 +35,7 @@ pub mod spool;
 
 pub use bytes::Malformed;
 pub use causes::with_causes;
-pub use executor::{Answer, Answered, NewFile, Order, StepResult, is_there, judged, step_result};
+pub use executor::{
+    Answer, Answered, FunctionOrder, NewFile, Order, StepResult, is_there, judged, step_result,
+};
 pub use process::random_name;

@@ -56,7 +56,7 @@ fn ask(job: &Job, now: Timestamp) {
                 let _ = flow.submission(job);
             }
             TaskWork::Run { argv } => uphold("a program has a name", !argv.is_empty(), &argv),
-            TaskWork::Call(_) | TaskWork::Write { .. } => {}
+            TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Write { .. } => {}
         }
     }
     for step in (0_u32..).zip(&job.steps).map(|(step, _)| step).take(FEW) {

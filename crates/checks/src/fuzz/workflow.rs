@@ -36,6 +36,7 @@ pub(super) fn words(workflow: &Workflow) -> BTreeSet<&'static str> {
             Action::Agent { .. } => "agent",
             Action::Http(_) => "http",
             Action::WriteFile(_) => "write_file",
+            Action::Function(_) => "function",
             Action::Step(_) => "step",
             Action::SubFlow(_) => "flow",
         });
@@ -246,6 +247,7 @@ fn templates(command: &Command) {
         Action::WriteFile(file) => [&file.path, &file.content]
             .into_iter()
             .for_each(template::text_laws),
+        Action::Function(function) => function.with.iter().for_each(template::json_laws),
         // What a step is given is no template.
         Action::Step(_) | Action::SubFlow(_) => {}
         Action::Http(http) => {

@@ -408,6 +408,8 @@ pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workf
                 ..CompletionRule::default()
             }),
         work: submitted.work.map_or(WorkDefaults::DEFAULT, Into::into),
+        // Whoever submitted it had them.
+        has_functions: true,
         ..Operator::default()
     };
     let source = Source::new(submitted.file.clone(), text.to_owned());

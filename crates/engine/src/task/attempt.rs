@@ -5,6 +5,7 @@ use std::time::Duration;
 use undaunted_policy::Timestamp;
 
 use super::call::{Call, call, step_call};
+use super::function::{FunctionCall, function_call};
 use super::identity::{correlation_id, receipt_token};
 use super::seen::{Files, Seen, within};
 use super::sub_flow::{SubFlow, sub_flow};
@@ -46,6 +47,8 @@ pub enum TaskWork {
     },
     /// Send a request.
     Call(Box<Call>),
+    /// Call a function.
+    Function(Box<FunctionCall>),
     /// Run another flow.
     Flow(Box<SubFlow>),
     /// Write a file.
@@ -82,9 +85,14 @@ pub fn task(
         return Ok(None);
     };
     let seen = Seen::new(job, step, item, files);
-    let mut env = seen.declared()?;
-    for (name, value) in &command.env {
-        env.push((name.clone(), value.render(&seen)?));
+    // Only programs have an environment.
+    let is_program = matches!(command.action, Action::Shell(_) | Action::Agent { .. });
+    let mut env = Vec::new();
+    if is_program {
+        env = seen.declared()?;
+        for (name, value) in &command.env {
+            env.push((name.clone(), value.render(&seen)?));
+        }
     }
     let of = Subject {
         step,
@@ -94,7 +102,9 @@ pub fn task(
     };
     let round = round_of(job, of, active);
     let work = work_of(&seen, command, of, round, &mut env)?;
-    env.extend(known_to_commands(job, of, round));
+    if is_program {
+        env.extend(known_to_commands(job, of, round));
+    }
     let directory = command.working_dir.as_ref();
     let directory = directory.map(|path| path.render(&seen)).transpose()?;
     Ok(Some(Task {
@@ -137,6 +147,9 @@ fn work_of(
             create_dirs: file.create_dirs,
             mode: file.mode,
         },
+        Action::Function(function) => {
+            TaskWork::Function(Box::new(function_call(seen, function, of, round)?))
+        }
         Action::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
         Action::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(seen, goals, of, round))),
         Action::Http(http) => {

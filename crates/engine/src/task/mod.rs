@@ -5,6 +5,7 @@
 
 mod attempt;
 mod call;
+mod function;
 mod identity;
 mod input;
 mod seen;
@@ -13,6 +14,7 @@ mod token;
 
 pub use attempt::{Task, TaskWork, task};
 pub use call::{Call, as_uuid};
+pub use function::FunctionCall;
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use seen::Files;

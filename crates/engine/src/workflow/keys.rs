@@ -103,6 +103,7 @@ const ACTIONS: &[Key] = keys! {
     claude: Shape::Text, "A prompt for the agent `claude`.";
     http: Shape::Keys(Table::Http), "An HTTP request.";
     write_file: Shape::Keys(Table::WriteFile), "A file to write.";
+    function: Shape::AnyOf(&[Shape::Text, Shape::Keys(Table::Function)]), "A function of the program that runs the job; only a program that embeds it has any.";
 };
 /// How anything that runs is run.
 const RUNNING: &[Key] = keys! {
@@ -281,6 +282,11 @@ tables! {
         body: Shape::Anything, "What to send: a text as it is, anything else as JSON.";
         expect: Shape::Statuses, "Statuses that count as success (default 200-299).";
         protocol: Shape::Words(&["plain", "argyll"]), "How the answer is read.";
+    }
+    /// A call of a function.
+    Function "a call of a function" {
+        name: Shape::Text, "What the function is called.";
+        with: Shape::Anything, "What it is given instead of the item.";
     }
     /// A file to write.
     WriteFile "a write_file command" {

@@ -18,4 +18,6 @@ pub struct Operator {
     pub completion: CompletionRule,
     /// Whether the result of a job is brought up to date with what comes after a step was complete.
     pub late_results_count: bool,
+    /// Whether whoever runs the workflows has functions that commands can name.
+    pub has_functions: bool,
 }

@@ -15,9 +15,12 @@ use undaunted_policy::{Cause, Class};
 use super::error::DriveError;
 use super::news::{Ask, News};
 use super::running::Drive;
-use crate::executor::{Answered, NewFile, Order, Reading, items_of, spec};
+use crate::executor::{Answered, FunctionOrder, NewFile, Order, Reading, items_of, spec};
 use crate::failpoint;
 use crate::keeper::KeeperError;
+
+/// What is said of an attempt that was to begin while everything is ended.
+const UNBEGUN: &str = "it was ended before it began";
 
 impl Drive<'_> {
     pub(super) fn act(&mut self, effect: Effect) -> Result<(), DriveError> {
@@ -155,6 +158,16 @@ impl Drive<'_> {
                 });
                 return Ok(());
             }
+            TaskWork::Function(call) => {
+                self.begin_function(FunctionOrder {
+                    start,
+                    call,
+                    timeout: task.timeout,
+                    output_limit: task.output_limit,
+                    secrets: self.secrets.clone(),
+                });
+                return Ok(());
+            }
             TaskWork::Flow(flow) => {
                 self.begin_flow(start, *flow);
                 return Ok(());
@@ -196,13 +209,20 @@ impl Drive<'_> {
         self.asks.push(Ask::Run { start, flow });
     }
 
+    fn begin_function(&mut self, order: FunctionOrder) {
+        let start = order.start;
+        if self.interrupts > 1 {
+            return self.fail(start, Cause::Interrupted, UNBEGUN);
+        }
+        let tell = self.tell.clone();
+        let tell = move |end| drop(tell.send(News::Ended(Box::new(end))));
+        let withdraw = self.world.machine.call(order, Box::new(tell));
+        self.calls.sent(start, withdraw);
+    }
+
     fn begin_call(&mut self, order: Order) {
         if self.interrupts > 1 {
-            return self.fail(
-                order.start,
-                Cause::Interrupted,
-                "it was ended before it began",
-            );
+            return self.fail(order.start, Cause::Interrupted, UNBEGUN);
         }
         let (tell, start) = (self.tell.clone(), order.start);
         let tell = move |answered| {

@@ -34,7 +34,7 @@ impl Drive<'_> {
                     self.attempt_ended(AttemptEnd {
                         start,
                         failure: Some(Cause::Interrupted),
-                        error: "whoever sent the request died before the answer came".to_owned(),
+                        error: "whoever waited for its answer died before it came".to_owned(),
                         at_once: self.calls_step(start),
                         ..AttemptEnd::default()
                     });
@@ -53,9 +53,12 @@ impl Drive<'_> {
         matches!(self.action(start), Some(Action::WriteFile(_)))
     }
 
-    /// Whether an attempt sends a request, which needs no keeper either.
+    /// Whether an attempt sends a request or calls a function, which needs no keeper either.
     fn calls_out(&self, start: u64) -> bool {
-        matches!(self.action(start), Some(Action::Http(_) | Action::Step(_)))
+        matches!(
+            self.action(start),
+            Some(Action::Http(_) | Action::Step(_) | Action::Function(_))
+        )
     }
 
     /// Whether an attempt calls a step of a flow: what ran at a crash is sent again at once.

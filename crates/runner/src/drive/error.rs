@@ -27,6 +27,12 @@ pub enum DriveError {
     /// The keeper did not start a command, or cannot keep what it left.
     #[error("commands cannot be begun or ended in good order")]
     Refused(#[source] Refusal),
+    /// A command is a function that is not here.
+    #[error("a command calls the function `{name}`, which this program does not have")]
+    Function {
+        /// The function.
+        name: String,
+    },
     /// A file of the job cannot be written.
     #[error("`{}` cannot be written", path.display())]
     File {

@@ -9,6 +9,7 @@
 
 mod act;
 mod attach;
+mod background;
 mod board;
 mod breakers;
 mod error;
@@ -25,9 +26,11 @@ mod sub_flows;
 mod tell;
 mod together;
 
+pub use background::in_background;
 pub use error::DriveError;
 pub use handle::Handle;
 pub use hub::{Hub, Left, Watch};
 pub use news::Reported;
 pub use observe::{Observer, Quiet};
+pub use results::{ItemResult, read_results};
 pub use running::World;

@@ -8,73 +8,114 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use undaunted_engine::capture;
 use undaunted_engine::event::Event;
-use undaunted_engine::job::{Item, Settled, StepStage};
+use undaunted_engine::job::{Item, Job, Settled, StepStage, StepState};
+use undaunted_store::{Store, Version};
 
 use super::error::DriveError;
 use super::running::Drive;
-use crate::journal;
+use crate::journal::{self, JournalError};
+
+/// What became of an item of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemResult {
+    /// What the item is called.
+    pub item: String,
+    /// `succeeded`, `dead`, `skipped` or `pending`.
+    pub status: &'static str,
+    /// What its last command gave.
+    pub output: Option<String>,
+    /// What was said about its last failure, if it did not succeed.
+    pub error: Option<String>,
+    /// The last command that gave something.
+    command: u32,
+}
+
+/// The results of the map of a job, in the order of its input.
+///
+/// # Errors
+///
+/// When the journal cannot be read.
+pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, JournalError> {
+    let Some((map, state)) = map_of(job) else {
+        return Ok(Vec::new());
+    };
+    let mut outputs: BTreeMap<u32, (u32, String)> = BTreeMap::new();
+    let mut errors: BTreeMap<u32, String> = BTreeMap::new();
+    let aggregate = journal::aggregate(job.id())?;
+    for read in store.read(&aggregate, Version::EMPTY)? {
+        let (version, bytes) = read?;
+        let record = journal::decode(job.id(), version, &bytes)?;
+        match record.event {
+            Event::AttemptSucceeded(done) if done.subject.step == map => {
+                if let Some(output) = done.output {
+                    let given = (done.subject.command, output);
+                    outputs.insert(done.subject.item, given);
+                }
+            }
+            Event::AttemptFailed(failed) if failed.subject.step == map => {
+                let error = failed.error.as_ref().map(|error| job.texts.read(error));
+                errors.insert(failed.subject.item, error.unwrap_or_default().to_owned());
+            }
+            _ => {}
+        }
+    }
+    // What the step was complete without is not among its results, also if it came since.
+    let counted = |item: u32, found: &Item| {
+        let there =
+            matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
+        state.reached.is_none() || (there && !state.late.contains(&item))
+    };
+    let items = state.items.iter();
+    let items = items.filter(|(item, found)| counted(*item, found));
+    let results = items.map(|(item, found)| {
+        let status = match found {
+            Item::Settled(Settled::Succeeded) => "succeeded",
+            Item::Settled(Settled::Dead(_)) => "dead",
+            Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "skipped",
+            Item::Pending | Item::Active(_) => "pending",
+        };
+        let (command, output) = outputs.remove(&item).unzip();
+        ItemResult {
+            item: state.items.identity(item).to_owned(),
+            status,
+            output,
+            error: errors.remove(&item).filter(|_| status != "succeeded"),
+            command: command.unwrap_or_default(),
+        }
+    });
+    Ok(results.collect())
+}
+
+/// The map of a job, if it has one.
+fn map_of(job: &Job) -> Option<(u32, &StepState)> {
+    let mut steps = (0_u32..).zip(&job.steps);
+    steps.find(|(step, _)| job.plan().is_map(*step))
+}
 
 impl Drive<'_> {
     /// Whether the commands of a step may refer to results that are not there yet.
     pub(super) fn needs_results(&self, step: u32) -> bool {
         let plan = self.job.plan();
-        let complete = |map: u32| {
-            self.job
-                .step(map)
-                .is_some_and(|state| state.stage == StepStage::Completed)
-        };
         self.results.is_none()
             && plan.wants_results()
             && !plan.is_map(step)
-            && self.map_step().is_some_and(complete)
-    }
-
-    fn map_step(&self) -> Option<u32> {
-        let mut steps = (0_u32..).zip(&self.job.steps);
-        let found = steps.find(|(step, _)| self.job.plan().is_map(*step));
-        found.map(|(step, _)| step)
+            && map_of(&self.job).is_some_and(|(_, map)| map.stage == StepStage::Completed)
     }
 
     /// Reads the results, and writes the file that holds them.
     pub(super) fn read_results(&mut self) -> Result<(), DriveError> {
-        let Some(map) = self.map_step() else {
-            return Ok(());
-        };
-        let mut outputs: BTreeMap<u32, Value> = BTreeMap::new();
-        journal::replay(&*self.world.store, self.job.id(), |job, _, record| {
-            if let Event::AttemptSucceeded(done) = &record.event
-                && done.subject.step == map
-                && let Some(output) = &done.output
-            {
-                let command = job.plan().command(done.subject.command);
-                let format = command.and_then(|command| command.capture.as_ref());
-                let format = format.map(|capture| capture.format).unwrap_or_default();
-                let value = capture::read(output, format).unwrap_or_default();
-                outputs.insert(done.subject.item, value);
-            }
-        })?;
-        let Some(state) = self.job.step(map) else {
-            return Ok(());
-        };
-        // What the step was complete without is not among its results, also if it came since.
-        let counted = |item: u32, found: &Item| {
-            let there =
-                matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
-            state.reached.is_none() || (there && !state.late.contains(&item))
-        };
-        let items = state.items.iter();
-        let items = items.filter(|(item, found)| counted(*item, found));
-        let results = items.map(|(item, found)| {
-            let status = match found {
-                Item::Settled(Settled::Succeeded) => "succeeded",
-                Item::Settled(Settled::Dead(_)) => "dead",
-                Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "skipped",
-                Item::Pending | Item::Active(_) => "pending",
-            };
+        let plan = self.job.plan();
+        let results = read_results(&*self.world.store, &self.job)?;
+        let results = results.into_iter().map(|result| {
+            let command = plan.command(result.command);
+            let format = command.and_then(|command| command.capture.as_ref());
+            let format = format.map(|capture| capture.format).unwrap_or_default();
+            let output = result.output.as_deref();
+            let output = output.and_then(|output| capture::read(output, format).ok());
             json!({
-                "item": state.items.identity(item),
-                "status": status,
-                "output": outputs.remove(&item),
+                "item": result.item,
+                "status": result.status,
+                "output": output,
             })
         });
         let results: Value = results.collect();

@@ -198,6 +198,7 @@ impl<'w> Drive<'w> {
 
     pub(super) fn begin(&mut self) -> Result<(), DriveError> {
         failpoint::reach("claimed", 1);
+        self.look_for_functions()?;
         self.meet_breakers()?;
         self.look_at_probes()?;
         for (seq, record) in (2..).zip(&self.with_it) {
@@ -240,6 +241,18 @@ impl<'w> Drive<'w> {
         self.fill()?;
         self.hand_over();
         Ok(())
+    }
+
+    /// A job whose commands are functions is run by the program that has them.
+    fn look_for_functions(&self) -> Result<(), DriveError> {
+        let machine = &self.world.machine;
+        let mut functions = self.job.plan().functions().into_iter();
+        match functions.find(|name| !machine.has_function(name)) {
+            Some(name) => Err(DriveError::Function {
+                name: name.to_owned(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// What time it is.

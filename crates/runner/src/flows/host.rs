@@ -12,7 +12,7 @@ use undaunted_store::Store;
 
 use super::registered::Registered;
 use crate::catalog::Book;
-use crate::drive::{Handle, Hub, Left, Observer, World};
+use crate::drive::{Handle, Hub, Left, Observer, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::is_there;
 use crate::journal::Held;
@@ -63,27 +63,22 @@ impl Host {
     pub fn begin(world: World, book: Book, settings: Settings) -> Self {
         let store = Arc::clone(&world.store);
         let endpoints = world.endpoints.clone();
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
         let noted = book.clone();
         let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let left_here = Arc::clone(&here);
-        let running = std::thread::spawn(move || {
-            let world = World {
-                catalog: Some(noted),
-                ..world
-            };
-            let mut hub = Hub::new(&world);
+        let world = World {
+            catalog: Some(noted),
+            ..world
+        };
+        let prepare = move |hub: &mut Hub<'_>| {
             hub.send_results_to(webhooks);
             hub.watched_by(Box::new(move |job| watch(job)));
-            // Whoever began it waits for this.
-            drop(tell.send(hub.handle()));
-            hub.serve(|name, how| {
-                locked(&left_here).remove(name);
-                left(name, &how);
-            });
+        };
+        let (hub, running) = in_background(world, prepare, move |name, how| {
+            locked(&left_here).remove(name);
+            left(name, &how);
         });
-        let hub = told.recv().unwrap_or_else(|_| Handle::of_nobody());
         Self {
             store,
             book,

@@ -11,6 +11,7 @@ use undaunted_engine::workflow::{
 };
 
 use super::host::{Host, locked};
+use crate::folder::{LONGEST_NAME, is_name};
 use crate::journal::JournalError;
 
 /// Definitions that were read before, by the id of their step.
@@ -65,7 +66,7 @@ impl Host {
         let (id, step) = checked.map_err(|found| said(&text, &found))?;
         if !is_name(&id) {
             return Err(format!(
-                "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST} signs"
+                "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
             ));
         }
         if let StepKind::Call {
@@ -171,15 +172,6 @@ impl Host {
         }
         Ok(known.clone())
     }
-}
-
-/// The longest id of a step.
-const LONGEST: usize = 200;
-
-/// Whether a text may be the id of a step: it is part of addresses.
-fn is_name(id: &str) -> bool {
-    let plain = |sign: char| sign.is_alphanumeric() || "_.-+".contains(sign);
-    id.chars().all(plain) && id.len() <= LONGEST && !matches!(id, "" | "." | "..")
 }
 
 /// The steps that may lead to the goals, and what they lack.

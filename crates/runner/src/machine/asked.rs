@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::Timestamp;
 
 use super::keeping::Keeping;
-use crate::executor::{Answered, NewFile, Order};
+use crate::executor::{Answered, FunctionOrder, NewFile, Order};
 use crate::folder::JobFolder;
 use crate::keeper::{Event, KeeperError};
 use crate::spool::Recovered;
@@ -32,6 +33,16 @@ pub trait Machine: Send + Sync {
 
     /// Sends a request, and tells how it was answered.
     fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw;
+
+    /// Whether the program that runs jobs here has a function of this name.
+    fn has_function(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Calls a function of the program, and tells how that came out.
+    fn call(&self, _order: FunctionOrder, _tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
+        Box::new(|| {})
+    }
 
     /// Reaches the keeper of a job, or starts one, and says what became of what the last one was told.
     /// `behind` is the last place of its outputs that is on record, if the spool is gone.

@@ -6,12 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::Timestamp;
 
 use super::asked::{Machine, Tell, Withdraw};
 use super::keeping::Keeping;
 use crate::clock::{clocks, uptime, wall};
-use crate::executor::{Answered, NewFile, Order, send, write_file};
+use crate::executor::{Answered, FunctionOrder, Functions, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
 use crate::keeper::{Keeper, KeeperError};
 use crate::process::{end_all, holding};
@@ -24,6 +26,8 @@ pub struct Here {
     pub keeper: PathBuf,
     /// See `keeper`.
     pub keeper_args: Vec<OsString>,
+    /// The functions that commands can name, and where they run.
+    pub functions: Option<(Functions, Handle)>,
 }
 
 impl Machine for Here {
@@ -41,6 +45,19 @@ impl Machine for Here {
 
     fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
         send(order, tell)
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        let functions = self.functions.as_ref();
+        functions.is_some_and(|(functions, _)| functions.has(name))
+    }
+
+    fn call(&self, order: FunctionOrder, tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
+        match &self.functions {
+            Some((functions, runtime)) => functions.call(runtime, order, tell),
+            // A job that names one is not begun here.
+            None => Box::new(|| {}),
+        }
     }
 
     fn keeper(

@@ -59,6 +59,8 @@ pub enum Action {
     Http(Box<Http>),
     /// Writes a file.
     WriteFile(Box<WriteFile>),
+    /// Calls a function of the program that runs the job.
+    Function(Box<Function>),
     /// Calls a step of a flow.
     Step(Box<StepCall>),
     /// A flow of its own, with these goals. What it begins with is the value of the item.
@@ -74,6 +76,7 @@ impl Action {
             Self::Agent { name, .. } => name,
             Self::Http(_) => "http",
             Self::WriteFile(_) => "write_file",
+            Self::Function(_) => "function",
             Self::Step(_) => "step",
             Self::SubFlow(_) => "flow",
         }
@@ -95,6 +98,15 @@ pub struct Http {
     pub expect: Vec<RangeInclusive<u16>>,
     /// How the answer is read.
     pub protocol: Protocol,
+}
+
+/// A call of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// What it is called.
+    pub name: String,
+    /// What it is given instead of the item.
+    pub with: Option<JsonTemplate>,
 }
 
 /// A call of a step of a flow. What it is given is the value of the item.

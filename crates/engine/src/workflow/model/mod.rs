@@ -8,8 +8,8 @@ mod step;
 mod workflow;
 
 pub use command::{
-    Action, Body, Breaker, Capture, CaptureFormat, Command, Handler, Http, OnInterrupt, Protocol,
-    StepCall, WriteFile,
+    Action, Body, Breaker, Capture, CaptureFormat, Command, Function, Handler, Http, OnInterrupt,
+    Protocol, StepCall, WriteFile,
 };
 pub use flow::{Aim, Attribute, Flow, FlowStep, Role, StepKind};
 pub use map::{Input, InputSource, Map, MaxParallel, OnComplete};

@@ -2,7 +2,7 @@
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
-use crate::workflow::model::{Action, Body, Http, Protocol, WriteFile};
+use crate::workflow::model::{Action, Body, Function, Http, Protocol, WriteFile};
 use crate::workflow::yaml::{Node, Value};
 
 use super::reader::{Fields, Reader};
@@ -11,7 +11,8 @@ impl Reader<'_> {
     /// The one key of a command that says what it does.
     pub(super) fn action(&mut self, fields: &Fields<'_>, table: Table) -> Option<Action> {
         let kinds = ["shell", "http", "write_file"];
-        let is_kind = |key: &str| kinds.contains(&key) || self.is_agent(table, key);
+        let is_kind =
+            |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
         let entries = fields.entries.iter();
         let mut actions = entries.filter(|entry| is_kind(&entry.key));
         let first = actions.next();
@@ -56,11 +57,37 @@ impl Reader<'_> {
                 .write_file(&first.node)
                 .map(Box::new)
                 .map(Action::WriteFile),
+            "function" => {
+                if !self.operator.has_functions {
+                    let message = "no program is there whose function this could be";
+                    let help =
+                        "functions belong to programs that run jobs themselves; here, use `shell`";
+                    self.problem_with_help(Code::WrongValue, first.key_span, message, help);
+                }
+                self.function(&first.node)
+                    .map(Box::new)
+                    .map(Action::Function)
+            }
             agent => Some(Action::Agent {
                 name: agent.to_owned(),
                 prompt: self.text_template(&first.node)?,
             }),
         }
+    }
+
+    fn function(&mut self, node: &Node<'_>) -> Option<Function> {
+        if let Value::Text(_) = &node.value {
+            let name = self.text(node)?.to_owned();
+            return Some(Function { name, with: None });
+        }
+        let fields = self.fields(node, Table::Function)?;
+        let with = fields.get("with").and_then(|node| self.json_template(node));
+        let Some(name) = fields.get("name") else {
+            self.missing(&fields, "name", Table::Function);
+            return None;
+        };
+        let name = self.text(name)?.to_owned();
+        Some(Function { name, with })
     }
 
     fn http(&mut self, node: &Node<'_>) -> Option<Http> {

@@ -74,7 +74,7 @@ fn either(first: &str, second: &str) -> Value {
 
 /// A command does one thing. A key that is not known is an agent, and then the action.
 fn one_action(known: Option<&[&str]>) -> Value {
-    let actions = ["shell", "claude", "http", "write_file"];
+    let actions = ["shell", "claude", "http", "write_file", "function"];
     let mut alternatives: Vec<_> = actions
         .iter()
         .map(|action| json!({"required": [action]}))

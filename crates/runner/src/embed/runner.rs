@@ -1,0 +1,354 @@
+//! A program that runs jobs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::oneshot;
+use undaunted_engine::event::Submitted;
+use undaunted_engine::job::Job;
+use undaunted_engine::plan::Plan;
+use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::workflow::{Operator, Severity, Source, Workflow, check};
+use undaunted_store::{SqliteStore, Store};
+
+use super::{EmbedError, Finished, Work};
+use crate::clock::Clock;
+use crate::drive::{self, Left, World, in_background};
+use crate::endpoints::Endpoints;
+use crate::executor::Functions;
+use crate::folder::{JobFolder, is_name};
+use crate::journal::{self, Held, JournalError};
+use crate::machine::Here;
+use crate::process::random_name;
+use crate::secrets::Secrets;
+
+/// How long the programs of a command have between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often at least a job is asked whether something follows from the time alone.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// Those who wait for jobs, by their names.
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Left>>>>;
+
+/// Runs jobs whose commands are functions of this program.
+pub struct Runner {
+    store: Arc<dyn Store>,
+    folder: PathBuf,
+    functions: Functions,
+    hub: drive::Handle,
+    waiting: Waiting,
+    running: Option<JoinHandle<()>>,
+    /// Where functions run, if the program has no such place itself.
+    runtime: Option<Runtime>,
+}
+
+/// A job that runs. It goes on if nobody waits for it.
+pub struct Running {
+    id: String,
+    store: Arc<dyn Store>,
+    hub: drive::Handle,
+    left: oneshot::Receiver<Left>,
+}
+
+impl Runner {
+    /// Opens the store in a folder, or makes one there. Functions run in the Tokio runtime this is called
+    /// in, or in one of their own.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used, or no thread can be had.
+    pub fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Self, EmbedError> {
+        let system = |what| move |source| EmbedError::System { what, source };
+        let folder = std::path::absolute(folder).map_err(system("current directory"))?;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
+        let (runtime, handle) = if let Ok(handle) = Handle::try_current() {
+            (None, handle)
+        } else {
+            let runtime = Runtime::new().map_err(system("threads for functions"))?;
+            let handle = runtime.handle().clone();
+            (Some(runtime), handle)
+        };
+        let world = World {
+            store: Arc::clone(&store),
+            folder: folder.clone(),
+            machine: Arc::new(Here {
+                keeper: "undaunted".into(),
+                keeper_args: vec!["keeper".into()],
+                functions: Some((functions.clone(), handle)),
+            }),
+            grace: GRACE,
+            check_interval: CHECK,
+            catalog: None,
+            endpoints: Endpoints::default(),
+            around: std::env::vars_os().collect(),
+        };
+        let waiting = Waiting::default();
+        let hear = Arc::clone(&waiting);
+        let (hub, running) = in_background(
+            world,
+            |_| {},
+            move |name, left| {
+                if let Some(waiting) = locked(&hear).remove(name) {
+                    // They may not want to know any more.
+                    drop(waiting.send(left));
+                }
+            },
+        );
+        Ok(Self {
+            store,
+            folder,
+            functions,
+            hub,
+            waiting,
+            running: Some(running),
+            runtime,
+        })
+    }
+
+    /// Begins a job, or goes on with the one of this name. It is on the disk when this returns. One that
+    /// was begun before has the items it was begun with; one that has ended is given as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError`]; nothing was begun then.
+    pub fn begin(&self, job: &str, work: &Work) -> Result<Running, EmbedError> {
+        if !is_name(job) {
+            let job = job.to_owned();
+            return Err(EmbedError::Name { job });
+        }
+        let folder = JobFolder::of(&self.folder, job);
+        let items = folder.path().join("items.json");
+        let text = work.text(&items.display().to_string());
+        match journal::claim(&*self.store, job) {
+            Ok(held) if held.job.submitted().text == text => return self.take_on(held),
+            Ok(held) => {
+                held.let_go(&*self.store);
+                let job = job.to_owned();
+                return Err(EmbedError::Exists { job });
+            }
+            Err(JournalError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let submitted = self.submission(job, &text)?;
+        if let Some(kept) = work.items() {
+            let written = folder.write("items.json", kept.as_bytes());
+            written.map_err(|source| EmbedError::Items {
+                path: items,
+                source,
+            })?;
+        }
+        let held = journal::submit(&*self.store, submitted, Clock::set().now())?;
+        self.take_on(held)
+    }
+
+    /// Goes on with a job that was begun before.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, somebody else runs it, or it calls a function that is not registered.
+    pub fn resume(&self, job: &str) -> Result<Running, EmbedError> {
+        self.take_on(journal::claim(&*self.store, job)?)
+    }
+
+    /// Jobs of the store that have not ended and that nobody runs, whoever began them.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn unfinished(&self) -> Result<Vec<String>, EmbedError> {
+        let mut found = Vec::new();
+        for listed in self.store.list(journal::FAMILY, "")? {
+            let id = listed.aggregate.id();
+            let owned = self.store.owner(&listed.aggregate)?.is_some();
+            if !owned {
+                let (job, _) = journal::replay(&*self.store, id, |_, _, _| {})?;
+                if !job.stage.has_ended() {
+                    found.push(id.to_owned());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Leaves in good order: what runs ends, nothing more begins, and jobs that have not ended are
+    /// suspended.
+    pub fn suspend(mut self) {
+        self.leave(1);
+    }
+
+    fn take_on(&self, held: Held) -> Result<Running, EmbedError> {
+        let (tell, left) = oneshot::channel();
+        let id = held.job.id().to_owned();
+        let running = Running {
+            id: id.clone(),
+            store: Arc::clone(&self.store),
+            hub: self.hub.clone(),
+            left,
+        };
+        if held.job.stage.has_ended() {
+            let job = held.let_go(&*self.store);
+            // It is received below, by nobody else.
+            drop(tell.send(Ok(job)));
+            return Ok(running);
+        }
+        let ready = self.registered(&id, held.job.plan()).and_then(|()| {
+            let directory = held.job.submitted().working_dir.clone();
+            Ok(Secrets::read(held.job.workflow(), Path::new(&directory))?)
+        });
+        match ready {
+            Ok(secrets) => {
+                locked(&self.waiting).insert(id, tell);
+                self.hub.add(held, secrets);
+                Ok(running)
+            }
+            Err(error) => {
+                held.let_go(&*self.store);
+                Err(error)
+            }
+        }
+    }
+
+    fn registered(&self, job: &str, plan: &Plan) -> Result<(), EmbedError> {
+        let mut functions = plan.functions().into_iter();
+        match functions.find(|name| !self.functions.has(name)) {
+            Some(name) => Err(EmbedError::Function {
+                job: job.to_owned(),
+                function: name.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn submission(&self, job: &str, text: &str) -> Result<Submitted, EmbedError> {
+        let operator = Operator {
+            has_functions: true,
+            ..Operator::default()
+        };
+        let source = Source::new(job, text);
+        let workflow = checked(&source, &operator).map_err(|why| EmbedError::Work {
+            job: job.to_owned(),
+            why,
+        })?;
+        let system = |what| move |source| EmbedError::System { what, source };
+        let here = std::env::current_dir().map_err(system("current directory"))?;
+        let variable = |name: &str| {
+            // What is secret is never stored.
+            let secret = Secrets::is_named(&workflow, name);
+            std::env::var(name).ok().filter(|_| !secret)
+        };
+        let drawn = random_name().map_err(system("random numbers"))?;
+        let number = |range| {
+            let digits = drawn.get(range).unwrap_or_default();
+            u64::from_str_radix(digits, 16).unwrap_or_default()
+        };
+        let around = Surroundings {
+            job: job.to_owned(),
+            file: job.to_owned(),
+            working_dir: here.display().to_string(),
+            seed: number(0..16),
+            operator: &operator,
+            variable: &variable,
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            flow: None,
+            token_key: Some(number(16..32)),
+        };
+        let submitted = submission(&workflow, source.text(), around)?;
+        self.registered(job, &Plan::new(workflow))?;
+        Ok(submitted)
+    }
+
+    fn leave(&mut self, asked: u32) {
+        for _ in 0..asked {
+            self.hub.interrupt();
+        }
+        if let Some(running) = self.running.take() {
+            // A panic has been shown already.
+            drop(running.join());
+        }
+        if let Some(runtime) = self.runtime.take() {
+            // Nothing of a job runs any more; what a function left behind is not waited for.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // At once: what runs is ended and recorded as interrupted.
+        self.leave(2);
+    }
+}
+
+impl Running {
+    /// What the job is called.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Asks for its end.
+    pub fn cancel(&self) {
+        self.hub.cancel(&self.id);
+    }
+
+    /// Waits until it has ended or was suspended. Not for async functions, which would keep others
+    /// from running.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be gone on with. Nothing that was recorded is lost.
+    pub fn wait(self) -> Result<Finished, EmbedError> {
+        let Self {
+            id, store, left, ..
+        } = self;
+        finished(left.blocking_recv(), id, store)
+    }
+
+    /// The same, for async functions.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be gone on with. Nothing that was recorded is lost.
+    pub async fn finished(self) -> Result<Finished, EmbedError> {
+        let Self {
+            id, store, left, ..
+        } = self;
+        finished(left.await, id, store)
+    }
+}
+
+fn finished(
+    left: Result<Left, oneshot::error::RecvError>,
+    id: String,
+    store: Arc<dyn Store>,
+) -> Result<Finished, EmbedError> {
+    let left: Left = left.map_err(|_| EmbedError::Gone { job: id })?;
+    let job: Job = left?;
+    Ok(Finished { job, store })
+}
+
+/// The workflow of a text, or everything that is wrong with it.
+fn checked(source: &Source, operator: &Operator) -> Result<Workflow, String> {
+    let checked = check(source, operator);
+    checked.workflow.ok_or_else(|| {
+        let found = checked.diagnostics.iter();
+        let found = found.filter(|it| it.code.severity() == Severity::Error);
+        let found = found.map(|it| {
+            let position = source.position(it.span);
+            let help = it.help.as_ref().map(|help| format!(" ({help})"));
+            let (line, column) = (position.line, position.column);
+            let help = help.unwrap_or_default();
+            format!("line {line}, column {column}: {}{help}", it.message)
+        });
+        found.collect::<Vec<_>>().join("; ")
+    })
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What a panic elsewhere has left behind is still in order: every change is one call.
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,259 @@
+//! Functions: commands that are async functions of the program that runs the job.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::FunctionCall;
+use undaunted_policy::{Cause, Class};
+
+use crate::machine::Withdraw;
+use crate::secrets::Secrets;
+
+/// How a call of a function came out.
+pub type Outcome = Result<Value, Failed>;
+
+type Called = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Function = Arc<dyn Fn(Attempt) -> Called + Send + Sync>;
+
+/// One attempt of a command, as its function sees it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    call: Box<FunctionCall>,
+}
+
+/// Why an attempt of a function has failed. Made from any error, it is transient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    class: Class,
+    error: String,
+    retry_after: Option<Duration>,
+}
+
+/// The functions that commands can name.
+#[derive(Clone, Default)]
+pub struct Functions {
+    known: BTreeMap<String, Function>,
+}
+
+/// A call of a function, and how long it may take.
+pub struct FunctionOrder {
+    /// The number of the start.
+    pub start: u64,
+    /// What is called, with what.
+    pub call: Box<FunctionCall>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// The most it may give.
+    pub output_limit: Option<u64>,
+    /// What must not be told.
+    pub secrets: Secrets,
+}
+
+impl Attempt {
+    /// What the function is given: the item, or what stands behind `with`.
+    ///
+    /// # Errors
+    ///
+    /// When it is something else; the same will be so next time, so the failure is permanent.
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T, Failed> {
+        let read = serde_json::from_str(&self.call.input);
+        read.map_err(|error| Failed::permanent(format!("its input is something else: {error}")))
+    }
+
+    /// The same, as text.
+    #[must_use]
+    pub fn input_text(&self) -> &str {
+        &self.call.input
+    }
+
+    /// What the item is called.
+    #[must_use]
+    pub fn item(&self) -> &str {
+        &self.call.item
+    }
+
+    /// The number of the attempt, from 1. It goes on where it was after a crash.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.call.attempt
+    }
+
+    /// The same for all attempts of this command for this item: for whoever is called, to notice what
+    /// was done already.
+    #[must_use]
+    pub fn receipt_token(&self) -> &str {
+        &self.call.receipt_token
+    }
+}
+
+impl Failed {
+    /// It may go better next time.
+    #[must_use]
+    pub fn transient(error: impl Into<String>) -> Self {
+        Self {
+            class: Class::Transient,
+            error: error.into(),
+            retry_after: None,
+        }
+    }
+
+    /// It will never go better, so it is not tried again.
+    #[must_use]
+    pub fn permanent(error: impl Into<String>) -> Self {
+        Self {
+            class: Class::Permanent,
+            ..Self::transient(error)
+        }
+    }
+
+    /// Somebody asks for fewer calls, or for a wait.
+    #[must_use]
+    pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self {
+            class: Class::Throttled,
+            retry_after,
+            ..Self::transient(error)
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self::transient(crate::with_causes(&error))
+    }
+}
+
+impl Functions {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more. What it gives is the output of its command: a text as it is, `null` as nothing,
+    /// anything else as JSON.
+    #[must_use]
+    pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(Attempt) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        let function: Function = Arc::new(move |attempt| Box::pin(function(attempt)));
+        self.known.insert(name.into(), function);
+        self
+    }
+
+    /// Whether there is one of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.known.contains_key(name)
+    }
+
+    /// Calls one; how that came out is told when it has.
+    pub(crate) fn call(
+        &self,
+        runtime: &Handle,
+        order: FunctionOrder,
+        tell: impl FnOnce(AttemptEnd) + Send + 'static,
+    ) -> Withdraw {
+        let function = self.known.get(&order.call.name).cloned();
+        let task = runtime.spawn(async move { tell(attempt(function, order).await) });
+        let task = task.abort_handle();
+        Box::new(move || task.abort())
+    }
+}
+
+impl std::fmt::Debug for Functions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.known.keys()).finish()
+    }
+}
+
+async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd {
+    let (began, start, limit) = (Instant::now(), order.start, order.output_limit);
+    let secrets = order.secrets;
+    let called = call(function, order.call);
+    let outcome = match order.timeout {
+        Some(timeout) => tokio::time::timeout(timeout, called).await,
+        None => Ok(called.await),
+    };
+    let outcome = match outcome {
+        Ok(outcome) => outcome.map_err(|failed| (Cause::Other(failed.class), failed)),
+        Err(late) => Err((Cause::Timeout, late.into())),
+    };
+    let mut end = AttemptEnd {
+        start,
+        took: began.elapsed(),
+        ..AttemptEnd::default()
+    };
+    let given = outcome.and_then(|value| text_of(value, limit));
+    match given {
+        Ok(text) => end.output = Some(secrets.redact(text, false)),
+        Err((cause, failed)) => {
+            end.failure = Some(cause);
+            end.error = secrets.redact(failed.error, false);
+            end.retry_after = failed.retry_after;
+        }
+    }
+    end
+}
+
+async fn call(function: Option<Function>, call: Box<FunctionCall>) -> Outcome {
+    let Some(function) = function else {
+        let why = format!("there is no function `{}`", call.name);
+        return Err(Failed::permanent(why));
+    };
+    // It may panic before there is anything to wait for.
+    let called = AssertUnwindSafe(|| function(Attempt { call }));
+    match std::panic::catch_unwind(called) {
+        Ok(called) => Guarded(called).await,
+        Err(panic) => Err(panicked(&*panic)),
+    }
+}
+
+fn text_of(value: Value, limit: Option<u64>) -> Result<String, (Cause, Failed)> {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        value => value.to_string(),
+    };
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    match limit.filter(|most| length > *most) {
+        None => Ok(text),
+        Some(most) => {
+            let why = format!("it gave more than its output_limit of {most} bytes");
+            let failed = Failed::permanent(why);
+            Err((Cause::Other(Class::Permanent), failed))
+        }
+    }
+}
+
+/// A call whose panic is a failure like any other.
+struct Guarded(Called);
+
+impl Future for Guarded {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let polled = AssertUnwindSafe(|| self.0.as_mut().poll(context));
+        match std::panic::catch_unwind(polled) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(Err(panicked(&*panic))),
+        }
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Failed {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failed::transient(format!("it panicked: {}", said.unwrap_or("without a word")))
+}

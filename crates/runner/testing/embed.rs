@@ -1,0 +1,42 @@
+//! A program with functions of its own, to be killed by tests of this crate. Not part of any product.
+//!
+//! `test-embed FOLDER LOG ITEMS` begins a job in the store of the folder, or goes on with it. Every call
+//! of its function is a line in the log, `ITEM ATTEMPT`, before anything else happens; the first
+//! attempt of every third item fails. When the job is done it prints its attempts and retries.
+
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use undaunted_runner::embed::{Attempt, Failed, Functions, Outcome, Runner, Work};
+
+async fn note(log: String, attempt: Attempt) -> Outcome {
+    let mut log = OpenOptions::new().create(true).append(true).open(log)?;
+    let line = format!("{} {}\n", attempt.item(), attempt.number());
+    log.write_all(line.as_bytes())?;
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    let number: u64 = attempt.item().parse()?;
+    if number.is_multiple_of(3) && attempt.number() == 1 {
+        return Err(Failed::transient("the first time always fails"));
+    }
+    Ok(Value::from(number))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, log, items] = words.as_slice() else {
+        return Err("test-embed FOLDER LOG ITEMS".into());
+    };
+    let (log, items) = (log.clone(), items.parse::<u64>()?);
+    let functions = Functions::new().with("note", move |attempt| note(log.clone(), attempt));
+    let runner = Runner::open(folder, functions)?;
+    let work = Work::each("note", (1..=items).map(|item| item.to_string()))
+        .at_once(8)
+        .retry(json!({"attempts": 20, "backoff": "fixed", "initial_delay": "5ms"}));
+    let done = runner.begin("noted", &work)?.wait()?;
+    let counts = done.report().counts;
+    println!("{} {}", counts.attempts, counts.retries);
+    Ok(())
+}

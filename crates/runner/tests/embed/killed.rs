@@ -1,0 +1,85 @@
+//! A program with functions, killed with SIGKILL and started again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use undaunted_engine::event::Event;
+use undaunted_runner::journal;
+use undaunted_store::SqliteStore;
+
+const ITEMS: usize = 400;
+const WIDTH: usize = 8;
+
+fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_test-embed"));
+    command
+        .arg(folder.join("store"))
+        .arg(folder.join("log"))
+        .arg(ITEMS.to_string());
+    command
+}
+
+fn calls(folder: &Path) -> Vec<String> {
+    let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    log.lines().map(str::to_owned).collect()
+}
+
+/// Waits until so many calls were made, and kills it.
+fn kill_after(folder: &Path, mut child: Child, many: usize) {
+    let patience = Instant::now() + Duration::from_mins(1);
+    while calls(folder).len() < many {
+        assert!(Instant::now() < patience, "it does not go on");
+        assert!(child.try_wait().unwrap().is_none(), "it was too fast");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_again_and_again_nothing_is_lost_and_nothing_recorded_is_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let kills = [40, 150, 151, 300];
+    for many in kills {
+        let child = program(path).stdout(Stdio::null()).spawn().unwrap();
+        kill_after(path, child, many.max(calls(path).len() + 1));
+    }
+    let done = program(path).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let told = String::from_utf8(done.stdout).unwrap();
+    let told: Vec<u64> = told
+        .split_whitespace()
+        .map(|it| it.parse().unwrap())
+        .collect();
+
+    let calls = calls(path);
+    let different: BTreeSet<&String> = calls.iter().collect();
+    assert_eq!(different.len(), calls.len(), "a number was used twice");
+    let store = SqliteStore::open(&path.join("store")).unwrap();
+    let mut started = BTreeSet::new();
+    let mut succeeded: BTreeMap<u32, u32> = BTreeMap::new();
+    journal::replay(&store, "noted", |job, _, record| match &record.event {
+        Event::AttemptStarted(it) => {
+            let of = it.subject;
+            assert!(!succeeded.contains_key(&of.item), "{of:?} is repeated");
+            let name = job.step(of.step).unwrap().items.identity(of.item);
+            started.insert(format!("{name} {}", of.attempt));
+        }
+        Event::AttemptSucceeded(it) => {
+            *succeeded.entry(it.subject.item).or_default() += 1;
+        }
+        _ => {}
+    })
+    .unwrap();
+    assert_eq!(succeeded.len(), ITEMS);
+    assert!(succeeded.values().all(|many| *many == 1));
+    // Every call was on record before it was made; at most those that were about to begin at a kill
+    // were not made.
+    assert!(calls.iter().all(|call| started.contains(call)));
+    assert!(started.len() - calls.len() <= kills.len() * WIDTH);
+    let started = u64::try_from(started.len()).unwrap();
+    assert_eq!(told, [started, started - u64::try_from(ITEMS).unwrap()]);
+}

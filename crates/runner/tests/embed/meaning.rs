@@ -1,0 +1,273 @@
+//! Everything means what it means for shell commands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use undaunted_engine::event::Event;
+use undaunted_engine::view::Status;
+use undaunted_runner::embed::{Attempt, Failed, Finished, Functions, Outcome, Runner, Work};
+use undaunted_runner::journal;
+use undaunted_store::SqliteStore;
+
+fn quick() -> Value {
+    json!({"attempts": 3, "backoff": "fixed", "initial_delay": "1ms"})
+}
+
+/// Runs one job with one function.
+fn run<F, R>(function: F, work: impl FnOnce(&str) -> Work) -> (TempDir, Finished)
+where
+    F: Fn(Attempt) -> R + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send + 'static,
+{
+    let folder = tempfile::tempdir().unwrap();
+    let runner = Runner::open(folder.path(), Functions::new().with("f", function)).unwrap();
+    let done = runner.begin("job", &work("f")).unwrap().wait().unwrap();
+    (folder, done)
+}
+
+/// The events of the job.
+fn events(folder: &TempDir) -> Vec<Event> {
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let mut events = Vec::new();
+    journal::replay(&store, "job", |_, _, record| {
+        events.push(record.event.clone());
+    })
+    .unwrap();
+    events
+}
+
+#[test]
+fn every_item_has_the_result_of_its_function() {
+    let double = |attempt: Attempt| async move {
+        let number: u64 = attempt.input()?;
+        Ok(json!({ "twice": number * 2 }))
+    };
+    let (_folder, done) = run(double, |f| Work::each(f, 1..=3_u32));
+    assert_eq!(done.status(), Status::Completed);
+    let results = done.results().unwrap();
+    let twice = results.iter().map(|it| it.json::<Value>().unwrap());
+    let twice: Vec<Value> = twice.map(|it| it["twice"].clone()).collect();
+    assert_eq!(twice, [2, 4, 6]);
+    assert!(results.iter().all(|it| it.status == "succeeded"));
+}
+
+#[test]
+fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let third = move |attempt: Attempt| {
+        let seen = Arc::clone(&noted);
+        async move {
+            let token = attempt.receipt_token().to_owned();
+            seen.lock().unwrap().push((attempt.number(), token));
+            if attempt.number() < 3 {
+                return Err(Failed::transient("not yet"));
+            }
+            Ok(Value::from("at last"))
+        }
+    };
+    let (_folder, done) = run(third, |f| Work::each(f, ["one"]).retry(quick()));
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(seen.iter().all(|it| it.1 == seen[0].1 && it.1.len() == 32));
+    let result = &done.results().unwrap()[0];
+    assert_eq!(result.output.as_deref(), Some("at last"));
+    assert_eq!(done.report().counts.retries, 2);
+}
+
+#[test]
+fn a_permanent_failure_is_a_dead_letter_at_once() {
+    let never = |_: Attempt| async { Err::<Value, _>(Failed::permanent("no such account")) };
+    let (_folder, done) = run(never, |f| Work::each(f, ["one"]).retry(quick()));
+    let result = &done.results().unwrap()[0];
+    assert_eq!(result.status, "dead");
+    assert_eq!(result.error.as_deref(), Some("no such account"));
+    assert_eq!(done.report().counts.attempts, 1);
+}
+
+#[test]
+fn an_input_that_is_something_else_is_a_permanent_failure() {
+    let number = |attempt: Attempt| async move { Ok(Value::from(attempt.input::<u64>()?)) };
+    let (_folder, done) = run(number, |f| Work::each(f, ["one"]).retry(quick()));
+    assert_eq!(done.report().counts.attempts, 1);
+    let error = done.results().unwrap()[0].error.clone().unwrap();
+    assert!(error.starts_with("its input is something else"), "{error}");
+}
+
+#[test]
+fn any_error_is_a_transient_failure_with_its_causes() {
+    let wrong = |_: Attempt| async {
+        let number: u32 = "x".parse()?;
+        Ok(Value::from(number))
+    };
+    let (_folder, done) = run(wrong, |f| Work::each(f, ["one"]).retry(quick()));
+    let result = &done.results().unwrap()[0];
+    assert_eq!(
+        result.error.as_deref(),
+        Some("invalid digit found in string")
+    );
+    assert_eq!(done.report().counts.attempts, 4);
+}
+
+#[test]
+fn a_panic_is_a_failure_and_takes_nobody_with_it() {
+    let panics = |attempt: Attempt| async move {
+        assert!(attempt.item() != "bad", "it is bad");
+        Ok(Value::Null)
+    };
+    let (_folder, done) = run(panics, |f| Work::each(f, ["good", "bad"]).retry(quick()));
+    let results = done.results().unwrap();
+    assert_eq!(results[0].status, "succeeded");
+    assert_eq!(results[1].status, "dead");
+    assert_eq!(results[1].error.as_deref(), Some("it panicked: it is bad"));
+    assert_eq!(done.report().counts.attempts, 5);
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_ended() {
+    let hangs = |attempt: Attempt| async move {
+        if attempt.number() == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok(Value::Null)
+    };
+    let work = |f: &str| {
+        Work::each(f, ["one"])
+            .retry(quick())
+            .of_command("timeout", "50ms")
+    };
+    let (folder, done) = run(hangs, work);
+    assert_eq!(done.status(), Status::Completed);
+    let timeouts = events(&folder).into_iter().filter(|event| {
+        matches!(event, Event::AttemptFailed(failed)
+            if failed.cause == undaunted_policy::Cause::Timeout)
+    });
+    assert_eq!(timeouts.count(), 1);
+}
+
+#[test]
+fn the_wait_that_was_asked_for_is_waited() {
+    let asks = |attempt: Attempt| async move {
+        if attempt.number() == 1 {
+            let wait = Duration::from_millis(300);
+            return Err(Failed::throttled("too many", Some(wait)));
+        }
+        Ok(Value::Null)
+    };
+    let (_folder, done) = run(asks, |f| Work::each(f, ["one"]).retry(quick()));
+    assert!(done.report().counts.delay >= Duration::from_millis(300));
+}
+
+#[test]
+fn the_pool_of_the_job_is_never_exceeded() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let never = move |_: Attempt| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async { Err::<Value, _>(Failed::transient("down")) }
+    };
+    let work = |f: &str| {
+        let items = (0..20).map(|item| item.to_string());
+        Work::each(f, items)
+            .retry(quick())
+            .of_job("retry_budget", 7)
+    };
+    let (_folder, done) = run(never, work);
+    assert_eq!(calls.load(Ordering::Relaxed), 27);
+    assert_eq!(done.report().counts.retries, 7);
+    assert_eq!(done.status(), Status::Partial);
+}
+
+#[test]
+fn a_written_workflow_calls_functions_with_what_it_says() {
+    let text = "
+- id: add
+  function: {name: f, with: {numbers: [1, 2], name: sum}}
+  capture_output: said
+- function: {name: f, with: {numbers: [10], name: '${said}'}}
+  id: again
+";
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let sum = move |attempt: Attempt| {
+        noted.lock().unwrap().push(attempt.input_text().to_owned());
+        async move {
+            let input: Value = attempt.input()?;
+            let numbers = input["numbers"].as_array().cloned().unwrap_or_default();
+            let sum: u64 = numbers.iter().filter_map(Value::as_u64).sum();
+            Ok(Value::from(format!(
+                "{} {sum}",
+                input["name"].as_str().unwrap()
+            )))
+        }
+    };
+    let (_folder, done) = run(sum, |_| Work::workflow(text));
+    assert_eq!(done.status(), Status::Completed);
+    let seen = seen.lock().unwrap();
+    let second: Value = serde_json::from_str(&seen[1]).unwrap();
+    assert_eq!(second, json!({"numbers": [10], "name": "sum 3"}));
+}
+
+#[test]
+fn functions_run_in_the_runtime_of_the_program() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let status = runtime.block_on(async {
+        let id = tokio::runtime::Handle::current().id();
+        let here = move |_: Attempt| async move {
+            assert_eq!(tokio::runtime::Handle::current().id(), id);
+            Ok(Value::Null)
+        };
+        let runner = Runner::open(folder.path(), Functions::new().with("here", here)).unwrap();
+        let running = runner.begin("job", &Work::each("here", ["one"])).unwrap();
+        running.finished().await.unwrap().status()
+    });
+    assert_eq!(status, Status::Completed);
+}
+
+#[test]
+fn a_job_that_is_cancelled_ends_what_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tell, begun) = std::sync::mpsc::channel();
+    let hangs = move |_: Attempt| {
+        tell.send(()).unwrap();
+        std::future::pending()
+    };
+    let runner = Runner::open(folder.path(), Functions::new().with("hangs", hangs)).unwrap();
+    let running = runner.begin("job", &Work::each("hangs", ["one"])).unwrap();
+    begun.recv().unwrap();
+    running.cancel();
+    assert_eq!(running.wait().unwrap().status(), Status::Cancelled);
+}
+
+#[test]
+fn a_suspended_job_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = Work::each("slow", (0..50).map(|item| item.to_string())).at_once(1);
+    let calls = Arc::new(AtomicU32::new(0));
+    let open = |tell: std::sync::mpsc::Sender<()>| {
+        let calls = Arc::clone(&calls);
+        let slow = move |_: Attempt| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            // Nobody listens the second time.
+            let _ = tell.send(());
+            async { Ok(Value::Null) }
+        };
+        Runner::open(folder.path(), Functions::new().with("slow", slow)).unwrap()
+    };
+    let (tell, begun) = std::sync::mpsc::channel();
+    let runner = open(tell);
+    let running = runner.begin("job", &work).unwrap();
+    begun.recv().unwrap();
+    runner.suspend();
+    let left = running.wait().unwrap();
+    assert!([Status::Suspended, Status::Completed].contains(&left.status()));
+    drop(left);
+    let runner = open(std::sync::mpsc::channel().0);
+    let done = runner.begin("job", &work).unwrap().wait().unwrap();
+    assert_eq!(done.status(), Status::Completed);
+    assert_eq!(calls.load(Ordering::Relaxed), 50);
+}

@@ -1,0 +1,74 @@
+//! What cannot be run is said before anything is begun.
+
+use serde_json::{Value, json};
+use undaunted_runner::embed::{Attempt, EmbedError, Functions, Runner, Work};
+
+async fn nothing(_: Attempt) -> undaunted_runner::embed::Outcome {
+    Ok(Value::Null)
+}
+
+fn runner(folder: &tempfile::TempDir) -> Runner {
+    Runner::open(folder.path(), Functions::new().with("nothing", nothing)).unwrap()
+}
+
+/// Why a job is not begun. Afterwards there is none.
+fn refused(work: &Work) -> EmbedError {
+    let folder = tempfile::tempdir().unwrap();
+    let runner = runner(&folder);
+    let Err(error) = runner.begin("job", work) else {
+        panic!("it was begun");
+    };
+    assert!(runner.unfinished().unwrap().is_empty());
+    error
+}
+
+#[test]
+fn a_function_that_is_not_registered() {
+    let error = refused(&Work::each("something", ["one"]));
+    let told = "job `job` calls the function `something`, which is not registered";
+    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn settings_that_are_none() {
+    let work = Work::each("nothing", ["one"]).retry(json!({"atempts": 3}));
+    let told = refused(&work).to_string();
+    assert!(told.contains("`atempts` is not a key"), "{told}");
+    assert!(told.contains("line 1, column"), "{told}");
+    assert!(told.contains("did you mean `attempts`?"), "{told}");
+}
+
+#[test]
+fn a_name_that_no_job_can_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = runner(&folder).begin("../job", &Work::each("nothing", ["one"]));
+    assert!(matches!(begun, Err(EmbedError::Name { .. })));
+    assert!(!folder.path().join("job").exists());
+}
+
+#[test]
+fn another_work_under_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let runner = runner(&folder);
+    let work = Work::each("nothing", ["one"]);
+    runner.begin("job", &work).unwrap().wait().unwrap();
+    // The same work is the same job, which has ended.
+    let again = runner.begin("job", &work).unwrap().wait().unwrap();
+    assert_eq!(again.report().counts.attempts, 1);
+    let other = runner.begin("job", &work.at_once(3));
+    assert!(matches!(other, Err(EmbedError::Exists { .. })));
+}
+
+#[test]
+fn a_job_that_somebody_else_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let hangs = |_: Attempt| std::future::pending();
+    let first = Runner::open(folder.path(), Functions::new().with("nothing", hangs)).unwrap();
+    let work = Work::each("nothing", ["one"]);
+    let _running = first.begin("job", &work).unwrap();
+    let second = runner(&folder);
+    let Err(error) = second.begin("job", &work) else {
+        panic!("two run it");
+    };
+    assert!(matches!(error, EmbedError::Journal(_)), "{error}");
+}
