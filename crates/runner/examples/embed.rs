@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 use undaunted_runner::embed::{Attempt, Failed, Functions, Outcome, Runner, Work};
 
-/// The first attempt of every other order fails, as if a till were broken.
 async fn charge(attempt: Attempt) -> Outcome {
-    tokio::time::sleep(Duration::from_millis(200)).await;
     let (order, price): (u64, u64) = attempt.input()?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     if attempt.number() == 1 && order.is_multiple_of(2) {
         return Err(Failed::transient("the till is broken"));
     }
@@ -21,18 +20,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("where is the store to be?")?;
     let runner = Runner::open(folder, Functions::new().with("charge", charge))?;
     let orders = (1..=20).map(|order| json!([order, 10 * order]));
-    let work = Work::each("charge", orders).at_once(4).retry(json!({
-        "attempts": 3, "backoff": "exponential", "initial_delay": "100ms", "jitter": true,
-    }));
+    let retries = json!({"attempts": 3, "initial_delay": "100ms", "jitter": true});
+    let work = Work::each("charge", orders).at_once(4).retry(retries);
     let done = runner.begin("monday", &work)?.wait()?;
     for result in done.results()? {
-        let output = result.output.or(result.error).unwrap_or_default();
-        println!("{} {}: {output}", result.item, result.status);
+        let said = result.output.or(result.error).unwrap_or_default();
+        println!("{} {}: {said}", result.item, result.status);
     }
     let counts = done.report().counts;
-    println!(
-        "{} attempts, {} of them retries",
-        counts.attempts, counts.retries
-    );
+    println!("{} attempts, {} retries", counts.attempts, counts.retries);
     Ok(())
 }

@@ -63,7 +63,9 @@ impl Record {
 
 /// A record of any journal as bytes.
 pub(crate) fn versioned(record: &impl Encode<()>) -> Vec<u8> {
-    let mut bytes = vec![FORMAT];
+    // Most are shorter, so that nothing is moved while they are written.
+    let mut bytes = Vec::with_capacity(64);
+    bytes.push(FORMAT);
     // Writing to memory cannot fail.
     let _ = minicbor::encode(record, &mut bytes);
     bytes

@@ -1,0 +1,171 @@
+//! What the engine does for an attempt: decide, apply, say what is to be done, and write it down.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use undaunted_engine::decide::react;
+use undaunted_engine::event::{Event, NewItem, Record, Submitted};
+use undaunted_engine::input::{AttemptEnd, Input};
+use undaunted_engine::job::Job;
+use undaunted_engine::task::{Files, task};
+use undaunted_policy::{Cause, Class, Timestamp};
+
+use crate::Failure;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// As many items as any number of rounds needs: more rounds do more with the same job.
+const ITEMS: u32 = 4_000;
+
+const WORKFLOW: &str = "
+mode: mapreduce
+map:
+  input: items.txt
+  max_parallel: 100000
+  agent_template:
+    - shell: fetch ${item}
+      retry_config: {attempts: 5, backoff: exponential, initial_delay: 1s, jitter: true}
+";
+
+/// A job with so many items, whose map has begun.
+fn job(items: u32) -> Result<Job, Failure> {
+    let submitted = Record {
+        at: NOW,
+        event: Event::JobSubmitted(Box::new(Submitted {
+            job: "counted".to_owned(),
+            text: WORKFLOW.to_owned(),
+            working_dir: "/".to_owned(),
+            parallel: vec![(0, u32::MAX)],
+            ..Submitted::default()
+        })),
+    };
+    let mut job = Job::begin(&submitted)?;
+    drop(react(&mut job, &Input::Woke, NOW));
+    let items = (0..items).map(|item| NewItem {
+        identity: format!("item-{item}"),
+        input: format!("\"item-{item}\""),
+    });
+    let items = items.collect();
+    drop(react(&mut job, &Input::ItemsRead { step: 0, items }, NOW));
+    Ok(job)
+}
+
+fn start(job: &mut Job, item: u32) -> Vec<Record> {
+    let input = Input::Start {
+        step: 0,
+        item,
+        refused: None,
+    };
+    react(job, &input, NOW)
+}
+
+fn end(job: &mut Job, item: u32, failure: Option<Cause>) -> Vec<Record> {
+    let error = failure.map_or("", |_| "the server is away");
+    let end = AttemptEnd {
+        start: u64::from(item),
+        failure,
+        took: Duration::from_millis(12),
+        error: error.to_owned(),
+        ..AttemptEnd::default()
+    };
+    react(job, &Input::Ended(Box::new(end)), NOW)
+}
+
+const TRANSIENT: Option<Cause> = Some(Cause::Other(Class::Transient));
+
+/// The first attempt of every item, with this end. What was recorded.
+fn attempts(job: &mut Job, items: u32, failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
+    let mut records = Vec::new();
+    for item in 0..items {
+        records.extend(start(job, item));
+        records.extend(end(job, first(&records)?, failure));
+    }
+    Ok(records)
+}
+
+/// The number of the start that was recorded last.
+fn first(records: &[Record]) -> Result<u32, Failure> {
+    let started = records.iter().rev().find_map(|record| match &record.event {
+        Event::AttemptStarted(started) => Some(started.start),
+        _ => None,
+    });
+    let started = started.ok_or("nothing was started")?;
+    Ok(u32::try_from(started)?)
+}
+
+pub(crate) fn succeed(rounds: u32) -> Result<(), Failure> {
+    let mut job = job(ITEMS)?;
+    black_box(attempts(&mut job, rounds, None)?);
+    Ok(())
+}
+
+pub(crate) fn fail(rounds: u32) -> Result<(), Failure> {
+    let mut job = job(ITEMS)?;
+    black_box(attempts(&mut job, rounds, TRANSIENT)?);
+    Ok(())
+}
+
+pub(crate) fn task_of(rounds: u32) -> Result<(), Failure> {
+    let job = job(ITEMS)?;
+    for item in 0..rounds {
+        black_box(task(&job, 0, item, Files::default(), NOW)?);
+    }
+    Ok(())
+}
+
+/// The records of one attempt.
+fn records_of(failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
+    // One more, so that the job does not end.
+    let mut job = job(3)?;
+    let records = attempts(&mut job, 2, failure)?;
+    // The first of its kind may have to say more.
+    let second = records
+        .iter()
+        .rposition(|record| matches!(record.event, Event::AttemptStarted(_)));
+    Ok(records
+        .get(second.unwrap_or_default()..)
+        .unwrap_or_default()
+        .to_vec())
+}
+
+pub(crate) fn encode(rounds: u32) -> Result<(), Failure> {
+    let records = records_of(None)?;
+    for _ in 0..rounds {
+        for record in &records {
+            black_box(black_box(record).encode());
+        }
+    }
+    Ok(())
+}
+
+fn decode_all(rounds: u32, failure: Option<Cause>) -> Result<(), Failure> {
+    let records = records_of(failure)?;
+    let encoded: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
+    for _ in 0..rounds {
+        for bytes in &encoded {
+            black_box(Record::decode(black_box(bytes))?);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn decode(rounds: u32) -> Result<(), Failure> {
+    decode_all(rounds, None)
+}
+
+pub(crate) fn decode_failed(rounds: u32) -> Result<(), Failure> {
+    decode_all(rounds, TRANSIENT)
+}
+
+pub(crate) fn apply(rounds: u32) -> Result<(), Failure> {
+    let mut decided = job(ITEMS)?;
+    let records = attempts(&mut decided, ITEMS, TRANSIENT)?;
+    let mut folded = job(ITEMS)?;
+    let per_item = records.len() / usize::try_from(ITEMS)?.max(1);
+    let many = per_item.saturating_mul(usize::try_from(rounds)?);
+    for record in records.iter().take(many) {
+        folded.apply(black_box(record));
+    }
+    black_box(folded);
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! The page about embedding shows the example that is compiled and run.
+
+#[test]
+fn the_page_shows_the_example() {
+    let example = include_str!("../../examples/embed.rs");
+    let page = include_str!("../../../../docs/guide/embedding.md");
+    let code = example.find("use std").map(|begin| &example[begin..]);
+    assert!(page.contains(code.unwrap()), "they differ");
+    let lines = code.unwrap().lines().filter(|line| !line.is_empty());
+    assert!(lines.count() <= 32);
+}
