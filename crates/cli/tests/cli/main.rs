@@ -7,6 +7,7 @@ mod binary;
 mod check;
 mod dead_letters;
 mod documents;
+mod embedded;
 mod exec;
 mod explain;
 mod flaky;

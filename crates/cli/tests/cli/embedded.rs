@@ -1,0 +1,56 @@
+//! Jobs whose commands are functions of another program, as the command line sees them.
+
+use serde_json::Value;
+use undaunted_runner::embed::{Attempt, Failed, Functions, Runner, Work};
+
+use crate::binary::{text, undaunted, undaunted_in};
+
+#[test]
+fn a_function_is_no_command_of_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("job.yaml");
+    std::fs::write(&path, "- function: charge\n").expect("written");
+    for command in ["check", "run"] {
+        let output = undaunted(&[command, path.to_str().expect("a path")]);
+        assert_eq!(output.status.code(), Some(3), "{command}");
+        let said = text(&output.stderr);
+        assert!(said.contains("job.yaml:1:3"), "{said}");
+        assert!(
+            said.contains("no program is there whose function"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tell, failed) = std::sync::mpsc::channel();
+    let fails = move |_: Attempt| {
+        tell.send(()).expect("somebody waits");
+        async { Err::<Value, _>(Failed::transient("the till is broken")) }
+    };
+    let functions = Functions::new().with("charge", fails);
+    let runner = Runner::open(folder.path(), functions).expect("a store");
+    let retries = serde_json::json!({"attempts": 3, "initial_delay": "1h"});
+    let work = Work::each("charge", ["ada"]).retry(retries);
+    let running = runner.begin("monday", &work).expect("it begins");
+    failed.recv().expect("a call");
+    runner.suspend();
+    running.wait().expect("it was suspended");
+
+    let at = folder.path().to_str().expect("a path");
+    let call = |words: &[&str]| undaunted_in(folder.path(), &[&["--store", at], words].concat());
+    let shown = call(&["show", "monday", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["status"], "suspended");
+    let explained = text(&call(&["explain", "monday/ada"]).stdout);
+    assert!(explained.contains("the till is broken"), "{explained}");
+    let before = text(&call(&["events", "monday", "--json"]).stdout);
+    let resumed = call(&["resume", "monday"]);
+    assert_eq!(resumed.status.code(), Some(2));
+    let said = text(&resumed.stderr);
+    assert!(said.contains("calls the function `charge`"), "{said}");
+    assert!(said.contains("the program that began job monday"), "{said}");
+    assert_eq!(text(&call(&["events", "monday", "--json"]).stdout), before);
+}
