@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Runtime};
@@ -175,7 +177,7 @@ impl Runner {
     }
 
     /// Leaves in good order: what runs ends, nothing more begins, and jobs that have not ended are
-    /// suspended.
+    /// suspended. Waits for that, so async functions call it by way of `spawn_blocking`.
     pub fn suspend(mut self) {
         self.leave(1);
     }
@@ -295,8 +297,8 @@ impl Running {
         self.hub.cancel(&self.id);
     }
 
-    /// Waits until it has ended or was suspended. Not for async functions, which would keep others
-    /// from running.
+    /// Waits until it has ended or was suspended. In an async function this keeps others from running;
+    /// [`finished`](Self::finished) does not.
     ///
     /// # Errors
     ///
@@ -305,7 +307,7 @@ impl Running {
         let Self {
             id, store, left, ..
         } = self;
-        finished(left.blocking_recv(), id, store)
+        finished(wait_for(left), id, store)
     }
 
     /// The same, for async functions.
@@ -318,6 +320,28 @@ impl Running {
             id, store, left, ..
         } = self;
         finished(left.await, id, store)
+    }
+}
+
+/// Waits for something that is told, by a thread that does nothing else. Tokio's own way panics in a
+/// runtime.
+fn wait_for<T>(told: impl Future<Output = T>) -> T {
+    let mut told = pin!(told);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match told.as_mut().poll(&mut context) {
+            Poll::Ready(told) => return told,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

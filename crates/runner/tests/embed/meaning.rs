@@ -229,6 +229,20 @@ fn functions_run_in_the_runtime_of_the_program() {
 }
 
 #[test]
+fn waiting_in_a_runtime_of_several_threads_is_no_panic() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let status = runtime.block_on(async {
+        let nothing = |_: Attempt| async { Ok(Value::Null) };
+        let functions = Functions::new().with("nothing", nothing);
+        let runner = Runner::open(folder.path(), functions).unwrap();
+        let running = runner.begin("job", &Work::each("nothing", ["one"]));
+        running.unwrap().wait().unwrap().status()
+    });
+    assert_eq!(status, Status::Completed);
+}
+
+#[test]
 fn a_job_that_is_cancelled_ends_what_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (tell, begun) = std::sync::mpsc::channel();
