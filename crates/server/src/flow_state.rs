@@ -370,7 +370,7 @@ const fn is_open(state: &StepState) -> bool {
     )
 }
 
-fn work_item(past: &StepPast, state: &StepState, item: u32, found: &Item) -> Value {
+fn work_item(past: &StepPast, state: &StepState, item: u32, found: Item<'_>) -> Value {
     let none = ItemPast::default();
     let past = past.items.get(&item).unwrap_or(&none);
     let status = match found {

@@ -101,7 +101,7 @@ fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp)
     let command = active.and_then(|active| job.plan().command(active.command));
     let budget = command.and_then(|command| {
         let limits = command.retry.policy.terms().limits();
-        limits.budget_expires_at(active?.progress.spent, due)
+        limits.budget_expires_at(active?.progress().spent, due)
     });
     json!({
         "item": job.step(step).map(|state| state.items.identity(item)),
@@ -110,7 +110,7 @@ fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp)
         "due_at": rfc3339(due),
         "due_in_ms": u64::try_from(due.since(now).as_millis()).unwrap_or(u64::MAX),
         "spent_ms": active
-            .map(|active| u64::try_from(active.progress.spent.as_millis()).unwrap_or(u64::MAX)),
+            .map(|active| u64::try_from(active.progress().spent.as_millis()).unwrap_or(u64::MAX)),
         "retry_budget_expires_at": budget.map(rfc3339),
         "error": active
             .and_then(|active| active.error.as_ref())
@@ -231,7 +231,7 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
         writeln!(out, "    dead: {identity} ({reason})")?;
     }
     let missing = state.items.iter().filter_map(|(item, found)| match found {
-        Item::Settled(Settled::Missing(reason)) => Some((item, *reason)),
+        Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
         Item::Pending => Some((item, state.reached?.reason())),
         _ => None,
     });
@@ -303,6 +303,6 @@ fn show_waiting(
         "    {}: attempt {}{attempts} failed ({said}); retry {}{retries} due {when}",
         plain(identity.unwrap_or_default()),
         active.attempts,
-        active.progress.retries
+        active.progress().retries
     )
 }

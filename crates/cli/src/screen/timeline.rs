@@ -23,7 +23,7 @@ const NARROW: usize = 10;
 
 /// The items worth drawing: dead letters, then what is not settled, then the others.
 pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemPlace> {
-    let kind = |wanted: fn(&Item) -> bool| {
+    let kind = |wanted: fn(&Item<'_>) -> bool| {
         let steps = (0_u32..).zip(&job.steps);
         steps.flat_map(move |(step, state)| {
             let items = state.items.iter();

@@ -29,7 +29,7 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
     for (step, found) in (0_u32..).zip(&job.steps) {
         for (item, what) in found.items.iter() {
             let active = match what {
-                Item::Active(active) => Some(&**active),
+                Item::Active(active) => Some(active),
                 Item::Settled(_) => job.dead.get(&(step, item)).map(|dead| &**dead),
                 Item::Pending => None,
             };
@@ -133,7 +133,7 @@ fn state_of(
     let last = attempts.last();
     let made = last.map_or(0, |attempt| attempt.subject.attempt);
     let (made, progress) = match frame {
-        _ if is_current => (active.attempts, active.progress),
+        _ if is_current => (active.attempts, active.progress()),
         Some(frame) => (frame.attempts, frame.progress),
         None => (made, progress_of(attempts)),
     };

@@ -241,7 +241,7 @@ fn judge(
 ) -> Verdict {
     let job = facts.job;
     let state = State {
-        progress: active.progress,
+        progress: active.progress(),
         draws: job
             .seed()
             .draws(of.item.into(), command.index, active.round),

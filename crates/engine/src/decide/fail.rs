@@ -179,7 +179,7 @@ fn handled(facts: &mut Facts<'_>, of: Subject, active: &Active, parent: u32) {
         // One attempt more is charged and limited like any other; without it nothing was saved.
         let balance = job.pool.map(|pool| pool.balance(active.charged));
         let refused = balance.is_some_and(|balance| balance.refuses().is_some());
-        let deadline = job.deadline_for(of.step, parent, active.began);
+        let deadline = job.deadline_for(of.step, parent, active.began());
         if refused || deadline.is_some_and(|deadline| deadline < facts.now) {
             give_up(facts, subject, None, frame.reason, &frame.error);
         } else if let Some(reason) = ending {

@@ -67,12 +67,12 @@ fn expire(
     // The instant was settled when the retry was scheduled, by the terms that held then.
     let queued = left.since(due.max(facts.job.resumed_at));
     let expires = active
-        .expires
+        .expires()
         .map(|expires| (expires, expires.after(queued)));
     let Some((expires, _)) = expires.filter(|(_, late)| facts.now > *late) else {
         return;
     };
-    let spent = active.progress.spent;
+    let spent = active.progress().spent;
     let budget = spent.saturating_add(expires.since(due));
     // A thousand items expire together; what differs between them is in the numbers, and the text is
     // stored once.
@@ -91,7 +91,7 @@ fn expire(
         then: Then::Stop,
         error: with_last(&sentence, &facts.last_error(active)),
         sum: Some(Sum {
-            retry: active.progress.retries,
+            retry: active.progress().retries,
             allowed: None,
             computed: None,
             capped: None,

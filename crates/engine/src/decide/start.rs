@@ -29,8 +29,8 @@ pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option
             fresh = Active::new(first, Timestamp::ZERO);
             &fresh
         }
-        Some(Item::Active(active)) if active.is_ready(facts.now) => &**active,
-        Some(Item::Active(active)) if active.doing == Doing::Held => &**active,
+        Some(Item::Active(active)) if active.is_ready(facts.now) => active,
+        Some(Item::Active(active)) if active.doing == Doing::Held => active,
         _ => return,
     };
     let of = Subject {

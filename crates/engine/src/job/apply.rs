@@ -237,8 +237,8 @@ impl Job {
         if let Some(active) = self.active_mut(of) {
             active.attempts = of.attempt;
             active.doing = Doing::Running(started.start);
-            active.began.get_or_insert(now);
-            active.expires = None;
+            active.set_began(active.began().or(Some(now)));
+            active.set_expires(None);
         }
         if let Some(step) = self.step_mut(of.step) {
             step.running = step.running.saturating_add(1);
@@ -288,10 +288,12 @@ impl Job {
         self.charge(of);
         let early = u64::from(mutant::is(Mutant::EarlyRetry)).saturating_mul(100_000_000);
         let due = Timestamp::from_nanos(retrying.due.as_nanos().saturating_sub(early));
+        if let Some(active) = self.active_mut(of) {
+            active.set_progress(active.progress().after_wait(retrying.delay));
+        }
         self.wait(of, due);
         if let Some(active) = self.active_mut(of) {
-            active.progress = active.progress.after_wait(retrying.delay);
-            active.expires = retrying.sum.expires;
+            active.set_expires(retrying.sum.expires);
         }
     }
 
@@ -307,14 +309,15 @@ impl Job {
             if active.repeated().is_some() {
                 active.frames.pop();
             }
-            active.frames.push(Frame {
+            let frame = Frame {
                 command: active.command,
                 attempts: active.attempts,
-                progress: active.progress,
+                progress: active.progress(),
                 rounds: rounds.saturating_add(1),
                 reason: stopped.reason,
                 error: stopped.error.clone(),
-            });
+            };
+            active.frames.push(frame);
         }
         self.go_on(of, Some(handler));
     }
@@ -322,11 +325,11 @@ impl Job {
     fn command_repeated(&mut self, of: Subject) {
         self.charge(of);
         if let Some(active) = self.active_mut(of)
-            && let Some(frame) = active.frames.last()
+            && let Some(frame) = active.frames.last().cloned()
         {
             active.command = frame.command;
             active.attempts = frame.attempts;
-            active.progress = frame.progress;
+            active.set_progress(frame.progress);
         }
         self.wait(of, Timestamp::ZERO);
     }
@@ -378,11 +381,11 @@ impl Job {
     /// An item is touched for the first time.
     pub(super) fn touch(&mut self, of: Subject) {
         if let Some(step) = self.step_mut(of.step)
-            && let Some(state @ Item::Pending) = step.items.get_mut(of.item)
+            && step.items.get(of.item) == Some(Item::Pending)
         {
             let mut active = Active::new(of.command, Timestamp::ZERO);
             active.round = active.round.saturating_add(step.again);
-            *state = Item::Active(Box::new(active));
+            step.items.begin(of.item, active);
             step.pass(of.item);
         }
     }
@@ -391,10 +394,20 @@ impl Job {
         self.stop_waiting(of);
         if let Some(active) = self.active_mut(of) {
             active.doing = Doing::Waiting(due);
-            active.expires = None;
+            active.set_expires(None);
             if let Some(step) = self.step_mut(of.step) {
                 step.waiting.insert((due, of.item));
             }
+        }
+        self.share(of);
+    }
+
+    /// Many items may wait or be held like this one.
+    pub(super) fn share(&mut self, of: Subject) {
+        let step = usize::try_from(of.step).ok();
+        let step = step.and_then(|step| self.steps.get_mut(step));
+        if let Some(active) = step.and_then(|step| step.items.active_mut(of.item)) {
+            self.alike.share(active);
         }
     }
 
@@ -455,9 +468,9 @@ impl Job {
         self.stop_waiting(of);
         self.stop_running(of);
         if let Some(state) = self.step_mut(step)
-            && let Some(found @ (Item::Pending | Item::Active(_))) = state.items.get_mut(item)
+            && let Some(Item::Pending | Item::Active(_)) = state.items.get(item)
         {
-            *found = Item::Settled(settled);
+            state.items.settle(item, settled);
             state.pass(item);
             let count = match settled {
                 Settled::Succeeded => &mut state.succeeded,
@@ -476,9 +489,6 @@ impl Job {
     }
 
     pub(super) fn active_mut(&mut self, of: Subject) -> Option<&mut Active> {
-        match self.step_mut(of.step)?.items.get_mut(of.item)? {
-            Item::Active(active) => Some(active),
-            Item::Pending | Item::Settled(_) => None,
-        }
+        self.step_mut(of.step)?.items.active_mut(of.item)
     }
 }

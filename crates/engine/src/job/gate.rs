@@ -161,10 +161,10 @@ impl Job {
             return;
         };
         if held.sum.is_some() {
-            active.progress = active.progress.after_hold();
+            active.set_progress(active.progress().after_hold());
         }
         active.doing = Doing::Held;
-        active.expires = None;
+        active.set_expires(None);
         if let Some(step) = self.step_mut(of.step) {
             step.held.insert(
                 of.item,
@@ -176,6 +176,7 @@ impl Job {
                 },
             );
         }
+        self.share(of);
     }
 
     pub(super) fn released(&mut self, released: &Released) {
@@ -205,7 +206,7 @@ impl Job {
         if let Some(active) = self.active_mut(of) {
             active.attempts = attempt;
             active.doing = Doing::Undecided;
-            active.began = active.began.filter(|_| !is_first);
+            active.set_began(active.began().filter(|_| !is_first));
         }
         of
     }
@@ -241,7 +242,7 @@ impl Job {
                     breaker: self.breakers.name(self.texts.read(&pass.breaker)),
                     start: started.start,
                     of,
-                    is_first: active.is_none_or(|active| active.began.is_none()),
+                    is_first: active.is_none_or(|active| active.began().is_none()),
                     ticket: pass.ticket(),
                     at,
                 })

@@ -43,9 +43,9 @@ impl Job {
             let mut active = Active::new(first, due);
             active.take_over(&found);
             if let Some(state) = self.step_mut(step)
-                && let Some(pending @ Item::Pending) = state.items.get_mut(item)
+                && state.items.get(item) == Some(Item::Pending)
             {
-                *pending = Item::Active(Box::new(active));
+                state.items.begin(item, active);
                 state.waiting.insert((due, item));
                 state.ahead.insert(item);
                 state.pass_those_ahead();
@@ -84,19 +84,19 @@ impl Job {
 impl Active {
     pub(crate) fn take_over(&mut self, found: &ImportedCommand) {
         self.attempts = found.attempts;
-        self.progress = Progress {
+        self.set_progress(Progress {
             retries: found.retries,
             spent: found.spent,
             previous: found.previous,
-        };
+        });
         self.error.clone_from(&found.error);
-        self.expires = found.expires;
+        self.set_expires(found.expires);
         self.doing = Doing::Waiting(found.due.unwrap_or_default());
     }
 
     /// Whether all its attempts were made before the job was: nothing is left but to stop.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.attempts > self.progress.retries && self.repeated().is_none()
+        self.attempts > self.retries && self.repeated().is_none()
     }
 }
 

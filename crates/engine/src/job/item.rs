@@ -1,20 +1,26 @@
 //! The state of one item.
+//!
+//! A million items may wait for their retries at once. What each of them has for itself is a few
+//! numbers; where it stands among its commands is the same for many, and they share it.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_policy::{Cause, Progress, Reason, Timestamp};
 
+use super::maybe::Maybe;
 use crate::event::Text;
 
 /// An item.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Item {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Item<'i> {
     /// It was never started.
-    #[default]
     Pending,
     /// It was started and is not settled.
-    Active(Box<Active>),
+    Active(&'i Active),
     /// Nothing more happens to it.
     Settled(Settled),
 }
@@ -33,25 +39,34 @@ pub enum Settled {
 }
 
 /// An item that was started and is not settled.
+///
+/// Where it stands is read and changed as if it were part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Active {
+    /// What happens now.
+    pub doing: Doing,
+    began: Maybe,
+    expires: Maybe,
+    /// The sum of its delays, and the last of them, in nanoseconds.
+    spent: u64,
+    previous: Maybe,
+    standing: Arc<Standing>,
+}
+
+/// Where an item stands among its commands. Items that failed alike stand alike, and share this until
+/// one of them goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
     /// The command it is at.
     pub command: u32,
     /// Attempts of that command so far.
     pub attempts: u32,
-    /// What they have used up.
-    pub progress: Progress,
-    /// What happens now.
-    pub doing: Doing,
+    /// Retries of it that were scheduled so far.
+    pub(super) retries: u32,
     /// The round, counted from 1.
     pub round: u32,
     /// Units of the job's pool it has used.
     pub charged: u32,
-    /// When its time began to run: its first start, moved by the time it was suspended. None while it
-    /// has not started.
-    pub began: Option<Timestamp>,
-    /// When its retry is too late to be made after unplanned downtime, if there is such a time.
-    pub expires: Option<Timestamp>,
     /// How the last attempt of the command failed.
     pub cause: Option<Cause>,
     /// What it said when it failed.
@@ -60,6 +75,21 @@ pub struct Active {
     pub frames: Vec<Frame>,
     /// What its commands have left for later ones.
     pub scope: Option<Box<Scope>>,
+}
+
+impl Deref for Active {
+    type Target = Standing;
+
+    fn deref(&self) -> &Standing {
+        &self.standing
+    }
+}
+
+impl DerefMut for Active {
+    /// Whoever changes where it stands stands alone from then on.
+    fn deref_mut(&mut self) -> &mut Standing {
+        Arc::make_mut(&mut self.standing)
+    }
 }
 
 /// What an active item is doing.
@@ -103,20 +133,74 @@ pub struct Scope {
 
 impl Active {
     pub(crate) fn new(command: u32, due: Timestamp) -> Self {
-        Self {
+        let standing = Standing {
             command,
             attempts: 0,
-            progress: Progress::default(),
-            doing: Doing::Waiting(due),
+            retries: 0,
             round: 1,
             charged: 0,
-            began: None,
-            expires: None,
             cause: None,
             error: None,
             frames: Vec::new(),
             scope: None,
+        };
+        Self {
+            doing: Doing::Waiting(due),
+            began: Maybe::NONE,
+            expires: Maybe::NONE,
+            spent: 0,
+            previous: Maybe::NONE,
+            standing: Arc::new(standing),
         }
+    }
+
+    /// When its time began to run: its first start, moved by the time it was suspended. None while it
+    /// has not started.
+    #[must_use]
+    pub fn began(&self) -> Option<Timestamp> {
+        self.began.time()
+    }
+
+    pub(crate) fn set_began(&mut self, began: Option<Timestamp>) {
+        self.began = began.into();
+    }
+
+    /// When its retry is too late to be made after unplanned downtime, if there is such a time.
+    #[must_use]
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.expires.time()
+    }
+
+    pub(crate) fn set_expires(&mut self, expires: Option<Timestamp>) {
+        self.expires = expires.into();
+    }
+
+    /// What its attempts have used up.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress {
+            retries: self.standing.retries,
+            spent: Duration::from_nanos(self.spent),
+            previous: self.previous.span(),
+        }
+    }
+
+    pub(crate) fn set_progress(&mut self, progress: Progress) {
+        self.spent = u64::try_from(progress.spent.as_nanos()).unwrap_or(u64::MAX);
+        self.previous = progress.previous.into();
+        if self.standing.retries != progress.retries {
+            self.retries = progress.retries;
+        }
+    }
+
+    /// Where it stands.
+    pub(super) const fn standing(&self) -> &Arc<Standing> {
+        &self.standing
+    }
+
+    /// The same, shared with others that stand there.
+    pub(super) fn stand(&mut self, standing: Arc<Standing>) {
+        self.standing = standing;
     }
 
     /// The frame of the command it is at, if its handler has run and it is tried once more.
@@ -131,7 +215,7 @@ impl Active {
     pub(crate) fn turn_to(&mut self, command: u32) {
         self.command = command;
         self.attempts = 0;
-        self.progress = Progress::default();
+        self.set_progress(Progress::default());
         self.cause = None;
         self.error = None;
     }

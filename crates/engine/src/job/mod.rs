@@ -2,14 +2,17 @@
 //!
 //! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
 
+mod alike;
 mod apply;
 mod complete;
 mod flow;
 mod gate;
 mod hold;
 mod import;
+mod inputs;
 mod item;
 mod items;
+mod maybe;
 mod open;
 mod plans;
 mod redrive;
@@ -19,7 +22,7 @@ mod step;
 mod texts;
 
 pub use hold::{Hold, Holds};
-pub use item::{Active, Doing, Frame, Item, Scope, Settled};
+pub use item::{Active, Doing, Frame, Item, Scope, Settled, Standing};
 pub use items::Items;
 pub use plans::Plans;
 pub use state::{Job, JobError, Mishap, Stage};

@@ -54,9 +54,9 @@ impl Job {
         };
         active.round = active.round.saturating_add(1);
         active.attempts = 0;
-        active.progress = Progress::default();
-        active.began = None;
-        active.expires = None;
+        active.set_progress(Progress::default());
+        active.set_began(None);
+        active.set_expires(None);
         active.cause = None;
         active.error = None;
         active.doing = Doing::Waiting(Timestamp::ZERO);
@@ -75,9 +75,7 @@ impl Job {
         // What failed before and is left alone was tolerated; only what fails now counts.
         state.forgiven = state.dead;
         state.waiting.insert((Timestamp::ZERO, item));
-        if let Some(found) = state.items.get_mut(item) {
-            *found = Item::Active(active);
-        }
+        state.items.begin(item, *active);
         if !self.open.steps.contains(&step) {
             self.find_open();
         }
@@ -88,7 +86,7 @@ impl Job {
     pub fn first_dead(&self) -> Option<Reason> {
         let (&(step, item), _) = self.dead.first_key_value()?;
         match self.item(step, item)? {
-            Item::Settled(Settled::Dead(reason)) => Some(*reason),
+            Item::Settled(Settled::Dead(reason)) => Some(reason),
             _ => None,
         }
     }
@@ -99,9 +97,10 @@ impl Job {
             return;
         }
         if let Some(state) = self.step_mut(step)
-            && let Some(found) = state.items.get_mut(item)
+            && item < state.items.len()
         {
-            *found = Item::Settled(Settled::Skipped(Reason::NotSelected));
+            let dropped = Settled::Skipped(Reason::NotSelected);
+            state.items.settle(item, dropped);
             state.dead = state.dead.saturating_sub(1);
             state.forgiven = state.forgiven.min(state.dead);
             state.skipped = state.skipped.saturating_add(1);
@@ -127,23 +126,21 @@ impl StepState {
     /// of their own.
     fn bring_back(&mut self) {
         let dropped =
-            |item: &Item| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
+            |item: &Item<'_>| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));
         let items = self.items.iter().filter(|(_, item)| dropped(item));
         let items: Vec<u32> = items.map(|(item, _)| item).collect();
         let Some(first) = items.first().copied() else {
             return;
         };
         for item in &items {
-            if let Some(state) = self.items.get_mut(*item) {
-                *state = Item::Pending;
-            }
+            self.items.put_back(*item);
         }
         let many = u32::try_from(items.len()).unwrap_or(u32::MAX);
         self.skipped = self.skipped.saturating_sub(many);
         self.again = self.again.saturating_add(1);
         self.cursor = self.cursor.min(first);
         let begun = self.items.iter();
-        let begun = begun.filter(|(item, state)| *item >= first && **state != Item::Pending);
+        let begun = begun.filter(|(item, state)| *item >= first && *state != Item::Pending);
         self.ahead = begun.map(|(item, _)| item).collect();
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use undaunted_policy::Timestamp;
 use undaunted_policy::mutant::{self, Mutant};
 
-use super::item::{Active, Doing, Item};
+use super::item::{Active, Doing};
 use super::step::StepState;
 use crate::event::Resumed;
 
@@ -15,10 +15,7 @@ impl StepState {
     /// Moves what a resume moves. The last run was from `began` to `left`.
     pub(super) fn restore(&mut self, resumed: &Resumed, [began, left, now]: [Timestamp; 3]) {
         let mut moved = Vec::new();
-        for (item, state) in self.items.iter_mut() {
-            let Item::Active(active) = state else {
-                continue;
-            };
+        self.items.each_active(|item, active| {
             active.forgive_queue(began, left);
             if resumed.planned {
                 active.stand_still(resumed.away, left, now);
@@ -26,7 +23,7 @@ impl StepState {
             if let Some((was, is)) = active.clamp(now) {
                 moved.push((was, is, item));
             }
-        }
+        });
         for (was, is, item) in moved {
             self.waiting.remove(&(was, item));
             self.waiting.insert((is, item));
@@ -41,11 +38,8 @@ impl StepState {
 impl StepState {
     /// Moves what a pause moves.
     pub(super) fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
-        for (_, state) in self.items.iter_mut() {
-            if let Item::Active(active) = state {
-                active.stand_still(away, left, now);
-            }
-        }
+        let still = |_, active: &mut Active| active.stand_still(away, left, now);
+        self.items.each_active(still);
         self.held.stand_still(left, now);
     }
 }
@@ -53,17 +47,17 @@ impl StepState {
 impl Active {
     /// A retry that was due while somebody was there waited for a slot, and that is not charged.
     fn forgive_queue(&mut self, began: Timestamp, left: Timestamp) {
-        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires) {
-            self.expires = Some(expires.after(left.since(due.max(began))));
+        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {
+            self.set_expires(Some(expires.after(left.since(due.max(began)))));
         }
     }
 
     /// The time of an item stands still while its job is suspended, and a retry that fell due then
     /// has not been late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
-        self.began = self.began.map(|began| began.after(away));
-        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires) {
-            self.expires = Some(expires.after(now.since(due.max(left))));
+        self.set_began(self.began().map(|began| began.after(away)));
+        if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {
+            self.set_expires(Some(expires.after(now.since(due.max(left)))));
         }
     }
 
@@ -72,13 +66,13 @@ impl Active {
         let Doing::Waiting(due) = self.doing else {
             return None;
         };
-        let longest = now.after(self.progress.previous.unwrap_or_default());
+        let longest = now.after(self.progress().previous.unwrap_or_default());
         if due <= longest && !mutant::is(Mutant::WaitRestarted) {
             return None;
         }
         self.doing = Doing::Waiting(longest);
-        let left = self.expires.map(|expires| expires.since(due));
-        self.expires = left.map(|left| longest.after(left));
+        let left = self.expires().map(|expires| expires.since(due));
+        self.set_expires(left.map(|left| longest.after(left)));
         Some((due, longest))
     }
 }

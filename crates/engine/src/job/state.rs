@@ -7,6 +7,7 @@ use std::time::Duration;
 use undaunted_policy::shape::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
+use super::alike::Alike;
 use super::gate::Let;
 use super::item::{Active, Item, Scope};
 use super::open::OpenSteps;
@@ -66,6 +67,8 @@ pub struct Job {
     pub attributes: BTreeMap<String, Given>,
     /// Texts that events refer to.
     pub texts: Texts,
+    /// Where items stand that others may stand too.
+    pub(crate) alike: Alike,
     /// Since when nothing new is started because somebody asked for a pause.
     pub paused: Option<Timestamp>,
     /// Dead letters as they were when they failed, by step and place in the input.
@@ -182,6 +185,7 @@ impl Job {
             scope: Scope::default(),
             attributes: BTreeMap::new(),
             texts: Texts::default(),
+            alike: Alike::default(),
             paused: None,
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
@@ -266,17 +270,14 @@ impl Job {
 
     /// An item by its place.
     #[must_use]
-    pub fn item(&self, step: u32, item: u32) -> Option<&Item> {
+    pub fn item(&self, step: u32, item: u32) -> Option<Item<'_>> {
         self.step(step)?.items.get(item)
     }
 
     /// An item that was started and is not settled.
     #[must_use]
     pub fn active(&self, step: u32, item: u32) -> Option<&Active> {
-        match self.item(step, item)? {
-            Item::Active(active) => Some(active),
-            Item::Pending | Item::Settled(_) => None,
-        }
+        self.step(step)?.items.active(item)
     }
 
     /// How many items of a step run at a time.
@@ -296,7 +297,7 @@ impl Job {
     /// The instant after which an item may not be tried again.
     #[must_use]
     pub fn deadline_of(&self, step: u32, active: &Active) -> Option<Timestamp> {
-        self.deadline_for(step, active.command, active.began)
+        self.deadline_for(step, active.command, active.began())
     }
 
     /// The same for any command of an item whose time began to run then.

@@ -110,7 +110,7 @@ fn retried_lawfully(
     let waits = retrying.due == now.after(retrying.delay);
     claim("a retry falls due after its delay", waits);
     let of = retrying.subject;
-    let spent = job.active(of.step, of.item).map(|it| it.progress.spent);
+    let spent = job.active(of.step, of.item).map(|it| it.progress().spent);
     let added = sum.spent_before.saturating_add(retrying.delay) == sum.spent_after;
     let exact = spent == Some(sum.spent_before) && added;
     claim("what was spent is added up exactly", exact);

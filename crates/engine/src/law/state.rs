@@ -23,7 +23,7 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
     // Between the records of one decision nobody can tell whether a step is left.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
     let undecided =
-        |item: &Item| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+        |item: Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
     let decided = !items.into_iter().any(|(_, item)| undecided(item));
     claims.claim(
         "the steps something can happen to are known",

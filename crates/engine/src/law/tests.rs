@@ -337,10 +337,8 @@ fn a_pool_that_is_overdrawn_is_noticed() {
 
 /// The first item of a job, which is active.
 fn active(job: &mut Job) -> &mut crate::job::Active {
-    match job.steps[0].items.get_mut(0) {
-        Some(Item::Active(active)) => active,
-        other => panic!("{other:?}"),
-    }
+    let first = job.steps[0].items.active_mut(0);
+    first.expect("it is active")
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn time_left(
     now: Timestamp,
 ) -> Option<Duration> {
     // The time of an item that has not begun begins to run with this attempt.
-    let began = active.and_then(|active| active.began).unwrap_or(now);
+    let began = active.and_then(Active::began).unwrap_or(now);
     let deadline = job.deadline_for(of.step, of.command, Some(began));
     let left = deadline.map(|deadline| deadline.since(now));
     timeout.into_iter().chain(left).min()

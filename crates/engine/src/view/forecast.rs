@@ -36,7 +36,7 @@ pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) ->
         output: "",
     };
     let mut state = State {
-        progress: active.progress,
+        progress: active.progress(),
         draws: job.seed().draws(item.into(), command.index, active.round),
         deadline: job.deadline_of(step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),

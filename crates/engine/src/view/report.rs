@@ -137,7 +137,7 @@ fn missing(job: &Job) -> Vec<Missing> {
         let reason = step.reached.map_or(reason, |reached| reached.reason());
         let not_there = step.items.iter().filter_map(|(item, state)| match state {
             Item::Pending => Some((item, reason)),
-            Item::Settled(Settled::Missing(reason)) => Some((item, *reason)),
+            Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
             Item::Active(_) | Item::Settled(_) => None,
         });
         missing.extend(not_there.map(|(item, reason)| Missing {

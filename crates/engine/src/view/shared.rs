@@ -122,7 +122,7 @@ pub struct BestEffortView {
 pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
     let none = StepState::default();
     let state = job.step(of.step).unwrap_or(&none);
-    let names = |wanted: fn(&Item) -> bool| {
+    let names = |wanted: fn(&Item<'_>) -> bool| {
         let items = state.items.iter().filter(|(_, item)| wanted(item));
         let names = items.map(|(item, _)| state.items.identity(item).to_owned());
         names.collect::<Vec<_>>()

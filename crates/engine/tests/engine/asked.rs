@@ -48,7 +48,7 @@ fn the_time_of_a_suspended_job_stands_still_whatever_is_asked_of_it() {
             let _ = scene.at(*when).tell(input);
         }
         let _ = scene.at(8).crash_and_resume();
-        assert_eq!(scene.active(0).began, Some(at(7)), "{asked:?}");
+        assert_eq!(scene.active(0).began(), Some(at(7)), "{asked:?}");
     }
 }
 
@@ -67,7 +67,7 @@ fn a_pause_that_begins_before_or_in_a_suspension_counts_once() {
         let _ = scene.at(41).tell(&Input::Unpause);
         // From 11 to 31 it was suspended, and paused up to 41; the first pause began at 1.
         let expected = if paused == 0 { 40 } else { 30 };
-        assert_eq!(scene.active(0).began, Some(at(expected)));
+        assert_eq!(scene.active(0).began(), Some(at(expected)));
     }
 }
 

@@ -90,7 +90,7 @@ fn clean_suspension_does_not_count_towards_the_deadline_of_an_item() {
     let _ = scene.tell(&Input::Suspend);
     scene.at(1000);
     let _ = scene.crash_and_resume();
-    assert_eq!(scene.active(0).began, Some(at(998)));
+    assert_eq!(scene.active(0).began(), Some(at(998)));
     assert_eq!(timeout(&scene), Some(secs(8)));
     let _ = scene.start();
     scene.at(1001);

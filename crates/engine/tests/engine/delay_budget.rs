@@ -112,7 +112,7 @@ fn what_was_spent_is_restored_exactly() {
     let mut scene = waiting();
     scene.at(14);
     let _ = scene.crash_and_resume();
-    assert_eq!(scene.active(0).progress.spent, secs(3));
+    assert_eq!(scene.active(0).progress().spent, secs(3));
     let _ = scene.start();
     let third = super::retries::scheduled(&scene.fail(0, Cause::Exit(1))).unwrap();
     assert_eq!((third.delay, third.sum.spent_after), (secs(4), secs(7)));
@@ -152,7 +152,7 @@ fn a_clock_that_was_set_back_cannot_stretch_a_wait() {
     let _ = scene.crash_and_resume();
     assert_eq!((scene.ready(), scene.next_wake()), (vec![], Some(at(2))));
     // And its budget lasts as long after it as before.
-    assert_eq!(scene.active(0).expires, Some(at(2 + 7)));
+    assert_eq!(scene.active(0).expires(), Some(at(2 + 7)));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_clock_that_was_set_back_a_little_does_not_shorten_a_wait() {
     scene.at(11);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.next_wake(), Some(at(13)));
-    assert_eq!(scene.active(0).expires, Some(at(20)));
+    assert_eq!(scene.active(0).expires(), Some(at(20)));
 }
 
 #[test]

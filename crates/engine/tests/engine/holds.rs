@@ -17,10 +17,10 @@ fn a_hold_uses_no_attempt_no_delay_budget_and_no_pool() {
     );
     let mut scene = opened(&text, 3);
     scene.at(2);
-    let before = (scene.counted(), scene.job.pool, scene.active(0).progress);
+    let before = (scene.counted(), scene.job.pool, scene.active(0).progress());
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2]);
-    let after = (scene.counted(), scene.job.pool, scene.active(0).progress);
+    let after = (scene.counted(), scene.job.pool, scene.active(0).progress());
     assert_eq!(after, before);
     scene.at(60);
     assert_eq!(started(&scene.start()), [0]);
@@ -295,8 +295,8 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
         ]
     );
     let active = scene.active(0);
-    assert_eq!((active.attempts, active.progress.retries), (1, 1));
-    assert_eq!(active.progress.spent, secs(0), "no delay");
+    assert_eq!((active.attempts, active.progress().retries), (1, 1));
+    assert_eq!(active.progress().spent, secs(0), "no delay");
     assert_eq!((active.charged, scene.job.pool.unwrap().consumed), (1, 1));
     assert_eq!(scene.counted(), (3, 0, secs(0)));
     scene.at(60);

@@ -79,15 +79,15 @@ fn attempts_and_delays_are_used_up_and_a_pending_retry_keeps_its_time() {
         } }),
     );
     let active = scene.active(0);
-    assert_eq!((active.attempts, active.progress.retries), (2, 2));
-    assert_eq!(active.progress.spent, secs(3));
+    assert_eq!((active.attempts, active.progress().retries), (2, 2));
+    assert_eq!(active.progress().spent, secs(3));
     assert_eq!(scene.next_wake(), Some(at(20)));
     assert_eq!(scene.ready(), []);
     scene.at(20);
     let _ = scene.start();
     assert_eq!(scene.active(0).attempts, 3);
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(scene.active(0).progress.spent, secs(7), "1s, 2s and 4s");
+    assert_eq!(scene.active(0).progress().spent, secs(7), "1s, 2s and 4s");
     scene.at(30);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -105,7 +105,7 @@ fn a_retry_that_is_pending_survives_a_crash_as_any_other() {
     scene.at(5);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.next_wake(), Some(at(20)));
-    assert_eq!(scene.active(0).progress.spent, secs(30));
+    assert_eq!(scene.active(0).progress().spent, secs(30));
 }
 
 #[test]
@@ -285,9 +285,9 @@ fn what_is_exported_and_imported_is_the_same() {
     };
     let active = scene.active(0);
     assert_eq!(commands[0].attempts, active.attempts);
-    assert_eq!(commands[0].retries, active.progress.retries);
-    assert_eq!(commands[0].spent, active.progress.spent);
-    assert_eq!(commands[0].previous, active.progress.previous);
+    assert_eq!(commands[0].retries, active.progress().retries);
+    assert_eq!(commands[0].spent, active.progress().spent);
+    assert_eq!(commands[0].previous, active.progress().previous);
     assert_eq!(commands[0].due, scene.next_wake());
 }
 

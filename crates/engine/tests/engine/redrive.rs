@@ -57,7 +57,7 @@ fn a_dead_letter_is_tried_again_from_the_command_that_failed_in_a_new_round() {
     );
     let active = scene.job.active(0, 1).unwrap();
     assert_eq!((active.round, active.attempts), (2, 0));
-    assert_eq!(active.progress.spent, secs(0), "a fresh delay budget");
+    assert_eq!(active.progress().spent, secs(0), "a fresh delay budget");
     assert_eq!(said(&scene.start()), ["attempt_started 0/1 1.1 as 7"]);
     let _ = scene.succeed(1);
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));

@@ -113,8 +113,7 @@ impl Scene {
             "a decoded record differs"
         );
         let items = self.job.steps.iter().flat_map(|step| step.items.iter());
-        let undecided =
-            |item: &Item| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
+        let undecided = |item: &Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
         self.keep_breakers(before.breakers());
@@ -285,10 +284,7 @@ impl Scene {
 
     pub(crate) fn active(&self, item: u32) -> &Active {
         let mut steps = self.job.steps.iter();
-        let active = steps.find_map(|step| match step.items.get(item) {
-            Some(Item::Active(active)) => Some(active),
-            _ => None,
-        });
+        let active = steps.find_map(|step| step.items.active(item));
         active.unwrap_or_else(|| panic!("item {item} is not active"))
     }
 

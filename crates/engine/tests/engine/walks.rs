@@ -292,7 +292,7 @@ fn waits(job: &Job) -> Waits {
         let active = job.active(u32::try_from(step).unwrap(), item)?;
         match active.doing {
             Doing::Waiting(due) if due.as_nanos() > 0 => {
-                Some(((step, item), (due, active.progress.previous?)))
+                Some(((step, item), (due, active.progress().previous?)))
             }
             _ => None,
         }

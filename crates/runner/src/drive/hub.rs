@@ -134,7 +134,6 @@ impl<'w> Hub<'w> {
     /// with.
     pub fn run(mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) -> Left {
         let name = held.job.id().to_owned();
-        let first = held.job.clone();
         self.add(held, secrets, observer);
         let mut own = None;
         loop {
@@ -143,9 +142,11 @@ impl<'w> Hub<'w> {
                     own = Some(left);
                 }
             }
-            if self.jobs.is_empty() {
-                // Every job that was taken on is left one day.
-                return own.unwrap_or(Ok(first));
+            // Every job that was taken on is left one day.
+            if self.jobs.is_empty()
+                && let Some(left) = own.take()
+            {
+                return left;
             }
             self.wait();
         }

@@ -60,13 +60,13 @@ pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, Jou
         }
     }
     // What the step was complete without is not among its results, also if it came since.
-    let counted = |item: u32, found: &Item| {
+    let counted = |item: u32, found: Item<'_>| {
         let there =
             matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
         state.reached.is_none() || (there && !state.late.contains(&item))
     };
     let items = state.items.iter();
-    let items = items.filter(|(item, found)| counted(*item, found));
+    let items = items.filter(|(item, found)| counted(*item, *found));
     let results = items.map(|(item, found)| {
         let status = match found {
             Item::Settled(Settled::Succeeded) => "succeeded",

@@ -19,9 +19,9 @@ pub(super) fn word(job: &Job, (step, item): ItemPlace) -> (&'static str, Option<
             Doing::Held => ("held", None),
         },
         Some(Item::Settled(Settled::Succeeded)) => ("succeeded", None),
-        Some(Item::Settled(Settled::Dead(reason))) => ("dead", Some(*reason)),
-        Some(Item::Settled(Settled::Skipped(reason))) => ("skipped", Some(*reason)),
-        Some(Item::Settled(Settled::Missing(reason))) => ("missing", Some(*reason)),
+        Some(Item::Settled(Settled::Dead(reason))) => ("dead", Some(reason)),
+        Some(Item::Settled(Settled::Skipped(reason))) => ("skipped", Some(reason)),
+        Some(Item::Settled(Settled::Missing(reason))) => ("missing", Some(reason)),
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn sentence(
             format!("attempt {} runs{unless}", active.attempts)
         }
         (("waiting", _), Some(active)) => {
-            let what = match active.progress.retries {
+            let what = match active.progress().retries {
                 0 => "the first attempt".to_owned(),
                 retry => {
                     let command = job.plan().command(active.command);
