@@ -214,3 +214,4 @@ macro_rules! optional {
 optional!(maybe_time, time, undaunted_policy::Timestamp);
 optional!(maybe_span, span, std::time::Duration);
 optional!(maybe_reason, reason, undaunted_policy::Reason);
+optional!(maybe_cause, cause, undaunted_policy::Cause);

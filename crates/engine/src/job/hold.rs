@@ -86,6 +86,12 @@ impl Holds {
         self.expiring.first().map(|(expires, _)| *expires)
     }
 
+    /// The name of a breaker, as it is kept here.
+    pub(super) fn name(&self, breaker: &str) -> Arc<str> {
+        let known = self.queues.get_key_value(breaker);
+        known.map_or_else(|| Arc::from(breaker), |(name, _)| Arc::clone(name))
+    }
+
     pub(super) fn insert(&mut self, item: u32, hold: Hold) {
         self.remove(item);
         let queue = self.queues.entry(Arc::clone(&hold.breaker)).or_default();

@@ -44,6 +44,25 @@ impl Inputs {
         self.bytes.push(low(length));
     }
 
+    /// Them as bytes.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same, from bytes that hold so many; none if they do not.
+    pub(super) fn from_bytes(bytes: &[u8], many: usize) -> Option<Self> {
+        let mut marks = Vec::with_capacity(many.div_ceil(STRIDE).min(bytes.len()));
+        let mut rest = Rest(bytes);
+        for item in 0..many {
+            if item.is_multiple_of(STRIDE) {
+                marks.push(bytes.len().saturating_sub(rest.0.len()));
+            }
+            rest.pair()?;
+        }
+        let bytes = bytes.to_vec();
+        rest.0.is_empty().then_some(Self { bytes, marks, many })
+    }
+
     /// The name of an item, and its value.
     pub(super) fn get(&self, item: usize) -> Option<(&str, &str)> {
         let begin = self.marks.get(item / STRIDE)?;

@@ -8,11 +8,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use minicbor::{Decode, Encode};
 use serde_json::Value;
 use undaunted_policy::{Cause, Progress, Reason, Timestamp};
 
 use super::maybe::Maybe;
-use crate::event::Text;
+use super::saved;
+use crate::event::{Text, codec};
 
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,16 +28,32 @@ pub enum Item<'i> {
 }
 
 /// What became of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Settled {
     /// It is done.
+    #[n(0)]
     Succeeded,
     /// It failed for good.
-    Dead(Reason),
+    #[n(1)]
+    Dead(
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        Reason,
+    ),
     /// It is not gone on with.
-    Skipped(Reason),
+    #[n(2)]
+    Skipped(
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        Reason,
+    ),
     /// Its step was complete without it.
-    Missing(Reason),
+    #[n(3)]
+    Missing(
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        Reason,
+    ),
 }
 
 /// An item that was started and is not settled.
@@ -45,35 +63,45 @@ pub enum Settled {
 pub struct Active {
     /// What happens now.
     pub doing: Doing,
-    began: Maybe,
-    expires: Maybe,
+    pub(super) began: Maybe,
+    pub(super) expires: Maybe,
     /// The sum of its delays, and the last of them, in nanoseconds.
-    spent: u64,
-    previous: Maybe,
-    standing: Arc<Standing>,
+    pub(super) spent: u64,
+    pub(super) previous: Maybe,
+    pub(super) standing: Arc<Standing>,
 }
 
 /// Where an item stands among its commands. Items that failed alike stand alike, and share this until
 /// one of them goes on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Standing {
     /// The command it is at.
+    #[n(0)]
     pub command: u32,
     /// Attempts of that command so far.
+    #[n(1)]
     pub attempts: u32,
     /// Retries of it that were scheduled so far.
+    #[n(2)]
     pub(super) retries: u32,
     /// The round, counted from 1.
+    #[n(3)]
     pub round: u32,
     /// Units of the job's pool it has used.
+    #[n(4)]
     pub charged: u32,
     /// How the last attempt of the command failed.
+    #[n(5)]
+    #[cbor(with = "codec::maybe_cause", has_nil)]
     pub cause: Option<Cause>,
     /// What it said when it failed.
+    #[n(6)]
     pub error: Option<Text>,
     /// Commands that have stopped and whose handlers are not done with; the innermost is the last.
+    #[n(7)]
     pub frames: Vec<Frame>,
     /// What its commands have left for later ones.
+    #[n(8)]
     pub scope: Option<Box<Scope>>,
 }
 
@@ -106,28 +134,39 @@ pub enum Doing {
 }
 
 /// A command that has stopped, while its handler runs or after it has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Frame {
     /// The command.
+    #[n(0)]
     pub command: u32,
     /// Its attempts.
+    #[n(1)]
     pub attempts: u32,
     /// What they had used up.
+    #[n(2)]
+    #[cbor(with = "saved::progress")]
     pub progress: Progress,
     /// How often its handler was started.
+    #[n(3)]
     pub rounds: u32,
     /// Why it stopped.
+    #[n(4)]
+    #[cbor(with = "codec::reason")]
     pub reason: Reason,
     /// What people read about it.
+    #[n(5)]
     pub error: Text,
 }
 
 /// What commands leave for later ones.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub struct Scope {
     /// Captured values, by name.
+    #[n(0)]
+    #[cbor(with = "saved::json_map")]
     pub captured: BTreeMap<String, Value>,
     /// What became of commands and what they wrote, by the number of the command.
+    #[n(1)]
     pub outputs: BTreeMap<u32, (bool, String)>,
 }
 

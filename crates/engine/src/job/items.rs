@@ -3,19 +3,30 @@
 //! There may be a million of them, so what an item does not need it does not have: one that was
 //! never started is one word, and so is one that is settled.
 
+use std::fmt;
+
 use super::inputs::Inputs;
 use super::item::{Active, Item, Settled};
 use crate::event::NewItem;
 
 /// The items of a step, in input order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Items {
-    inputs: Inputs,
+    pub(super) inputs: Inputs,
     states: Vec<State>,
     /// Those that were started and are not settled, each in a place of its own.
     active: Vec<Option<Active>>,
     /// Places among those that nobody has.
     free: Vec<u32>,
+}
+
+impl fmt::Debug for Items {
+    /// Who is where among those that are active says nothing about them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.iter();
+        let items = items.map(|(item, state)| (self.identity(item), self.input(item), state));
+        f.debug_list().entries(items).finish()
+    }
 }
 
 /// The state of an item.
@@ -28,6 +39,15 @@ enum State {
 }
 
 impl Items {
+    /// As many as there are names and values, none of them started.
+    pub(super) fn of(inputs: Inputs, many: usize) -> Self {
+        Self {
+            inputs,
+            states: vec![State::Pending; many],
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn push(&mut self, new: &NewItem) {
         self.inputs.push(&new.identity, &new.input);
         self.states.push(State::Pending);
@@ -70,13 +90,11 @@ impl Items {
     /// An item goes on, from wherever it was.
     pub(crate) fn begin(&mut self, item: u32, active: Active) {
         self.put(item, State::Pending);
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.active.push(None);
-                u32::try_from(self.active.len().saturating_sub(1)).unwrap_or(u32::MAX)
-            }
-        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            let last = u32::try_from(self.active.len()).unwrap_or(u32::MAX);
+            self.active.push(None);
+            last
+        });
         if let Some(free) = self.active.get_mut(index(place)) {
             *free = Some(active);
         }

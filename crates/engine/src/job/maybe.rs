@@ -9,13 +9,17 @@ use undaunted_policy::Timestamp;
 
 /// Nanoseconds, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Maybe(u64);
+pub(super) struct Maybe(pub(super) u64);
 
 impl Maybe {
     pub(super) const NONE: Self = Self(u64::MAX);
 
     pub(super) const fn some(nanos: u64) -> Self {
-        Self(if nanos == u64::MAX { nanos - 1 } else { nanos })
+        Self(if nanos == u64::MAX {
+            nanos.saturating_sub(1)
+        } else {
+            nanos
+        })
     }
 
     fn nanos(self) -> Option<u64> {

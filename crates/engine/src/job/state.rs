@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use minicbor::{Decode, Encode};
 use undaunted_policy::shape::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
@@ -15,7 +16,7 @@ use super::plans::Plans;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
 use crate::breaker::Breakers;
-use crate::event::{Counts, Event, FlowRun, ImportedCommand, Record, Submitted, Text};
+use crate::event::{Counts, Event, FlowRun, ImportedCommand, Record, Submitted, Text, codec};
 use crate::flow::{Given, Readiness, readiness};
 use crate::plan::Plan;
 use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check_aimed};
@@ -85,30 +86,44 @@ pub struct Job {
 }
 
 /// How far a job has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Stage {
     /// It goes on.
+    #[n(0)]
     Running,
     /// Nothing new is started, because of this.
-    Stopping(Reason),
+    #[n(1)]
+    Stopping(
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        Reason,
+    ),
     /// It was left in good order.
+    #[n(2)]
     Suspended,
     /// It is done.
+    #[n(3)]
     Completed,
     /// It is done, with dead letters.
+    #[n(4)]
     Partial,
     /// It has failed.
+    #[n(5)]
     Failed,
     /// It was cancelled.
+    #[n(6)]
     Cancelled,
 }
 
 /// Something that went wrong.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Mishap {
     /// Why it was not tried again.
+    #[n(0)]
+    #[cbor(with = "codec::reason")]
     pub reason: Reason,
     /// What people read about it.
+    #[n(1)]
     pub error: Text,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
 
 use super::hold::Holds;
@@ -54,20 +55,26 @@ pub struct StepState {
 }
 
 /// How far a step has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub enum StepStage {
     /// Steps it needs are not complete.
     #[default]
+    #[n(0)]
     Waiting,
     /// Its items are being read; by a command, if there is the number of a start.
-    Reading(Option<u64>),
+    #[n(1)]
+    Reading(#[n(0)] Option<u64>),
     /// Its items are worked on.
+    #[n(2)]
     Running,
     /// All its items are settled.
+    #[n(3)]
     Completed,
     /// It has failed.
+    #[n(4)]
     Failed,
     /// Its condition does not hold.
+    #[n(5)]
     Skipped,
 }
 

@@ -44,6 +44,11 @@ impl Texts {
         u32::try_from(number).ok().filter(|_| fits)
     }
 
+    /// All that are kept, in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.kept.iter().map(|text| &**text)
+    }
+
     /// How many are kept.
     #[must_use]
     pub fn len(&self) -> usize {

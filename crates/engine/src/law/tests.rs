@@ -8,7 +8,7 @@ use super::{broken_by, broken_in};
 use crate::event::{
     Ended, Event, Failed, NewItem, Record, Retrying, Started, Subject, Submitted, Succeeded, Sum,
 };
-use crate::job::{Doing, Item, Job, Stage};
+use crate::job::{Doing, Job, Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -10,7 +10,7 @@ use undaunted_engine::decide::react;
 use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, NewItem, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::{Active, Doing, Item, Job, Stage};
+use undaunted_engine::job::{Active, Doing, Item, Job, Plans, Stage};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{Files, TaskWork, task};
@@ -43,6 +43,7 @@ pub(crate) struct Scene {
     pub(crate) written: Vec<usize>,
     pub(crate) breakers: BTreeMap<Arc<str>, BreakerState>,
     pub(crate) now: Timestamp,
+    plans: Arc<Plans>,
 }
 
 impl Scene {
@@ -63,6 +64,7 @@ impl Scene {
             written: vec![1],
             breakers: BTreeMap::new(),
             now: T0,
+            plans: Arc::default(),
         };
         let _ = scene.tell(&Input::Woke);
         scene
@@ -116,9 +118,19 @@ impl Scene {
         let undecided = |item: &Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
+        self.can_be_saved();
         self.keep_breakers(before.breakers());
         self.written.push(self.journal.len());
         records
+    }
+
+    /// The job is the same after it was saved and restored.
+    fn can_be_saved(&self) {
+        let saved = self.job.save();
+        let restored = Job::restore(&saved, &self.plans).unwrap();
+        assert_eq!(digest(&restored), digest(&self.job));
+        assert_eq!(broken_in(&restored), []);
+        assert_eq!(restored.save(), saved);
     }
 
     /// What changes breakers is on the disk too, and no start was made that they do not let through.
@@ -381,14 +393,22 @@ pub(crate) fn fold(journal: &[Vec<u8>]) -> Job {
 /// Everything that a job is and that its workflow does not say.
 pub(crate) fn digest(job: &Job) -> String {
     format!(
-        "{:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} \
+         {:?} {:?} {:?} {:?}",
         job.submitted_at,
         job.last_at,
+        job.run_until,
+        job.resumed_at,
         job.stage,
+        job.rounds,
         job.run,
         job.next_start,
         job.steps,
         job.running,
+        job.accepted,
+        job.attributes,
+        job.texts,
+        job.imported,
         job.pool,
         job.counts,
         job.scope,

@@ -1,0 +1,69 @@
+//! Items that were started and are not settled.
+//!
+//! Where an item stands is written where it is first met, and named by its number afterwards.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minicbor::Decoder;
+use minicbor::decode::Error as Unread;
+use undaunted_policy::Timestamp;
+
+use super::super::item::{Active, Doing, Standing};
+use super::super::maybe::Maybe;
+use super::{Put, Take, To};
+
+/// Where items stand that were written, by where that is in memory.
+#[derive(Default)]
+pub(super) struct Written(BTreeMap<*const Standing, u32>);
+
+/// Where items stand that were read, by their numbers.
+#[derive(Default)]
+pub(super) struct Read(Vec<Arc<Standing>>);
+
+pub(super) fn put(active: &Active, written: &mut Written, to: &mut To<'_>) -> Put {
+    let (kind, number) = match active.doing {
+        Doing::Running(start) => (0, start),
+        Doing::Waiting(due) => (1, due.as_nanos()),
+        Doing::Held => (2, 0),
+        Doing::Undecided => (3, 0),
+    };
+    to.u8(kind)?.u64(number)?;
+    to.u64(active.began.0)?.u64(active.expires.0)?;
+    to.u64(active.spent)?.u64(active.previous.0)?;
+    let next = u32::try_from(written.0.len()).unwrap_or(u32::MAX);
+    let number = written.0.entry(Arc::as_ptr(&active.standing));
+    let number = *number.or_insert(next);
+    to.u32(number)?;
+    if number == next {
+        to.encode(&*active.standing)?;
+    }
+    Ok(())
+}
+
+pub(super) fn take(from: &mut Decoder<'_>, read: &mut Read) -> Take<Active> {
+    let (kind, number) = (from.u8()?, from.u64()?);
+    let doing = match kind {
+        0 => Doing::Running(number),
+        1 => Doing::Waiting(Timestamp::from_nanos(number)),
+        2 => Doing::Held,
+        3 => Doing::Undecided,
+        _ => return Err(Unread::message("an item does something unknown")),
+    };
+    let (began, expires) = (Maybe(from.u64()?), Maybe(from.u64()?));
+    let (spent, previous) = (from.u64()?, Maybe(from.u64()?));
+    let number = usize::try_from(from.u32()?).unwrap_or(usize::MAX);
+    if number == read.0.len() {
+        read.0.push(Arc::new(from.decode()?));
+    }
+    let standing = read.0.get(number);
+    let standing = standing.ok_or_else(|| Unread::message("an item stands nowhere"))?;
+    Ok(Active {
+        doing,
+        began,
+        expires,
+        spent,
+        previous,
+        standing: Arc::clone(standing),
+    })
+}

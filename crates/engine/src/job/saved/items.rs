@@ -1,0 +1,70 @@
+//! The items of a step.
+
+use minicbor::Decoder;
+use minicbor::decode::Error as Unread;
+
+use super::super::inputs::Inputs;
+use super::super::item::{Item, Settled};
+use super::super::items::Items;
+use super::active::{self, Read, Written};
+use super::{Put, Take, To};
+
+/// An item that was never started; and one that was, and is not settled. Other numbers are those of
+/// what became of items, counted from here.
+const PENDING: u8 = 0;
+const ACTIVE: u8 = 1;
+const SETTLED: u8 = 2;
+
+pub(super) fn put(items: &Items, written: &mut Written, to: &mut To<'_>) -> Put {
+    to.u32(items.len())?.bytes(items.inputs.as_bytes())?;
+    let (states, ends) = states_of(items);
+    to.bytes(&states)?.encode(&ends)?;
+    for (_, item) in items.iter() {
+        if let Item::Active(active) = item {
+            active::put(active, written, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number for every item, and what became of those that are settled: a few words.
+fn states_of(items: &Items) -> (Vec<u8>, Vec<Settled>) {
+    let mut ends: Vec<Settled> = Vec::new();
+    let states = items.iter().map(|(_, item)| match item {
+        Item::Pending => PENDING,
+        Item::Active(_) => ACTIVE,
+        Item::Settled(settled) => {
+            let place = ends.iter().position(|end| *end == settled);
+            let place = place.unwrap_or_else(|| {
+                ends.push(settled);
+                ends.len().saturating_sub(1)
+            });
+            u8::try_from(place).map_or(u8::MAX, |place| place.saturating_add(SETTLED))
+        }
+    });
+    (states.collect(), ends)
+}
+
+pub(super) fn take(from: &mut Decoder<'_>, read: &mut Read) -> Take<Items> {
+    let many = usize::try_from(from.u32()?).unwrap_or(usize::MAX);
+    let inputs = Inputs::from_bytes(from.bytes()?, many);
+    let inputs = inputs.ok_or_else(|| Unread::message("the items are cut short"))?;
+    let states = from.bytes()?;
+    if states.len() != many {
+        return Err(Unread::message("not every item has a state"));
+    }
+    let ends: Vec<Settled> = from.decode()?;
+    let mut items = Items::of(inputs, many);
+    for (item, state) in (0_u32..).zip(states) {
+        match *state {
+            PENDING => {}
+            ACTIVE => items.begin(item, active::take(from, read)?),
+            state => {
+                let end = ends.get(usize::from(state.saturating_sub(SETTLED)));
+                let end = end.ok_or_else(|| Unread::message("an item has an unknown end"))?;
+                items.settle(item, *end);
+            }
+        }
+    }
+    Ok(items)
+}
