@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::event::{Event, Record};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::journal::{self, JournalError};
+use undaunted_runner::journal::{self, JournalError, Known};
 use undaunted_runner::machine::Here;
 use undaunted_runner::{random_name, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
@@ -144,8 +144,13 @@ impl Jobs {
 
     /// A job as its journal has it.
     pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
-        let read = journal::replay(&*self.store, id, |_, _, _| {});
-        read.map(|(job, _)| job).map_err(|error| of_journal(&error))
+        Ok(self.known(id)?.job)
+    }
+
+    /// The same, to be claimed afterwards.
+    pub(crate) fn known(&self, id: &str) -> Result<Known, Refused> {
+        let read = Known::read(&*self.store, id, &Plans::default());
+        read.map_err(|error| of_journal(&error))
     }
 
     /// Tells a job how the breakers stand that its commands ask.

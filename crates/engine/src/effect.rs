@@ -102,8 +102,8 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let due = steps.filter_map(|(step, state)| {
         // Without a free slot nothing happens when a retry falls due.
         (gate::room(job, step, state) > 0).then_some(())?;
-        let mut later = state.waiting.range((now, u32::MAX)..);
-        let due = later.next().map(|&(due, _)| due);
+        let due = state.waiting.due_after(now).next();
+        let due = due.map(|(due, _)| due);
         due.into_iter()
             .chain(gate::next_opening(job, step, state, now))
             .min()

@@ -21,8 +21,7 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
             .held
             .breakers()
             .flat_map(|breaker| let_go(job, step, state, breaker, now));
-        let due = state.waiting.range(..=(now, u32::MAX));
-        let due = due.map(|&(_, item)| item);
+        let due = state.waiting.due_by(now).map(|(_, item)| item);
         let items = released.chain(due).chain(fresh(job, step, state, now));
         let items = items.filter(|item| job.ending(step, *item).is_none());
         ready.extend(items.take(room).map(|item| (step, item)));

@@ -1,20 +1,23 @@
-//! Writes the store of a job all of whose items a breaker holds, for `bench/held`.
+//! Writes the store of a job all of whose items wait: a breaker holds them, or each has failed once
+//! and its retry is an hour away. For `bench/held` and `bench/pending`.
 //!
-//! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000`
+//! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
+//!
+//! For items that wait, a fourth argument says in how many seconds they all fall due.
 
 use std::error::Error;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use undaunted_engine::breaker::{BreakerRecord, BreakerState};
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, NewItem, Record, Submitted};
-use undaunted_engine::input::Input;
+use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_policy::{BreakerSettings, Timestamp};
+use undaunted_policy::{BreakerSettings, Cause, Timestamp};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
-const WORKFLOW: &str = "
+const HELD: &str = "
 mode: mapreduce
 map:
   input: items.txt
@@ -24,28 +27,49 @@ map:
       breaker: {name: api, recovery_timeout: 30d}
 ";
 
+/// Most are due between 42 and 78 minutes after they failed.
+const WAITING: &str = "
+mode: mapreduce
+map:
+  input: items.txt
+  max_parallel: 100000000
+  agent_template:
+    - shell: 'true'
+      retry_config: {attempts: 5, initial_delay: 1h, max_delay: 1d, jitter: true}
+";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, number] = arguments.as_slice() else {
-        return Err("held FOLDER NUMBER".into());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (folder, number, kind, due) = match arguments.as_slice() {
+        [folder, number, kind @ ("held" | "waiting")] => (folder, number, *kind, None),
+        [folder, number, "waiting", due] => (folder, number, "waiting", Some(due.parse()?)),
+        _ => return Err("held FOLDER NUMBER held|waiting [SECONDS]".into()),
     };
     let number: u32 = number.parse()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now = Timestamp::ZERO.after(now);
-    let store = SqliteStore::open(folder.as_ref())?;
-    let aggregate = AggregateId::new(journal::FAMILY, "measured")?;
-    let claim = store.claim(&aggregate)?;
-    let first = Record {
-        at: now,
-        event: Event::JobSubmitted(Box::new(Submitted {
-            job: "measured".to_owned(),
-            text: WORKFLOW.to_owned(),
-            working_dir: "/".to_owned(),
-            parallel: vec![(0, u32::MAX)],
-            ..Submitted::default()
-        })),
+    let text = match (kind, due) {
+        ("held", _) => HELD.to_owned(),
+        (_, None) => WAITING.to_owned(),
+        (_, Some(seconds)) => due_in(seconds),
     };
-    let mut job = Job::begin(&first)?;
+    let store = SqliteStore::open(folder.as_ref())?;
+    let mut journal = Journal::begin(&store, &text, number, now)?;
+    if kind == "held" {
+        open_breaker(&store, &mut journal.job, now)?;
+    }
+    journal.fill(kind == "waiting", number)
+}
+
+/// The workflow of items that fall due together, so many seconds after they failed.
+fn due_in(seconds: u64) -> String {
+    let retry = WAITING.replace("initial_delay: 1h", &format!("initial_delay: {seconds}s"));
+    let retry = retry.replace("jitter: true", "jitter: false");
+    retry.replace("max_parallel: 100000000", "max_parallel: 100")
+}
+
+fn open_breaker(store: &SqliteStore, job: &mut Job, now: Timestamp) -> Result<(), Box<dyn Error>> {
     let settings = job.plan().breakers().remove("api");
     let mut breaker = BreakerState::with(settings.unwrap_or(BreakerSettings::DEFAULT));
     let opened = BreakerRecord {
@@ -62,51 +86,102 @@ fn main() -> Result<(), Box<dyn Error>> {
         opened,
     )])?;
     job.learn("api", breaker, now);
-    hold(&store, &aggregate, claim.epoch, job, first, number)
+    Ok(())
 }
 
-/// Writes the journal: the submission, the items, and that each of them is held.
-fn hold(
-    store: &SqliteStore,
-    aggregate: &AggregateId,
+/// A job and its journal.
+struct Journal<'s> {
+    store: &'s SqliteStore,
+    aggregate: AggregateId,
     epoch: Epoch,
-    mut job: Job,
-    first: Record,
-    number: u32,
-) -> Result<(), Box<dyn Error>> {
-    let now = first.at;
-    let mut version = Version::EMPTY;
-    let mut append = |records: &[Record]| -> Result<(), Box<dyn Error>> {
-        let records: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
-        let append = Append::new(aggregate.clone(), version, epoch, records);
-        version = append.reaches();
-        Ok(store.append(vec![append])?)
-    };
-    append(&[first])?;
-    append(&react(&mut job, &Input::Woke, now))?;
-    let items = (0..number).map(|item| NewItem {
-        identity: item.to_string(),
-        input: item.to_string(),
-    });
-    let items = Input::ItemsRead {
-        step: 0,
-        items: items.collect(),
-    };
-    append(&react(&mut job, &items, now))?;
-    let mut batch = Vec::new();
-    for item in 0..number {
-        let (step, refused) = (0, None);
-        let start = Input::Start {
-            step,
-            item,
-            refused,
+    version: Version,
+    job: Job,
+    now: Timestamp,
+}
+
+impl<'s> Journal<'s> {
+    /// Writes the submission and the items.
+    fn begin(
+        store: &'s SqliteStore,
+        text: &str,
+        number: u32,
+        now: Timestamp,
+    ) -> Result<Self, Box<dyn Error>> {
+        let aggregate = AggregateId::new(journal::FAMILY, "measured")?;
+        let claim = store.claim(&aggregate)?;
+        let first = Record {
+            at: now,
+            event: Event::JobSubmitted(Box::new(Submitted {
+                job: "measured".to_owned(),
+                text: text.to_owned(),
+                working_dir: "/".to_owned(),
+                parallel: vec![(0, u32::MAX)],
+                ..Submitted::default()
+            })),
         };
-        batch.extend(react(&mut job, &start, now));
-        if batch.len() > 4000 || item + 1 == number {
-            append(&batch)?;
-            batch.clear();
-        }
+        let mut journal = Self {
+            store,
+            aggregate,
+            epoch: claim.epoch,
+            version: Version::EMPTY,
+            job: Job::begin(&first)?,
+            now,
+        };
+        journal.append(&[first])?;
+        journal.tell(&Input::Woke)?;
+        let items = (0..number).map(|item| NewItem {
+            identity: format!("item-{item}"),
+            input: format!("\"item-{item}\""),
+        });
+        let items = Input::ItemsRead {
+            step: 0,
+            items: items.collect(),
+        };
+        journal.tell(&items)?;
+        Ok(journal)
     }
-    println!("{} items are held", job.held_by("api"));
-    Ok(())
+
+    /// Starts every item, and has it fail unless it is held.
+    fn fill(&mut self, fails: bool, number: u32) -> Result<(), Box<dyn Error>> {
+        let mut batch = Vec::new();
+        for item in 0..number {
+            let (step, refused) = (0, None);
+            let start = Input::Start {
+                step,
+                item,
+                refused,
+            };
+            batch.extend(react(&mut self.job, &start, self.now));
+            if fails {
+                let end = Input::Ended(Box::new(AttemptEnd {
+                    start: u64::from(item) + 1,
+                    failure: Some(Cause::Exit(1)),
+                    took: Duration::from_millis(3),
+                    error: "no answer from the other side".to_owned(),
+                    ..AttemptEnd::default()
+                }));
+                batch.extend(react(&mut self.job, &end, self.now));
+            }
+            if batch.len() > 4000 || item + 1 == number {
+                self.append(&batch)?;
+                batch.clear();
+            }
+        }
+        let waiting: usize = self.job.steps.iter().map(|step| step.waiting.len()).sum();
+        let held = self.job.held_by("api");
+        println!("{waiting} items wait, {held} are held");
+        Ok(())
+    }
+
+    fn tell(&mut self, input: &Input) -> Result<(), Box<dyn Error>> {
+        let records = react(&mut self.job, input, self.now);
+        self.append(&records)
+    }
+
+    fn append(&mut self, records: &[Record]) -> Result<(), Box<dyn Error>> {
+        let records: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
+        let append = Append::new(self.aggregate.clone(), self.version, self.epoch, records);
+        self.version = append.reaches();
+        Ok(self.store.append(vec![append])?)
+    }
 }

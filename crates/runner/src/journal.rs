@@ -10,6 +10,7 @@ use undaunted_store::{
 };
 
 use crate::breakers;
+pub use crate::known::Known;
 
 /// The family of the journals of jobs.
 pub const FAMILY: &str = "job";
@@ -21,6 +22,8 @@ pub struct Held {
     pub job: Job,
     pub(crate) claim: Claim,
     pub(crate) version: Version,
+    /// The last record that is part of what was saved of it, and how many bytes that has.
+    pub(crate) saved: (Version, usize),
     /// Whether it was submitted just now.
     pub(crate) is_new: bool,
     /// What was recorded with its submission.
@@ -196,6 +199,24 @@ pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
 ///
 /// When it is not there, somebody else runs it, or it cannot be read.
 pub fn claim_sharing(store: &dyn Store, job: &str, plans: &Plans) -> Result<Held, JournalError> {
+    let claim = claim_journal(store, job)?;
+    let read = Known::read(store, job, plans);
+    hold(store, claim, read)
+}
+
+/// Claims a job that was read before, and reads what was recorded since.
+///
+/// # Errors
+///
+/// When it is not there, somebody else runs it, or it cannot be read.
+pub fn claim_known(store: &dyn Store, known: Known) -> Result<Held, JournalError> {
+    let claim = claim_journal(store, known.job.id())?;
+    let read = known.brought_up_to_date(store, &Plans::default());
+    hold(store, claim, read)
+}
+
+/// Claims a journal that has records.
+fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
     let aggregate = aggregate(job)?;
     if store
         .head(&aggregate)?
@@ -205,16 +226,23 @@ pub fn claim_sharing(store: &dyn Store, job: &str, plans: &Plans) -> Result<Held
             job: job.to_owned(),
         });
     }
-    let claim = store.claim(&aggregate)?;
-    let read = replay_sharing(store, job, plans, |_, _, _| {});
+    Ok(store.claim(&aggregate)?)
+}
+
+fn hold(
+    store: &dyn Store,
+    claim: Claim,
+    read: Result<Known, JournalError>,
+) -> Result<Held, JournalError> {
     if read.is_err() {
         // Whoever repairs it has to have it.
         store.let_go(&claim);
     }
-    let (job, version) = read?;
+    let known = read?;
     Ok(Held {
-        job,
-        version,
+        job: known.job,
+        version: known.version,
+        saved: known.saved,
         claim,
         with_it: Vec::new(),
         is_new: false,
@@ -258,6 +286,7 @@ pub fn submit_sharing(
         claim,
         version,
         with_it,
+        saved: Default::default(),
         is_new: true,
         first: None,
         rate: None,

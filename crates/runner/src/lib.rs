@@ -26,6 +26,7 @@ pub mod flows;
 pub mod folder;
 pub mod journal;
 pub mod keeper;
+mod known;
 pub mod machine;
 mod process;
 pub mod redact;

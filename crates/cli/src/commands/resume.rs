@@ -47,20 +47,21 @@ pub(crate) struct ResumeArgs {
 pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let job = jobs.read(&id)?;
+    let known = jobs.known(&id)?;
+    let job = &known.job;
     if job.stage.has_ended() {
-        unless_unread(tell(&job, args.quietness.json))?;
+        unless_unread(tell(job, args.quietness.json))?;
         return Ok(Exit::of(Status::from(job.stage)));
     }
     let update = if let Some(file) = &args.update {
-        Some(read_update(&job, file)?)
+        Some(read_update(job, file)?)
     } else {
-        say_if_changed(&job)?;
+        say_if_changed(job)?;
         None
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    drop(job);
-    let mut held: Held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let held = journal::claim_known(&*jobs.store, known);
+    let mut held: Held = held.map_err(|error| of_journal(&error))?;
     held.first = update;
     drive(&jobs, held, secrets, args.quietness)
 }

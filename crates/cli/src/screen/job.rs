@@ -124,7 +124,7 @@ fn waiting(job: &Job) -> impl Iterator<Item = (u32, u32, Timestamp)> {
     steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
         let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |&(due, item)| (step, item, due))
+        timed.map(move |(due, item)| (step, item, due))
     })
 }
 

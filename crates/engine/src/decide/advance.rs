@@ -183,7 +183,7 @@ pub(super) fn dropped<'j>(
 
 /// What waits or is held.
 fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
-    let waiting = state.waiting.iter().map(|&(_, item)| item);
+    let waiting = state.waiting.iter().map(|(_, item)| item);
     waiting.chain(state.held.items())
 }
 

@@ -46,8 +46,7 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         return;
     }
     for (step, state) in (0_u32..).zip(&job.steps) {
-        let due = state.waiting.range(..=(facts.now, u32::MAX));
-        for &(due, item) in due {
+        for (due, item) in state.waiting.due_by(facts.now) {
             if let Some(active) = job.active(step, item) {
                 expire(facts, step, item, active, [due, left]);
             }

@@ -396,7 +396,7 @@ impl Job {
             active.doing = Doing::Waiting(due);
             active.set_expires(None);
             if let Some(step) = self.step_mut(of.step) {
-                step.waiting.insert((due, of.item));
+                step.waiting.insert(due, of.item);
             }
         }
         self.share(of);
@@ -423,7 +423,7 @@ impl Job {
         active.doing = Doing::Undecided;
         if let Some(step) = self.step_mut(of.step) {
             if let Doing::Waiting(due) = doing {
-                step.waiting.remove(&(due, of.item));
+                step.waiting.remove(due, of.item);
             } else {
                 step.held.remove(of.item);
             }

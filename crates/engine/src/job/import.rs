@@ -46,7 +46,7 @@ impl Job {
                 && state.items.get(item) == Some(Item::Pending)
             {
                 state.items.begin(item, active);
-                state.waiting.insert((due, item));
+                state.waiting.insert(due, item);
                 state.ahead.insert(item);
                 state.pass_those_ahead();
             }

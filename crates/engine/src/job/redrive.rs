@@ -74,7 +74,7 @@ impl Job {
         state.dead = state.dead.saturating_sub(1);
         // What failed before and is left alone was tolerated; only what fails now counts.
         state.forgiven = state.dead;
-        state.waiting.insert((Timestamp::ZERO, item));
+        state.waiting.insert(Timestamp::ZERO, item);
         state.items.begin(item, *active);
         if !self.open.steps.contains(&step) {
             self.find_open();

@@ -25,8 +25,8 @@ impl StepState {
             }
         });
         for (was, is, item) in moved {
-            self.waiting.remove(&(was, item));
-            self.waiting.insert((is, item));
+            self.waiting.remove(was, item);
+            self.waiting.insert(is, item);
         }
         if resumed.planned {
             self.held.stand_still(left, now);

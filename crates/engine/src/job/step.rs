@@ -8,6 +8,7 @@ use undaunted_policy::Timestamp;
 use super::hold::Holds;
 use super::item::{Item, Settled};
 use super::items::Items;
+use super::queue::Queue;
 use crate::event::Reached;
 
 /// A step.
@@ -19,7 +20,7 @@ pub struct StepState {
     pub items: Items,
     /// Items that wait, the one that is due first at the front. Those that wait for a slot only are
     /// due at the beginning of time.
-    pub waiting: BTreeSet<(Timestamp, u32)>,
+    pub waiting: Queue,
     /// Items that breakers hold.
     pub held: Holds,
     /// How many attempts run.

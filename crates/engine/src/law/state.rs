@@ -83,7 +83,7 @@ fn step_adds_up(
                     }
                     Doing::Waiting(due) => {
                         found.waiting = found.waiting.saturating_add(1);
-                        let queued = step.waiting.contains(&(due, item));
+                        let queued = step.waiting.contains(due, item);
                         claims.claim("what waits is in the queue", queued, place);
                     }
                     Doing::Held => {

@@ -360,7 +360,7 @@ fn a_start_of_two_items_is_noticed() {
 #[test]
 fn a_wait_that_is_not_in_the_queue_is_noticed() {
     let mut job = waiting();
-    job.steps[0].waiting.clear();
+    job.steps[0].waiting = crate::job::Queue::default();
     is_broken(&job, "what waits is in the queue");
     let mut job = waiting();
     active(&mut job).doing = Doing::Waiting(at(12));
@@ -376,7 +376,7 @@ fn a_count_that_is_off_is_noticed() {
         |step| step.skipped += 1,
         |step| step.running += 1,
         |step| {
-            step.waiting.insert((at(1), 3));
+            step.waiting.insert(at(1), 3);
         },
     ];
     for change in changes {

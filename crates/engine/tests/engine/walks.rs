@@ -286,7 +286,7 @@ fn waits(job: &Job) -> Waits {
     let steps = job.steps.iter().enumerate();
     let items = steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
-        waiting.map(move |(_, item)| (step, *item))
+        waiting.map(move |(_, item)| (step, item))
     });
     let waits = items.filter_map(|(step, item)| {
         let active = job.active(u32::try_from(step).unwrap(), item)?;

@@ -71,7 +71,10 @@ impl Drive<'_> {
     }
 
     /// Records are on the disk: now they may have consequences.
-    fn stored(&mut self, batch: Batch) -> Result<(), DriveError> {
+    fn stored(&mut self, mut batch: Batch) -> Result<(), DriveError> {
+        if let Some(saved) = batch.saved.take() {
+            self.write_saved(batch.after.after(batch.records.len()), saved);
+        }
         for then in batch.then {
             self.written(then);
         }

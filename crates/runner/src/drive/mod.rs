@@ -22,6 +22,7 @@ mod pace;
 mod reports;
 mod results;
 mod running;
+mod save;
 mod sub_flows;
 mod tell;
 mod together;

@@ -24,6 +24,7 @@ use super::error::DriveError;
 use super::news::{Ask, Tell, When};
 use super::observe::Observer;
 use super::pace::Pace;
+use super::save::Saving;
 use crate::catalog::Book;
 use crate::clock::Clock;
 use crate::endpoints::Endpoints;
@@ -68,6 +69,8 @@ pub(super) struct Drive<'w> {
     pub(super) claim: Claim,
     /// How long the journal is when everything handed over is written.
     pub(super) version: Version,
+    /// When it was saved last.
+    pub(super) saving: Saving,
     pub(super) clock: Clock,
     pub(super) folder: JobFolder,
     pub(super) secrets: Secrets,
@@ -126,6 +129,8 @@ pub(super) struct Batch {
     pub(super) then: Vec<When>,
     /// The version before them.
     pub(super) after: Version,
+    /// The job as it is behind them, if it is saved there.
+    pub(super) saved: Option<Vec<u8>>,
 }
 
 impl<'w> Drive<'w> {
@@ -150,6 +155,12 @@ impl<'w> Drive<'w> {
             pace: Pace::new(held.rate, world.machine.uptime()),
             claim: held.claim,
             version: held.version,
+            saving: Saving {
+                at: held.saved.0,
+                bytes: held.saved.1,
+                last: Vec::new(),
+                under_way: Arc::default(),
+            },
             clock: Clock::set_by(&*world.machine),
             secrets,
             tell,
@@ -184,11 +195,13 @@ impl<'w> Drive<'w> {
         self.observer.tick(&self.job);
         self.fill()?;
         self.hand_over();
+        self.save_at_rest();
         Ok(())
     }
 
     /// Gives the job up, so that somebody else may have it.
     pub(super) fn leave(mut self) -> Job {
+        self.save_before_leaving();
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }

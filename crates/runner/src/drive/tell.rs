@@ -9,6 +9,7 @@ use undaunted_store::Append;
 
 use super::news::{News, Reported, When};
 use super::running::{Batch, Drive};
+use super::save::Occasion;
 use crate::failpoint;
 
 impl Drive<'_> {
@@ -84,15 +85,17 @@ impl Drive<'_> {
         }
         let mut batch: Batch = std::mem::take(&mut self.pending);
         batch.after = self.version;
-        let records = batch.records.iter().map(Record::encode);
+        let records: Vec<Vec<u8>> = batch.records.iter().map(Record::encode).collect();
+        self.saving.last = records.last().cloned().unwrap_or_default();
         let append = Append::new(
             self.claim.aggregate.clone(),
             self.version,
             self.claim.epoch,
-            records.collect(),
+            records,
         );
         let append = append.taking(batch.taken.iter().copied());
         self.version = append.reaches();
+        batch.saved = self.save_for(Occasion::Batch);
         self.batches.push_back(batch);
         failpoint::reach("append-before", self.version.0);
         Some(append)

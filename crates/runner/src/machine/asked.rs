@@ -28,6 +28,12 @@ pub trait Machine: Send + Sync {
     /// What the wall clock says, which somebody may set, and the uptime at that instant.
     fn clocks(&self) -> (Timestamp, Duration);
 
+    /// How many records at least are written before a job is saved again, so that fewer have to be
+    /// read by whoever goes on with it. Below that, reading them takes no time to speak of.
+    fn save_after(&self) -> u64 {
+        16_384
+    }
+
     /// Does something beside the loop, which goes on.
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 

@@ -109,7 +109,7 @@ fn a_scheduled_retry_puts_the_item_back_with_its_count_and_the_time_that_was_sto
     scene.start();
     let (token, _) = item(&scene.state(), "first");
     scene.at(500).fail(0, 0, Cause::Status(503));
-    let due = scene.job.steps[0].waiting.first().unwrap().0;
+    let due = scene.job.steps[0].waiting.iter().next().unwrap().0;
     let (same, work) = item(&scene.state(), "first");
     assert_eq!(same, token);
     assert_eq!(work["status"], "pending");

@@ -178,7 +178,7 @@ fn all_waiting(job: &Job) -> impl Iterator<Item = ItemPlace> {
     steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
         let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |(_, item)| (step, *item))
+        timed.map(move |(_, item)| (step, item))
     })
 }
 

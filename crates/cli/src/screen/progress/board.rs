@@ -154,12 +154,11 @@ fn holds(job: &Job, now: Timestamp) -> Vec<HoldRow> {
 /// The next few retries of all steps.
 fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
     // What waits for a slot only is due at the beginning of time.
-    let timed = (Timestamp::from_nanos(1), 0)..;
     let steps = (0_u32..).zip(&job.steps);
     let mut first: Vec<_> = steps
         .flat_map(|(step, state)| {
-            let waiting = state.waiting.range(timed.clone()).take(RETRIES);
-            waiting.map(move |&(due, item)| (due, step, item))
+            let waiting = state.waiting.due_after(Timestamp::ZERO).take(RETRIES);
+            waiting.map(move |(due, item)| (due, step, item))
         })
         .collect();
     first.sort_unstable();

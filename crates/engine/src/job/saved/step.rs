@@ -8,6 +8,7 @@ use undaunted_policy::Timestamp;
 use super::super::hold::{Hold, Holds};
 use super::super::item::Doing;
 use super::super::items::Items;
+use super::super::queue::Queue;
 use super::super::step::{StepStage, StepState};
 use super::active::{Read, Written};
 use super::{Put, Take, To, items};
@@ -145,7 +146,7 @@ fn take_holds(from: &mut Decoder<'_>) -> Take<Holds> {
 }
 
 /// The items that wait, and how many run.
-fn doing(items: &Items) -> (BTreeSet<(Timestamp, u32)>, u32) {
+fn doing(items: &Items) -> (Queue, u32) {
     let (mut waiting, mut running) = (Vec::new(), 0_u32);
     for item in 0..items.len() {
         match items.active(item).map(|active| active.doing) {
