@@ -123,3 +123,6 @@ fn behind<'s>(
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,11 +32,22 @@ impl Alike {
         if let Some(known) = self.known.get(&key) {
             return active.stand(Arc::clone(known));
         }
+        self.know(key, active.standing());
+    }
+
+    /// Takes note of where items stand.
+    pub(super) fn meet(&mut self, standing: &Arc<Standing>) {
+        if let Some(key) = key(standing) {
+            self.know(key, standing);
+        }
+    }
+
+    fn know(&mut self, key: Key, standing: &Arc<Standing>) {
         if self.known.len() >= self.room {
             self.known.retain(|_, known| Arc::strong_count(known) > 1);
             self.room = self.known.len().saturating_mul(2).max(LEAST);
         }
-        self.known.insert(key, Arc::clone(active.standing()));
+        self.known.insert(key, Arc::clone(standing));
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Written(BTreeMap<*const Standing, u32>);
 
 /// Where items stand that were read, by their numbers.
 #[derive(Default)]
-pub(super) struct Read(Vec<Arc<Standing>>);
+pub(super) struct Read(pub(super) Vec<Arc<Standing>>);
 
 pub(super) fn put(active: &Active, written: &mut Written, to: &mut To<'_>) -> Put {
     let (kind, number) = match active.doing {

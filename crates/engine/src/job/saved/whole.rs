@@ -212,6 +212,9 @@ impl Job {
             let dead = active::take(from, &mut read)?;
             self.dead.insert(place, Box::new(dead));
         }
+        for standing in &read.0 {
+            self.alike.meet(standing);
+        }
         Ok(())
     }
 }
