@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
 //!
-//! For items that wait, a fourth argument says in how many seconds they all fall due.
+//! For items that wait, a fourth argument says in how many seconds they all fall due together; what
+//! they call then is a function of `growth FOLDER due`.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -66,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn due_in(seconds: u64) -> String {
     let retry = WAITING.replace("initial_delay: 1h", &format!("initial_delay: {seconds}s"));
     let retry = retry.replace("jitter: true", "jitter: false");
-    retry.replace("max_parallel: 100000000", "max_parallel: 100")
+    retry.replace("shell: 'true'", "function: nothing")
 }
 
 fn open_breaker(store: &SqliteStore, job: &mut Job, now: Timestamp) -> Result<(), Box<dyn Error>> {
