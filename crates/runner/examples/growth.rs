@@ -6,7 +6,6 @@
 //! `… -- FOLDER due`: goes on with the job that `held FOLDER NUMBER waiting SECONDS` has written.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -53,13 +52,11 @@ fn run(folder: &str, number: u32, fails: bool) -> Result<(), Box<dyn Error>> {
 }
 
 fn due(folder: &str) -> Result<(), Box<dyn Error>> {
-    let begun = Arc::new(Mutex::new(Vec::new()));
-    let called = Arc::new(AtomicU64::new(0));
-    let (note, count) = (Arc::clone(&begun), Arc::clone(&called));
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&calls);
     let nothing = move |_: Attempt| {
-        count.fetch_add(1, Ordering::Relaxed);
-        if let Ok(mut begun) = note.lock() {
-            begun.push(Instant::now());
+        if let Ok(mut calls) = note.lock() {
+            calls.push(Instant::now());
         }
         async { Ok(Value::Null) }
     };
@@ -67,22 +64,22 @@ fn due(folder: &str) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let running = runner.resume("measured")?;
     println!("gone on with after {:.2?}", began.elapsed());
-    let done = running.wait()?;
-    let begun = begun.lock().map_err(|_| "a function panicked")?;
-    let first = begun.first().copied().ok_or("nothing was due")?;
+    let counts = running.wait()?.report().counts;
+    let calls = calls.lock().map_err(|_| "a function panicked")?;
+    let first = calls.first().copied().ok_or("nothing was due")?;
     let after = |part: usize| {
-        let at = begun.get((begun.len() - 1) * part / 100);
+        let at = calls.get((calls.len() - 1) * part / 100);
         at.map(|at| at.duration_since(first)).unwrap_or_default()
     };
     println!(
-        "{} calls; after the first: 1 % by {:.2?}, half by {:.2?}, all by {:.2?}",
-        called.load(Ordering::Relaxed),
+        "{} calls for {} items, {} succeeded; after the first: 1 % by {:.2?}, half by {:.2?}, all by {:.2?}",
+        calls.len(),
+        counts.total,
+        counts.succeeded,
         after(1),
         after(50),
         after(100)
     );
-    let report = done.report();
-    println!("{:?}", report.counts);
     Ok(())
 }
 

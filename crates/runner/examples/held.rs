@@ -56,7 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         (_, Some(seconds)) => due_in(seconds),
     };
     let store = SqliteStore::open(folder.as_ref())?;
-    let mut journal = Journal::begin(&store, &text, number, now)?;
+    let width = if kind == "held" { u32::MAX } else { 1000 };
+    let mut journal = Journal::begin(&store, (&text, width), number, now)?;
     if kind == "held" {
         open_breaker(&store, &mut journal.job, now)?;
     }
@@ -104,7 +105,7 @@ impl<'s> Journal<'s> {
     /// Writes the submission and the items.
     fn begin(
         store: &'s SqliteStore,
-        text: &str,
+        (text, width): (&str, u32),
         number: u32,
         now: Timestamp,
     ) -> Result<Self, Box<dyn Error>> {
@@ -116,7 +117,7 @@ impl<'s> Journal<'s> {
                 job: "measured".to_owned(),
                 text: text.to_owned(),
                 working_dir: "/".to_owned(),
-                parallel: vec![(0, u32::MAX)],
+                parallel: vec![(0, width)],
                 ..Submitted::default()
             })),
         };

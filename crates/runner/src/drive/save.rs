@@ -54,7 +54,9 @@ impl Drive<'_> {
         let since = self.version.0.saturating_sub(self.saving.at.0);
         let records = usize::try_from(since).unwrap_or(usize::MAX);
         let may_have = records.saturating_mul(occasion.bytes_a_record());
-        if since < self.world.machine.save_after()
+        // Few go on with a job that has ended.
+        if self.job.stage.has_ended()
+            || since < self.world.machine.save_after()
             || may_have < self.saving.bytes
             || self.saving.under_way.load(Ordering::Acquire)
         {
@@ -92,7 +94,6 @@ impl Drive<'_> {
     /// Saves the job for whoever goes on with it.
     pub(super) fn save_before_leaving(&mut self) {
         if self.is_written()
-            && !self.job.stage.has_ended()
             && let Some(bytes) = self.save_for(Occasion::Leaving)
         {
             let of = &self.claim.aggregate;
