@@ -90,7 +90,7 @@ pub(crate) fn kills(world: &World, dice: &mut Dice, mut also: impl FnMut(&mut Di
             assert_eq!(world.read("log"), "");
         }
         if deaths > 25 {
-            world.resume();
+            world.call(&args);
             return deaths;
         }
     }

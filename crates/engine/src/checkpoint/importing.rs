@@ -379,8 +379,12 @@ fn delays(
         previous = Some(current);
     }
     let spent = told.delay_spent.map_or(spent, |told| told.0);
-    (spent, previous.unwrap_or_default())
+    let previous = previous.unwrap_or_default();
+    (spent.min(LONGEST), previous.min(LONGEST))
 }
+
+/// The longest delay there is, some 584 years: a file may say anything.
+const LONGEST: Duration = Duration::from_nanos(u64::MAX - 1);
 
 /// How many delays are filled in at most where a file says only how many attempts were made.
 const FILLED: u32 = 100_000;
