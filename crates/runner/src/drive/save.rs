@@ -74,7 +74,7 @@ impl Drive<'_> {
         let aggregate = self.claim.aggregate.clone();
         let under_way = Arc::clone(&self.saving.under_way);
         under_way.store(true, Ordering::Release);
-        self.world.machine.aside(Box::new(move || {
+        self.world.machine.save(Box::new(move || {
             // Without it, going on takes longer.
             drop(store.save_snapshot(&aggregate, at, bytes));
             under_way.store(false, Ordering::Release);

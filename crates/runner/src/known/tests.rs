@@ -1,3 +1,5 @@
+//! A job is read the same way whatever was saved of it.
+
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, NewItem, Record, Submitted};
 use undaunted_engine::input::{AttemptEnd, Input};

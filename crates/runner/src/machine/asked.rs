@@ -34,6 +34,11 @@ pub trait Machine: Send + Sync {
         16_384
     }
 
+    /// Writes down what is saved of a job, beside the loop.
+    fn save(&self, work: Box<dyn FnOnce() + Send>) {
+        self.aside(work);
+    }
+
     /// Does something beside the loop, which goes on.
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 

@@ -11,7 +11,7 @@ use undaunted_policy::Timestamp;
 
 use super::super::item::{Active, Doing, Standing};
 use super::super::maybe::Maybe;
-use super::{Put, Take, To};
+use super::form::{Put, Take, To};
 
 /// Where items stand that were written, by where that is in memory.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use super::super::inputs::Inputs;
 use super::super::item::{Item, Settled};
 use super::super::items::Items;
 use super::active::{self, Read, Written};
-use super::{Put, Take, To};
+use super::form::{Put, Take, To};
 
 /// An item that was never started; and one that was, and is not settled. Other numbers are those of
 /// what became of items, counted from here.

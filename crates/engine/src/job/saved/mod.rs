@@ -6,6 +6,7 @@
 
 mod active;
 mod codec;
+mod form;
 mod items;
 mod step;
 mod whole;
@@ -13,10 +14,3 @@ mod whole;
 pub use whole::SavedError;
 
 pub(super) use codec::{json_map, progress};
-
-/// Writes to memory.
-type To<'b> = minicbor::Encoder<&'b mut Vec<u8>>;
-/// What writing to memory comes to: it cannot fail.
-type Put = Result<(), minicbor::encode::Error<std::convert::Infallible>>;
-/// What reading comes to.
-type Take<T> = Result<T, minicbor::decode::Error>;

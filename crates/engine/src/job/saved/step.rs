@@ -11,7 +11,8 @@ use super::super::items::Items;
 use super::super::queue::Queue;
 use super::super::step::{StepStage, StepState};
 use super::active::{Read, Written};
-use super::{Put, Take, To, items};
+use super::form::{Put, Take, To};
+use super::items;
 use crate::event::{Reached, codec};
 
 /// Everything about a step but its items.

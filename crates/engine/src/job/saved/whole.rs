@@ -11,7 +11,8 @@ use super::super::plans::Plans;
 use super::super::state::{Job, JobError, Mishap, Stage};
 use super::super::texts::Texts;
 use super::active::{self, Read, Written};
-use super::{Put, Take, To, json_map, step};
+use super::form::{Put, Take, To};
+use super::{json_map, step};
 use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, codec};
 use crate::flow::Given;
 
