@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use undaunted_engine::event::Submitted;
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Operator, Severity, Source, Workflow, check};
@@ -23,7 +23,7 @@ use crate::drive::{self, Left, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::Functions;
 use crate::folder::{JobFolder, is_name};
-use crate::journal::{self, Held, JournalError};
+use crate::journal::{self, Held, JournalError, Known};
 use crate::machine::Here;
 use crate::process::random_name;
 use crate::secrets::Secrets;
@@ -167,8 +167,8 @@ impl Runner {
             let id = listed.aggregate.id();
             let owned = self.store.owner(&listed.aggregate)?.is_some();
             if !owned {
-                let (job, _) = journal::replay(&*self.store, id, |_, _, _| {})?;
-                if !job.stage.has_ended() {
+                let known = Known::read(&*self.store, id, &Plans::default())?;
+                if !known.job.stage.has_ended() {
                     found.push(id.to_owned());
                 }
             }
