@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -45,6 +45,59 @@ fn the_log_does_not_grow_without_end() {
     }
     let log = std::fs::metadata(folder.path().join("undaunted.db-wal")).unwrap();
     assert!(log.len() < 40 << 20, "{} bytes", log.len());
+}
+
+/// How long the log is that counts, and how much of it was moved into the database.
+fn log_of(folder: &Path) -> [i64; 2] {
+    let database = Connection::open(folder.join("undaunted.db")).unwrap();
+    let asked = database.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        Ok([row.get(1)?, row.get(2)?])
+    });
+    asked.unwrap()
+}
+
+fn append_one(store: &SqliteStore, n: u64) {
+    let job = AggregateId::new("job", "a").unwrap();
+    let append = Append::new(job, Version(n), Epoch::UNCLAIMED, vec![vec![7; 100]]);
+    store.append(vec![append]).unwrap();
+}
+
+#[test]
+fn a_log_that_was_left_in_order_stays_until_it_is_long() {
+    let folder = TempDir::new().unwrap();
+    let mut lengths = vec![];
+    for n in 0..200 {
+        let store = SqliteStore::open(folder.path()).unwrap();
+        append_one(&store, n);
+        let [pages, moved] = log_of(folder.path());
+        assert_eq!(moved % pages, 0, "all or nothing of it was moved");
+        lengths.push(pages);
+    }
+    let longest = lengths.iter().max().unwrap();
+    assert!((250..270).contains(longest), "{longest} pages");
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    assert_eq!(store.read(&job, Version::EMPTY).unwrap().count(), 200);
+}
+
+#[test]
+fn a_log_of_the_dead_is_moved_by_whoever_opens_the_store_next() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    append_one(&store, 0);
+    // The files of a process that was killed: its sign is there, and nobody holds it.
+    let left = TempDir::new().unwrap();
+    std::fs::create_dir(left.path().join("owners")).unwrap();
+    std::fs::write(left.path().join("owners/dead"), "1\n").unwrap();
+    for name in ["undaunted.db", "undaunted.db-wal"] {
+        std::fs::copy(folder.path().join(name), left.path().join(name)).unwrap();
+    }
+    let opened = SqliteStore::open(left.path()).unwrap();
+    let [pages, moved] = log_of(left.path());
+    assert!(pages > 0 && moved == pages, "{moved} of {pages} pages");
+    drop((store, opened));
+    let _opened = SqliteStore::open(folder.path()).unwrap();
+    assert_eq!(log_of(folder.path())[1], 0, "whoever closed it was alive");
 }
 
 #[test]

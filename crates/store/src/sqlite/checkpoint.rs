@@ -17,6 +17,9 @@ const WORTHWHILE: usize = 1024;
 /// 32 MiB are long enough.
 const LONG: usize = 8192;
 
+/// A log of 1 MiB is not read again by everybody who opens the store.
+const TO_READ: i64 = 256;
+
 /// What [`cut`] leaves of a log: its header, and a page with a header of its own. It goes when the last
 /// handle is closed.
 pub(super) const SHORTEST_LOG: u64 = 32 + 24 + 4096;
@@ -24,6 +27,15 @@ pub(super) const SHORTEST_LOG: u64 = 32 + 24 + 4096;
 /// Moves what can be moved, without waiting for anybody.
 pub(super) fn now(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// Whether the log takes a while to be read, which whoever opens a store alone has to do.
+pub(super) fn is_long(connection: &Connection) -> rusqlite::Result<bool> {
+    let [pages, moved]: [i64; 2] =
+        connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+            Ok([row.get(1)?, row.get(2)?])
+        })?;
+    Ok(pages.saturating_sub(moved) > TO_READ)
 }
 
 /// Moves everything, and cuts the log. If others read or write meanwhile it stays as long as it is.

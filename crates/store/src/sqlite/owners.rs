@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::classify;
 use super::place::{Opening, private_file};
+use super::writer::Broken;
 use crate::claim::Owner;
 use crate::error::StoreError;
 
@@ -20,6 +21,7 @@ use crate::error::StoreError;
 pub(super) struct Sign {
     name: String,
     path: PathBuf,
+    broken: Broken,
     #[expect(dead_code, reason = "the lock ends with the file")]
     file: File,
 }
@@ -30,6 +32,7 @@ impl Sign {
     pub(super) fn put_up(
         folder: &Path,
         name: String,
+        broken: Broken,
         _under: &Opening,
     ) -> Result<Self, StoreError> {
         sweep(folder);
@@ -41,7 +44,12 @@ impl Sign {
         let since = since.unwrap_or_default().as_millis();
         file.lock().map_err(about)?;
         writeln!(file, "{pid}\n{since}\n{host}").map_err(about)?;
-        Ok(Self { name, path, file })
+        Ok(Self {
+            name,
+            path,
+            broken,
+            file,
+        })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -51,9 +59,17 @@ impl Sign {
 
 impl Drop for Sign {
     fn drop(&mut self) {
-        // The lock goes with the file; taking the sign down as well is tidiness.
-        let _ = fs::remove_file(&self.path);
+        // The lock goes with the file. A sign that is taken down says that all is in order; without one
+        // that cannot be said, as after a crash.
+        if self.broken.get().is_none() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Whether nobody has the store open, and everybody who had has closed it.
+pub(super) fn have_all_left(folder: &Path, _under: &Opening) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut signs| signs.next().is_none())
 }
 
 /// The owner of this name, if it lives.

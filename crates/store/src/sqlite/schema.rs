@@ -49,8 +49,13 @@ CREATE TABLE counters (
 INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
 ";
 
-/// Opens the database of a store, making its tables if it is empty.
-pub(super) fn open_first(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+/// Opens the database of a store, making its tables if it is empty. `is_in_order` if everybody who had
+/// it open has closed it.
+pub(super) fn open_first(
+    path: &Path,
+    patience: Duration,
+    is_in_order: bool,
+) -> Result<Connection, StoreError> {
     let about = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => StoreError::NotAStore {
             path: path.to_owned(),
@@ -70,7 +75,9 @@ pub(super) fn open_first(path: &Path, patience: Duration) -> Result<Connection, 
     }
     // After a crash, and after a sync that failed, the log may hold pages that only the kernel's
     // memory has. Copied into the database they are written and synced anew.
-    checkpoint::now(&connection).map_err(about)?;
+    if !is_in_order || checkpoint::is_long(&connection).map_err(about)? {
+        checkpoint::now(&connection).map_err(about)?;
+    }
     Ok(connection)
 }
 
@@ -87,14 +94,22 @@ fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(32);
     // Otherwise a statement is prepared again for every value it is given, to look for a better plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // FULL: a commit is synced before it is acknowledged.
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Whoever closes a store last would move the log, sync three files and delete the log, only for the
+    // next one to make it anew. It stays, and is moved when a store is opened and it has become long.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    sync_commits(connection, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     // The writer does it, when nobody waits (`checkpoint.rs`).
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
     Ok(())
+}
+
+/// FULL: a commit is synced before it is acknowledged. NORMAL: it is not, and goes with the next.
+pub(super) fn sync_commits(connection: &Connection, syncs: bool) -> rusqlite::Result<()> {
+    let how = if syncs { "FULL" } else { "NORMAL" };
+    connection.pragma_update(None, "synchronous", how)
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

@@ -46,7 +46,8 @@ pub struct SqliteStore {
     // no longer alive.
     writer: Writer,
     readers: Readers,
-    pulse: Mutex<Connection>,
+    /// Opened by the first who asks: one who leaves at once never does.
+    pulse: Mutex<Option<Connection>>,
     broken: Broken,
     folder: Folder,
     patience: Duration,
@@ -71,18 +72,18 @@ impl SqliteStore {
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let patience = options.patience;
         let (folder, opening) = Folder::prepare(folder, patience)?;
-        let connection = schema::open_first(&folder.database, patience)?;
+        let is_in_order = owners::have_all_left(&folder.owners, &opening);
+        let connection = schema::open_first(&folder.database, patience, is_in_order)?;
         let about = |error| classify::of_database(&folder.database, patience, error);
         let name = connection
             .query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))
             .map_err(about)?;
-        let sign = Sign::put_up(&folder.owners, name, &opening)?;
-        let pulse = schema::open(&folder.database, patience).map_err(about)?;
         let broken = Arc::new(OnceLock::new());
+        let sign = Sign::put_up(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
             writer: Writer::start(connection, &folder, patience, Arc::clone(&broken))?,
             readers: Readers::new(folder.database.clone(), patience),
-            pulse: Mutex::new(pulse),
+            pulse: Mutex::new(None),
             broken,
             folder,
             patience,
@@ -231,9 +232,10 @@ impl Store for SqliteStore {
 
     fn let_go(&self, claim: &Claim) {
         let claim = claim.clone();
+        // After the death of the machine every owner is dead, and a claim of the dead holds nobody up.
         let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
         let done = |_: Result<(), StoreError>| {};
-        self.writer.send(Box::new(Change::new(work, done)));
+        self.writer.send(Box::new(Change::fleeting(work, done)));
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
@@ -317,12 +319,17 @@ impl Store for SqliteStore {
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
-        let connection = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = connection
+        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match pulse.take() {
+            Some(connection) => connection,
+            None => schema::open(&self.folder.database, self.patience).map_err(about)?,
+        };
+        let asked = pulse
+            .insert(connection)
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut pragma| pragma.query_row([], |row| row.get::<_, i64>(0)));
-        let number = asked
-            .map_err(|error| classify::of_database(&self.folder.database, self.patience, error))?;
+        let number = asked.map_err(about)?;
         Ok(u64::from_ne_bytes(number.to_ne_bytes()))
     }
 }

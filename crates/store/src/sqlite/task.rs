@@ -10,6 +10,10 @@ pub(super) trait Task: Send {
     /// [`Task::finish`].
     fn run(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()>;
 
+    /// Whether it has to be on the disk when it is finished. Otherwise it may be lost if the machine
+    /// dies, and only then.
+    fn is_lasting(&self) -> bool;
+
     /// Tells what came of it: that of the last run, or why that does not count.
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -18,6 +22,7 @@ pub(super) trait Task: Send {
 pub(super) struct Change<T, E, W, D> {
     work: W,
     done: D,
+    is_lasting: bool,
     outcome: Option<Result<T, E>>,
 }
 
@@ -31,7 +36,16 @@ where
         Self {
             work,
             done,
+            is_lasting: true,
             outcome: None,
+        }
+    }
+
+    /// The same for what nobody misses after the death of the machine.
+    pub(super) fn fleeting(work: W, done: D) -> Self {
+        Self {
+            is_lasting: false,
+            ..Self::new(work, done)
         }
     }
 }
@@ -47,6 +61,10 @@ where
         self.outcome = None;
         self.outcome = Some((self.work)(ledger)?);
         Ok(())
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.is_lasting
     }
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {

@@ -15,7 +15,7 @@ use super::checkpoint::{self, Log};
 use super::heads::Heads;
 use super::ledger::Ledger;
 use super::task::Task;
-use super::{classify, place::Folder};
+use super::{classify, place::Folder, schema};
 use crate::error::StoreError;
 use crate::failpoint;
 
@@ -47,6 +47,7 @@ impl Writer {
         impatient.map_err(|error| classify::of_database(&folder.database, patience, error))?;
         let mut desk = Desk {
             connection,
+            syncs: true,
             heads: Heads::default(),
             log: Log::default(),
             database: folder.database.clone(),
@@ -93,6 +94,8 @@ impl Drop for Writer {
 /// What the thread works with.
 struct Desk {
     connection: Connection,
+    /// Whether the connection is set up to sync its commits.
+    syncs: bool,
     heads: Heads,
     log: Log,
     database: PathBuf,
@@ -144,6 +147,7 @@ impl Desk {
         if let Some(error) = self.broken.get() {
             return Err(Trouble::Known(error.clone()));
         }
+        self.sync_if(group.iter().any(|task| task.is_lasting()))?;
         self.begin()?;
         let written = match self.run(group) {
             Ok(written) => written,
@@ -155,6 +159,17 @@ impl Desk {
         }
         failpoint::pass("commit-after");
         self.log.grows(written);
+        Ok(())
+    }
+
+    /// Has the next commit synced, or not. One that is not is synced with the next one that is: all of
+    /// them stand in one log, in their order.
+    fn sync_if(&mut self, syncs: bool) -> Result<(), Trouble> {
+        if self.syncs != syncs {
+            let set = schema::sync_commits(&self.connection, syncs);
+            set.map_err(Trouble::Told)?;
+            self.syncs = syncs;
+        }
         Ok(())
     }
 
