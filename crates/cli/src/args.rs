@@ -17,7 +17,6 @@ use crate::commands::events::EventsArgs;
 use crate::commands::exec::ExecArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::explain_config::ExplainConfigArgs;
-use crate::commands::keeper::KeeperArgs;
 use crate::commands::logs::LogsArgs;
 use crate::commands::ls::LsArgs;
 use crate::commands::map::MapArgs;
@@ -125,7 +124,4 @@ In an editor with a YAML language server, put this line at the top of a workflow
 Example:
   undaunted man > undaunted.1")]
     Man,
-    /// Start the commands of a job and stay when its engine dies; started by the engine itself
-    #[command(hide = true)]
-    Keeper(KeeperArgs),
 }

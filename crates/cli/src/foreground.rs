@@ -1,5 +1,8 @@
 //! Running a job in the foreground: signals become requests to leave.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use anyhow::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -43,32 +46,33 @@ pub(crate) fn run(
 /// Hears signals while a job runs.
 struct Listening {
     handle: signal_hook::iterator::Handle,
-    thread: std::thread::JoinHandle<u32>,
+    heard: Arc<AtomicU32>,
 }
 
 impl Listening {
     fn begin(hub: Handle) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
-        let thread = std::thread::spawn(move || {
-            let mut heard = 0_u32;
+        let heard = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&heard);
+        std::thread::spawn(move || {
             for _ in signals.forever() {
-                heard = heard.saturating_add(1);
+                let before = counted.fetch_add(1, Ordering::AcqRel);
                 hub.interrupt();
-                if heard > 2 {
+                if before > 1 {
                     // Whoever insists once more gets what `kill -9` would do: nothing recorded is
                     // lost.
                     std::process::exit(130);
                 }
             }
-            heard
         });
-        Ok(Self { handle, thread })
+        Ok(Self { handle, heard })
     }
 
-    /// Stops listening, and says how often somebody wanted us to leave.
+    /// Stops listening, and says how often somebody wanted us to leave. The thread ends by itself, and
+    /// nobody waits for that.
     fn end(self) -> u32 {
         self.handle.close();
-        self.thread.join().unwrap_or_default()
+        self.heard.load(Ordering::Acquire)
     }
 }

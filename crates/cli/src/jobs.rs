@@ -12,6 +12,7 @@ use undaunted_runner::breakers;
 use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, JournalError, Known};
 use undaunted_runner::machine::Here;
 use undaunted_runner::{random_name, with_causes};
@@ -23,15 +24,15 @@ use crate::exit::Refused;
 /// How long commands have between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The store, open, and where it is.
-pub(crate) struct Jobs {
-    pub(crate) store: Arc<SqliteStore>,
+/// Where a store is that is not open yet.
+pub(crate) struct Place {
     pub(crate) folder: PathBuf,
+    machine: Arc<Here>,
 }
 
-impl Jobs {
-    /// Opens the store that was named, or the one everybody uses.
-    pub(crate) fn open(named: Option<&Path>) -> Result<Self, Refused> {
+impl Place {
+    /// The store that was named, or the one everybody uses.
+    pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
         let folder = match named {
             Some(folder) => folder.to_owned(),
             None => usual_folder()?,
@@ -40,25 +41,49 @@ impl Jobs {
             message: format!("`{}` cannot be used: {error}", folder.display()),
             help: None,
         })?;
-        let store = SqliteStore::open(&folder).map_err(|error| of_store(&error))?;
-        let store = Arc::new(store);
-        Ok(Self { store, folder })
+        let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+        let machine = Arc::new(Here::with_keeper(own, vec!["keeper".into()]));
+        Ok(Self { folder, machine })
+    }
+
+    /// Has the keeper of a job begin while the store is opened and the job submitted. Not in a store
+    /// that is not there yet: whoever makes it sees to it that the names of its folders are on the disk.
+    pub(crate) fn foresee(&self, job: &JobFolder) {
+        if SqliteStore::is_in(&self.folder) {
+            self.machine.foresee(job);
+        }
+    }
+
+    /// Opens the store.
+    pub(crate) fn open(self) -> Result<Jobs, Refused> {
+        let store = SqliteStore::open(&self.folder).map_err(|error| of_store(&error))?;
+        Ok(Jobs {
+            store: Arc::new(store),
+            folder: self.folder,
+            machine: self.machine,
+        })
+    }
+}
+
+/// The store, open, and where it is.
+pub(crate) struct Jobs {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) folder: PathBuf,
+    machine: Arc<Here>,
+}
+
+impl Jobs {
+    /// Opens the store that was named, or the one everybody uses.
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self, Refused> {
+        Place::named(named)?.open()
     }
 
     /// Where jobs of this store are run.
     pub(crate) fn world(&self) -> Result<World, Refused> {
-        let keeper = env::current_exe().map_err(|error| Refused::Store {
-            message: format!("the program cannot find itself: {error}"),
-            help: None,
-        })?;
         Ok(World {
             store: Arc::<SqliteStore>::clone(&self.store),
             folder: self.folder.clone(),
-            machine: Arc::new(Here {
-                keeper,
-                keeper_args: vec!["keeper".into()],
-                functions: None,
-            }),
+            machine: Arc::<Here>::clone(&self.machine),
             grace: GRACE,
             check_interval: check_interval()?,
             catalog: None,

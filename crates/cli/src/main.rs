@@ -27,6 +27,9 @@ use crate::args::{Args, Command};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    if let Some(spool) = commands::keeper::spool() {
+        return exit::code(commands::keeper::run(&spool));
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(wrong) => return exit::of_usage(&wrong),
@@ -67,7 +70,6 @@ fn main() -> ExitCode {
             commands::explain_config::run(&explain).map(|()| Exit::Done)
         }
         Command::Schema => commands::schema::run().map(|()| Exit::Done),
-        Command::Keeper(keeper) => commands::keeper::run(&keeper),
     };
     exit::code(done)
 }

@@ -35,6 +35,8 @@ pub(crate) struct Passer {
     display: Display,
     spool: PathBuf,
     how: Passing,
+    /// The one command, if it began and nothing more is known of it, and the files it writes to.
+    begun: Option<(u64, [PathBuf; 2])>,
     tail: Option<Tail>,
     /// The output of the last attempt of items that are not settled, or not printed yet.
     kept: BTreeMap<(u32, u32), [Option<Kept>; 2]>,
@@ -70,6 +72,7 @@ impl Passer {
             display,
             spool: folder.spool(),
             how,
+            begun: None,
             tail: None,
             kept: BTreeMap::new(),
             settled: BTreeSet::new(),
@@ -247,8 +250,17 @@ impl Observer for Passer {
         self.handle = Some((job.id().to_owned(), handle));
     }
 
-    fn began(&mut self, _start: u64, files: [PathBuf; 2]) {
+    fn began(&mut self, start: u64, files: [PathBuf; 2]) {
         if self.how == Passing::Through {
+            self.begun = Some((start, files));
+        }
+    }
+
+    /// Often the end of a command is heard with its beginning; then there is nothing to look on at.
+    fn tick(&mut self, job: &Job) {
+        if let Some((start, files)) = self.begun.take()
+            && job.running.contains_key(&start)
+        {
             let (unread, handle) = (Arc::clone(&self.unread), self.handle.clone());
             self.tail = Some(Tail::begin(files, unread, handle));
         }

@@ -16,7 +16,7 @@ use undaunted_runner::journal::{self, Held};
 use crate::commands::run::current_directory;
 use crate::environment;
 use crate::exit::Refused;
-use crate::jobs::{Jobs, drawn_number, name_and_seed, of_journal};
+use crate::jobs::{Jobs, Place, drawn_number, name_and_seed, of_journal};
 
 /// What an agent's arguments hold where the prompt goes.
 const PROMPT: &str = "{prompt}";
@@ -80,11 +80,13 @@ pub(crate) fn name_of(words: &[String]) -> String {
 }
 
 impl Typed {
-    pub(crate) fn new(jobs: &Jobs, workflow: Value) -> Result<Self, Refused> {
+    pub(crate) fn new(place: &Place, workflow: Value) -> Result<Self, Refused> {
         let (id, seed) = name_and_seed()?;
+        let folder = JobFolder::of(&place.folder, &id);
+        place.foresee(&folder);
         Ok(Self {
             workflow,
-            folder: JobFolder::of(&jobs.folder, &id),
+            folder,
             seed,
             id,
             stdin: None,

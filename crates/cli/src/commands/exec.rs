@@ -14,7 +14,7 @@ use undaunted_runner::secrets::Secrets;
 
 use crate::exit::Exit;
 use crate::foreground;
-use crate::jobs::Jobs;
+use crate::jobs::Place;
 use crate::passing::Passer;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
@@ -66,8 +66,9 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
         let share = args.retry.attempts();
         put(&mut workflow, "retry_budget_per_workflow", share.into());
     }
-    let jobs = Jobs::open(store)?;
-    let mut typed = Typed::new(&jobs, workflow)?;
+    let place = Place::named(store)?;
+    let mut typed = Typed::new(&place, workflow)?;
+    let jobs = place.open()?;
     let input = io::stdin().lock();
     if !input.is_terminal() {
         typed.stdin(input)?;

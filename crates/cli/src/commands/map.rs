@@ -15,7 +15,7 @@ use crate::commands::exec::put;
 use crate::commands::run::{tell, unless_unread};
 use crate::exit::{Exit, Refused};
 use crate::foreground;
-use crate::jobs::Jobs;
+use crate::jobs::Place;
 use crate::passing::Passer;
 use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
@@ -80,7 +80,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     command.insert("program".to_owned(), prompt.into());
     command.insert("id".to_owned(), name_of(&args.command).into());
     args.retry.put(&mut command);
-    let jobs = Jobs::open(store)?;
+    let place = Place::named(store)?;
     let workflow = json!({
         "name": "map",
         "mode": "mapreduce",
@@ -91,7 +91,8 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
             "agent_template": [Value::from(command)],
         },
     });
-    let mut typed = Typed::new(&jobs, workflow)?;
+    let mut typed = Typed::new(&place, workflow)?;
+    let jobs = place.open()?;
     typed.items(&items)?;
     if let Some(retries) = args.retry.job_retries() {
         put(&mut typed.workflow, "retry_budget", retries.into());

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::Submitted;
 use undaunted_engine::job::Job;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, Unfit, submission};
 use undaunted_engine::view::{Status, report};
 use undaunted_engine::workflow::{Checked, Source, Workflow};
@@ -19,7 +20,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::environment;
 use crate::exit::{Exit, Refused};
 use crate::foreground;
-use crate::jobs::{Jobs, drawn_number, name_and_seed, of_journal};
+use crate::jobs::{Jobs, Place, drawn_number, name_and_seed, of_journal};
 use crate::passing::Passer;
 use crate::screen::progress::{Display, Quietness};
 use crate::screen::{diagnostics, summary};
@@ -63,7 +64,11 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     };
     let secrets = read_secrets(workflow, &current_directory()?)?;
     let submitted = submit(&args.file, &source, workflow, args.seed)?;
-    let jobs = Jobs::open(store)?;
+    let place = Place::named(store)?;
+    if Plan::new(workflow.clone()).has_programs() {
+        place.foresee(&JobFolder::of(&place.folder, &submitted.job));
+    }
+    let jobs = place.open()?;
     let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
     let held = held.map_err(|error| of_journal(&error))?;
     drive(&jobs, held, secrets, args.quietness)

@@ -246,7 +246,7 @@ impl<'w> Drive<'w> {
         }
         // A result that was taken while nobody ran the job counts before it is said that nobody knows
         // what became of the attempt.
-        if !mutant::is(Mutant::TakenResultLost) {
+        if !self.is_new && !mutant::is(Mutant::TakenResultLost) {
             self.hear_requests()?;
         }
         self.decide(&Input::Woke);

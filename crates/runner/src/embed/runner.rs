@@ -74,14 +74,11 @@ impl Runner {
             let handle = runtime.handle().clone();
             (Some(runtime), handle)
         };
+        let machine = Here::with_keeper("undaunted".into(), vec!["keeper".into()]);
         let world = World {
             store: Arc::clone(&store),
             folder: folder.clone(),
-            machine: Arc::new(Here {
-                keeper: "undaunted".into(),
-                keeper_args: vec!["keeper".into()],
-                functions: Some((functions.clone(), handle)),
-            }),
+            machine: Arc::new(machine.with_functions(functions.clone(), handle)),
             grace: GRACE,
             check_interval: CHECK,
             catalog: None,

@@ -4,23 +4,23 @@
 //! in the events, and what happened before is in the spool. So is that the keeper has gone: no request
 //! fails for that, since whoever asks hears of it and asks the next one what became of everything.
 
-use std::io::{BufReader, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 
 use super::frame::framed;
 use super::message::{Refusal, Reply, Request};
-use super::start::next_reply;
+use super::start::{Met, next_reply};
 use super::{KeeperError, Spec};
 use crate::failpoint;
-use crate::spool::{Exited, Running, Spool};
+use crate::spool::{Exited, Recovered, Running, Spool};
 
 /// A connection to the keeper of a spool.
 #[derive(Debug)]
 pub struct Keeper {
     stream: UnixStream,
-    events: Receiver<Event>,
+    pub(super) events: Receiver<Event>,
     spool: Spool,
     pid: i32,
 }
@@ -45,31 +45,38 @@ pub enum Event {
 }
 
 impl Keeper {
-    pub(crate) fn over(stream: UnixStream, spool: Spool, pid: i32) -> std::io::Result<Self> {
-        let mut reading = BufReader::new(stream.try_clone()?);
-        let (sender, events) = channel();
+    /// Speaks to a keeper that has answered; what it says is told.
+    pub(super) fn over(
+        met: Met,
+        spool: Spool,
+        tell: impl Fn(Event) -> bool + Send + 'static,
+    ) -> io::Result<(Self, Recovered)> {
+        let Met {
+            stream: mut reading,
+            pid,
+            recovered,
+            child,
+        } = met;
+        let keeper = Self {
+            stream: reading.get_ref().try_clone()?,
+            // Whoever hears everything elsewhere hears nothing here.
+            events: channel().1,
+            spool,
+            pid,
+        };
         let reader = std::thread::Builder::new().name("keeper".to_owned());
         reader.spawn(move || {
             loop {
-                let event = match next_reply(&mut reading) {
-                    Ok(Reply::Running(running)) => Event::Began(running),
-                    Ok(Reply::Exited(exited)) => Event::Exited(exited),
-                    Ok(Reply::Refused { id, why }) => Event::Refused { id, why },
-                    Ok(Reply::Welcome { .. } | Reply::Vanished(_) | Reply::Ready) => continue,
-                    Err(_) => Event::Gone,
-                };
+                let event = next_event(&mut reading);
                 let is_last = event == Event::Gone;
-                if sender.send(event).is_err() || is_last {
+                if !tell(event) || is_last {
                     break;
                 }
             }
+            // It outlives us or dies before us; in the latter case somebody must take note.
+            child.map(|mut child| child.wait())
         })?;
-        Ok(Self {
-            stream,
-            events,
-            spool,
-            pid,
-        })
+        Ok((keeper, recovered))
     }
 
     /// Has a command run. Its start must be on record first; if it is refused, an event says so.
@@ -114,12 +121,6 @@ impl Keeper {
         &self.events
     }
 
-    /// The events, for whoever waits for several things at once. Afterwards
-    /// [`events`](Self::events) has none.
-    pub fn take_events(&mut self) -> Receiver<Event> {
-        std::mem::replace(&mut self.events, channel().1)
-    }
-
     /// Its process, for people to look at.
     #[must_use]
     pub const fn pid(&self) -> i32 {
@@ -149,6 +150,19 @@ impl Keeper {
         // What cannot be told is heard as [`Event::Gone`].
         drop((&self.stream).write_all(framed));
         failpoint::pass("told-after");
+    }
+}
+
+/// The next thing a keeper says that is news.
+fn next_event(reading: &mut impl Read) -> Event {
+    loop {
+        return match next_reply(reading) {
+            Ok(Reply::Running(running)) => Event::Began(running),
+            Ok(Reply::Exited(exited)) => Event::Exited(exited),
+            Ok(Reply::Refused { id, why }) => Event::Refused { id, why },
+            Ok(Reply::Welcome { .. } | Reply::Vanished(_) | Reply::Ready) => continue,
+            Err(_) => Event::Gone,
+        };
     }
 }
 

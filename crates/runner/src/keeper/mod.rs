@@ -12,6 +12,7 @@ mod connection;
 mod engine_side;
 mod error;
 mod frame;
+mod launch;
 mod ledger;
 mod message;
 mod reaper;
@@ -26,6 +27,7 @@ pub use engine_side::{Event, Keeper};
 pub use error::KeeperError;
 #[doc(hidden)]
 pub use frame::messages;
+pub use launch::Launched;
 pub use message::Refusal;
 #[doc(hidden)]
 pub use message::{reread_reply, reread_request};

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::net::UnixListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -20,16 +21,15 @@ use crate::spool::{Slots, Spool, SpoolError};
 /// How long the first engine may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a keeper says on its output when engines may come.
-pub(crate) const READY: &str = "ready";
-/// What it says when another keeper has the spool.
+/// What a keeper says on its output when another keeper has the spool.
 pub(crate) const LOCKED: &str = "locked";
 
 /// Is the keeper of the spool in this folder, for as long as there is something to keep.
 ///
 /// To be called by a process that [`Keeper::start`](super::Keeper::start) has started, and from its
-/// first thread, before there is any other. Its output is a line for who started it. It returns only if it
-/// cannot begin; a keeper that has nothing more to do ends its process.
+/// first thread, before there is any other. Its input is a connection to who started it, its output a
+/// line for them if it gives up. It returns only if it cannot begin; a keeper that has nothing more to do
+/// ends its process.
 ///
 /// # Errors
 ///
@@ -47,9 +47,7 @@ pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
             return Err(error);
         }
     };
-    let begun = run_threads(&shared, listener)
-        .and_then(|()| say(READY))
-        .and_then(|()| silence());
+    let begun = first_engine().and_then(|first| run_threads(&shared, listener, first));
     if let Err(source) = begun {
         return Err(KeeperError::Silent(source));
     }
@@ -116,7 +114,19 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     Ok((Arc::new(shared), listener))
 }
 
-fn run_threads(shared: &Arc<Shared>, listener: UnixListener) -> io::Result<()> {
+fn run_threads(
+    shared: &Arc<Shared>,
+    listener: UnixListener,
+    first: Option<UnixStream>,
+) -> io::Result<()> {
+    // Whoever started us waits for an answer, and needs the others only after that.
+    if let Some(first) = first {
+        let shared = Arc::clone(shared);
+        thread("engine", move || {
+            connection::serve(&shared, first);
+            shared.expect_nobody();
+        })?;
+    }
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     for _ in 0..cores.saturating_mul(2).clamp(4, 16) {
         let shared = Arc::clone(shared);
@@ -156,8 +166,14 @@ fn say(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Lets go of the output: who reads it waits for its end.
-fn silence() -> io::Result<()> {
-    let nothing = File::options().write(true).open("/dev/null")?;
-    Ok(rustix::stdio::dup2_stdout(nothing)?)
+/// The connection to the engine that started us, if one has. Lets go of the input and the output: who
+/// reads waits for their end.
+fn first_engine() -> io::Result<Option<UnixStream>> {
+    let given = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Nobody is there if somebody typed this.
+    let first = given.peer_addr().is_ok().then_some(given);
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(first)
 }

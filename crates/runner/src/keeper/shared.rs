@@ -217,6 +217,13 @@ impl Shared {
         self.leave_if_idle(&state);
     }
 
+    /// The engine that was to come first was there, or will never be.
+    pub(crate) fn expect_nobody(&self) {
+        let mut state = locked(&self.state);
+        state.patience = None;
+        self.leave_if_idle(&state);
+    }
+
     /// A keeper without engine and commands has nothing to do: the log alone says what there is to
     /// know. Who connects at this moment finds the door closed, and starts the next keeper.
     pub(crate) fn leave_if_idle(&self, state: &State) {

@@ -1,21 +1,17 @@
 //! Reaching the keeper of a spool: the living one, or one started now.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Child;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::frame::{Frame, framed, next_frame};
 use super::message::{Refusal, Reply, Request, VERSION};
-use super::serve::{LOCKED, READY};
-use super::{Keeper, KeeperError};
+use super::{Event, Keeper, KeeperError, Launched};
 use crate::bytes;
-use crate::process::{Mark, VARIABLE, random_name};
 use crate::spool::{Damage, Fate, Recovered, Spool};
 
 /// How long to try: a keeper that is just leaving must be gone before the next can come.
@@ -23,6 +19,15 @@ const TRYING: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a living keeper may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
+
+/// A keeper that has answered.
+pub(super) struct Met {
+    pub(super) stream: BufReader<UnixStream>,
+    pub(super) pid: i32,
+    pub(super) recovered: Recovered,
+    /// Its process, if we have started it.
+    pub(super) child: Option<Child>,
+}
 
 impl Keeper {
     /// Connects to the keeper of the spool in this folder; without one, starts `binary` with `args`
@@ -39,89 +44,79 @@ impl Keeper {
         args: &[OsString],
         folder: &Path,
     ) -> Result<(Self, Recovered), KeeperError> {
-        let spool = Spool::open(folder)?;
+        let (sender, events) = channel();
+        let tell = move |event| sender.send(event).is_ok();
+        let (mut keeper, recovered) = Self::reach(binary, args, folder, None, tell)?;
+        keeper.events = events;
+        Ok((keeper, recovered))
+    }
+
+    /// The same with somebody who hears what it says, until they say that they no longer do. The keeper
+    /// may have been launched before.
+    pub(crate) fn reach(
+        binary: &Path,
+        args: &[OsString],
+        folder: &Path,
+        launched: Option<Launched>,
+        tell: impl Fn(Event) -> bool + Send + 'static,
+    ) -> Result<(Self, Recovered), KeeperError> {
+        let (spool, mut met) = match launched {
+            Some(launched) => (launched.spool.clone(), launched.meet()?),
+            None => (Spool::open(folder)?, None),
+        };
         let until = Instant::now().checked_add(TRYING);
         loop {
+            if let Some(met) = met {
+                return Self::over(met, spool, tell).map_err(KeeperError::Silent);
+            }
             let failed = match connect(&spool) {
-                Ok((stream, pid, recovered)) => {
-                    let keeper = Self::over(stream, spool, pid).map_err(KeeperError::Silent)?;
-                    return Ok((keeper, recovered));
-                }
                 Err(KeeperError::Silent(error)) => error,
-                Err(error) => return Err(error),
+                connected => {
+                    met = Some(connected?);
+                    continue;
+                }
             };
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(KeeperError::Silent(failed));
             }
-            if !launch(binary, args, &spool)? {
+            met = Launched::of(binary, args, spool.clone())?.meet()?;
+            if met.is_none() {
                 std::thread::sleep(PAUSE);
             }
         }
     }
 }
 
-/// Starts a keeper and waits until it can be reached. False if the spool has one already.
-fn launch(binary: &Path, args: &[OsString], spool: &Spool) -> Result<bool, KeeperError> {
-    let start = |source| KeeperError::Start {
-        program: binary.display().to_string(),
-        source,
-    };
-    let complaints = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(spool.complaints())
-        .map_err(start)?;
-    let mark = Mark {
-        keeper: random_name().map_err(start)?,
-        id: None,
-    };
-    let mut child = Command::new(binary)
-        .args(args)
-        .arg(spool.folder())
-        .env(VARIABLE, mark.after(std::env::var_os(VARIABLE).as_deref()))
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(complaints)
-        .spawn()
-        .map_err(start)?;
-    let mut said = String::new();
-    let heard = match child.stdout.take() {
-        Some(mut out) => out.read_to_string(&mut said),
-        None => Ok(0),
-    };
-    heard.map_err(start)?;
-    if said.is_empty() && child.wait().is_ok_and(|status| status.signal().is_some()) {
-        // Somebody killed it before it could say anything; the next one may live.
-        return Ok(false);
-    }
-    // It outlives us or dies before us; in the latter case somebody must take note.
-    std::thread::spawn(move || child.wait());
-    match said.trim() {
-        READY => Ok(true),
-        LOCKED => Ok(false),
-        "" => Err(KeeperError::GaveUp {
-            complaint: format!("it said nothing; see `{}`", spool.complaints().display()),
-        }),
-        said => Err(KeeperError::GaveUp {
-            complaint: said.to_owned(),
-        }),
-    }
-}
-
-/// Connects, and hears what is known.
-fn connect(spool: &Spool) -> Result<(UnixStream, i32, Recovered), KeeperError> {
+/// Connects to a living keeper, and hears what is known.
+fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     let mut stream = spool.connect().map_err(KeeperError::Silent)?;
-    let hello = framed(&Request::Hello { version: VERSION }).unwrap_or_default();
     stream
         .set_read_timeout(Some(ANSWER))
-        .and_then(|()| stream.write_all(&hello))
+        .and_then(|()| stream.write_all(&greet()))
         .map_err(KeeperError::Silent)?;
+    let mut stream = BufReader::new(stream);
+    let (pid, recovered) = hear_known(&mut stream)?;
+    let lasting = stream.get_ref().set_read_timeout(None);
+    lasting.map_err(KeeperError::Silent)?;
+    Ok(Met {
+        stream,
+        pid,
+        recovered,
+        child: None,
+    })
+}
+
+/// What is said first.
+pub(super) fn greet() -> Vec<u8> {
+    framed(&Request::Hello { version: VERSION }).unwrap_or_default()
+}
+
+/// The keeper's process, and all it knows.
+pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), KeeperError> {
     let mut recovered = Recovered::default();
     let mut keeper = 0;
     loop {
-        match next_reply(&mut stream).map_err(KeeperError::Silent)? {
+        match next_reply(stream).map_err(KeeperError::Silent)? {
             Reply::Welcome {
                 version: _,
                 pid,
@@ -142,12 +137,10 @@ fn connect(spool: &Spool) -> Result<(UnixStream, i32, Recovered), KeeperError> {
                 let (id, fate) = (vanished.id, Fate::Vanished(Some(vanished)));
                 recovered.fates.insert(id, fate);
             }
-            Reply::Ready => break,
+            Reply::Ready => return Ok((keeper, recovered)),
             Reply::Refused { why, .. } => return Err(why.into()),
         }
     }
-    stream.set_read_timeout(None).map_err(KeeperError::Silent)?;
-    Ok((stream, keeper, recovered))
 }
 
 /// The next thing a keeper says.

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -15,19 +17,67 @@ use super::keeping::Keeping;
 use crate::clock::{clocks, uptime, wall};
 use crate::executor::{Answered, FunctionOrder, Functions, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
-use crate::keeper::{Keeper, KeeperError};
+use crate::keeper::{Keeper, KeeperError, Launched};
 use crate::process::{end_all, holding};
 use crate::spool::{Recovered, Spool, SpoolError};
 
+/// A keeper that is being started, and whose job is not there yet.
+type Launching = JoinHandle<Option<Launched>>;
+
 /// The machine this process runs on.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Here {
-    /// The program that is the keeper, if it is called with `keeper_args` and a folder.
-    pub keeper: PathBuf,
-    /// See `keeper`.
-    pub keeper_args: Vec<OsString>,
+    keeper: PathBuf,
+    keeper_args: Vec<OsString>,
     /// The functions that commands can name, and where they run.
-    pub functions: Option<(Functions, Handle)>,
+    functions: Option<(Functions, Handle)>,
+    launching: Mutex<Option<Launching>>,
+}
+
+impl Here {
+    /// The machine, with the program that is the keeper if it is called with `keeper_args` and a folder.
+    #[must_use]
+    pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
+        Self {
+            keeper,
+            keeper_args,
+            ..Self::default()
+        }
+    }
+
+    /// The same, with functions that commands can name, and where they run.
+    pub(crate) fn with_functions(self, functions: Functions, handle: Handle) -> Self {
+        Self {
+            functions: Some((functions, handle)),
+            ..self
+        }
+    }
+
+    /// Starts the keeper of a job that is about to be submitted, beside whatever is done meanwhile, so that
+    /// it is there when the job is. If that comes to nothing the keeper goes by itself; and one that could
+    /// not be started now is started when it is needed, or it is said then why it cannot be.
+    pub fn foresee(&self, folder: &JobFolder) {
+        let (folder, keeper) = (folder.clone(), self.keeper.clone());
+        let args = self.keeper_args.clone();
+        let launching = std::thread::spawn(move || {
+            folder.make().ok()?;
+            Launched::begin(&keeper, &args, &folder.spool()).ok()
+        });
+        *self.launching() = Some(launching);
+    }
+
+    /// The keeper that was started for this spool before it was needed, if one was.
+    fn launched(&self, spool: &Path) -> Option<Launched> {
+        let launching = self.launching().take()?;
+        let launched = launching.join().ok().flatten();
+        launched.filter(|launched| launched.folder() == spool)
+    }
+
+    fn launching(&self) -> MutexGuard<'_, Option<Launching>> {
+        self.launching
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Machine for Here {
@@ -76,15 +126,9 @@ impl Machine for Here {
             let begun = Spool::open(&spool)?.begin_behind(last);
             begun.map_err(unusable)?;
         }
-        let (mut keeper, recovered) = Keeper::start(&self.keeper, &self.keeper_args, &spool)?;
-        let events = keeper.take_events();
-        std::thread::spawn(move || {
-            for event in events {
-                if !tell(event) {
-                    break;
-                }
-            }
-        });
+        let launched = self.launched(&spool);
+        let reached = Keeper::reach(&self.keeper, &self.keeper_args, &spool, launched, tell);
+        let (keeper, recovered) = reached?;
         Ok((Box::new(keeper), recovered))
     }
 

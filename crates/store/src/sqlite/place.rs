@@ -24,6 +24,11 @@ pub(super) struct Folder {
 pub(super) struct Opening(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 impl Folder {
+    /// The database of a store in this folder.
+    pub(super) fn database_in(path: &Path) -> PathBuf {
+        path.join("undaunted.db")
+    }
+
     /// Makes what is missing, and holds the others off meanwhile.
     pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, Opening), StoreError> {
         let made = missing(path);
@@ -31,7 +36,7 @@ impl Folder {
         network::refuse(path)?;
         let folder = Self {
             path: path.to_owned(),
-            database: path.join("undaunted.db"),
+            database: Self::database_in(path),
             owners: path.join("owners"),
             snapshots: path.join("snapshots"),
         };

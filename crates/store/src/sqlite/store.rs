@@ -91,6 +91,13 @@ impl SqliteStore {
         })
     }
 
+    /// Whether there is a store in a folder.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        let length = Folder::database_in(folder).metadata();
+        length.is_ok_and(|found| found.len() > 0)
+    }
+
     /// The database, for tools that look into it.
     #[must_use]
     pub fn database(&self) -> PathBuf {
