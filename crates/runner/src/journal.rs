@@ -275,35 +275,20 @@ pub fn submit_sharing(
     plans: &Plans,
     now: Timestamp,
 ) -> Result<Held, JournalError> {
-    let claim = store.claim(&aggregate(&submitted.job)?)?;
-    let done = found(store, &claim, submitted, &[], plans, now);
-    if done.is_err() {
-        store.let_go(&claim);
-    }
-    let (job, version, with_it) = done?;
-    Ok(Held {
-        job,
-        claim,
-        version,
-        with_it,
-        saved: Default::default(),
-        is_new: true,
-        first: None,
-        rate: None,
-    })
+    found(store, submitted, &[], plans, now)
 }
 
-/// Writes the beginning of a journal: the submission and what else is known, and the settings of
-/// breakers, all or nothing.
+/// Claims a job and writes the beginning of its journal: the submission and what else is known, and the
+/// settings of breakers, all or nothing.
 fn found(
     store: &dyn Store,
-    claim: &Claim,
     submitted: Submitted,
     known: &[Event],
     plans: &Plans,
     now: Timestamp,
-) -> Result<(Job, Version, Vec<Record>), JournalError> {
+) -> Result<Held, JournalError> {
     let name = submitted.job.clone();
+    let aggregate = aggregate(&name)?;
     let record = |event| Record { at: now, event };
     let submission = record(Event::JobSubmitted(Box::new(submitted)));
     let begun = Job::begin_sharing(&submission, plans).map_err(|why| JournalError::Job {
@@ -311,7 +296,7 @@ fn found(
         why,
     })?;
     loop {
-        let (mut appends, told) = breakers::configure(store, &name, begun.plan(), now)?;
+        let (breakers, told) = breakers::configure(store, &name, begun.plan(), now)?;
         let mut job = begun.clone();
         let events = known.iter().cloned().chain(told);
         let with_it: Vec<Record> = events.map(record).collect();
@@ -319,16 +304,30 @@ fn found(
             job.apply(record);
         }
         let records = [&submission].into_iter().chain(&with_it);
-        let records = records.map(Record::encode).collect();
-        let first = Version::default();
-        let append = Append::new(claim.aggregate.clone(), first, claim.epoch, records);
-        let version = append.reaches();
-        appends.push(append);
-        match store.append(appends) {
+        let records: Vec<Vec<u8>> = records.map(Record::encode).collect();
+        let version = Version::EMPTY.after(records.len());
+        let under = move |claim: &Claim| {
+            let (of, first) = (claim.aggregate.clone(), Version::EMPTY);
+            let mut appends = breakers.clone();
+            appends.push(Append::new(of, first, claim.epoch, records.clone()));
+            appends
+        };
+        match store.claim_writing(&aggregate, Box::new(under))? {
             // Another submission has just named the same breaker.
             Err(error) if breakers::was_overtaken(&error) => {}
             Err(error) => return Err(error.into()),
-            Ok(()) => return Ok((job, version, with_it)),
+            Ok(claim) => {
+                return Ok(Held {
+                    job,
+                    claim,
+                    version,
+                    with_it,
+                    saved: Default::default(),
+                    is_new: true,
+                    first: None,
+                    rate: None,
+                });
+            }
         }
     }
 }
@@ -381,7 +380,6 @@ pub fn deposit(
     known: &[Event],
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let claim = store.claim(&aggregate(&submitted.job)?)?;
-    found(store, &claim, submitted, known, &Plans::default(), now)?;
-    Ok(store.release(&claim)?)
+    let held = found(store, submitted, known, &Plans::default(), now)?;
+    Ok(store.release(&held.claim)?)
 }

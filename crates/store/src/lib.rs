@@ -47,5 +47,5 @@ pub use memory::MemoryStore;
 pub use request::{Request, RequestId};
 pub use snapshot::{Found, Snapshot};
 pub use sqlite::{FORMAT, SqliteOptions, SqliteStore};
-pub use store::{Done, Head, Listed, Records, Store};
+pub use store::{Done, Head, Listed, Records, Store, UnderClaim};
 pub use version::{Epoch, Version};

@@ -17,8 +17,8 @@ const WORTHWHILE: usize = 1024;
 /// 32 MiB are long enough.
 const LONG: usize = 8192;
 
-/// A log of 1 MiB is not read again by everybody who opens the store.
-const TO_READ: i64 = 256;
+/// Reading 256 KiB of log again and again costs what moving them once does.
+const TO_READ: i64 = 64;
 
 /// What [`cut`] leaves of a log: its header, and a page with a header of its own. It goes when the last
 /// handle is closed.

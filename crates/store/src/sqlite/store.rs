@@ -22,7 +22,7 @@ use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
-use crate::store::{Done, Head, Listed, Records, Store};
+use crate::store::{Done, Head, Listed, Records, Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
 /// How a store is opened.
@@ -217,6 +217,26 @@ impl Store for SqliteStore {
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
         self.change(move |ledger| ledger.claim(&aggregate, sign.name()))
+    }
+
+    fn claim_writing(
+        &self,
+        aggregate: &AggregateId,
+        appends: UnderClaim,
+    ) -> Result<Result<Claim, AppendError>, ClaimError> {
+        let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
+        self.change(move |ledger| {
+            let claim = match ledger.claim(&aggregate, sign.name())? {
+                Ok(claim) => claim,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let written = ledger.append(&appends(&claim))?;
+            if written.is_err() {
+                // What is left is an epoch that nobody has.
+                drop(ledger.release(&claim)?);
+            }
+            Ok(Ok(written.map(|()| claim)))
+        })
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {

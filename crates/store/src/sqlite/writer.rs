@@ -4,7 +4,7 @@
 //! waits for one sync, and a thousand together wait for one too.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ use crate::failpoint;
 
 /// The most changes that share a commit; it bounds what has to be done again if one fails.
 const LARGEST_GROUP: usize = 4096;
+
+/// How long what nobody waits for waits for something to be written with.
+const NO_HURRY: Duration = Duration::from_millis(5);
 
 type Group = Vec<Box<dyn Task>>;
 
@@ -111,6 +114,14 @@ impl Desk {
             let mut group = vec![first];
             let more = LARGEST_GROUP.saturating_sub(1);
             group.extend(arrived.try_iter().take(more));
+            if !group.iter().any(|task| task.is_lasting()) {
+                match arrived.recv_timeout(NO_HURRY) {
+                    Ok(task) => group.push(task),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    // Whoever closes the store gives up everything with it.
+                    Err(RecvTimeoutError::Disconnected) => return finish(group, &Ok(())),
+                }
+            }
             self.write(group);
             next = arrived.try_recv().ok();
             if self.log.is_due(next.is_some()) {

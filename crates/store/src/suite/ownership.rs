@@ -6,8 +6,9 @@ use std::thread;
 use super::Place;
 use super::place::{fence, free, job, owned, texts};
 use super::run::Check;
+use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
-use crate::store::Store;
+use crate::store::{Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -20,6 +21,10 @@ pub(super) const CHECKS: &[Check] = &[
     (
         "a claim makes nothing that is listed",
         claimed_before_it_exists,
+    ),
+    (
+        "a claim that writes is there with its records or not at all",
+        claimed_with_records,
     ),
     ("an epoch never comes back", never_back),
     ("only the owner removes", removal),
@@ -41,6 +46,35 @@ fn owner_of(store: &dyn Store, id: &str) -> Owner {
 
 fn claimed(store: &dyn Store, id: &str) -> Claim {
     store.claim(&job(id)).unwrap()
+}
+
+fn claimed_with_records(place: &Place) {
+    let (store, other) = (place.open(), place.open());
+    let under = |expected: Version| -> UnderClaim {
+        Box::new(move |claim: &Claim| {
+            let records = vec![b"one".to_vec(), b"two".to_vec()];
+            let aggregate = claim.aggregate.clone();
+            vec![Append::new(aggregate, expected, claim.epoch, records)]
+        })
+    };
+    let refused = store.claim_writing(&job("a"), under(Version(7))).unwrap();
+    assert!(
+        matches!(refused, Err(AppendError::Conflict { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(other.owner(&job("a")).unwrap(), None, "nothing is claimed");
+    let claim = store.claim_writing(&job("a"), under(Version::EMPTY));
+    let claim = claim.unwrap().unwrap();
+    assert_eq!(texts(&*other, "a"), ["one", "two"]);
+    assert!(other.owner(&job("a")).unwrap().is_some());
+    let owned = other.claim_writing(&job("a"), under(Version(2)));
+    assert!(
+        matches!(owned, Err(ClaimError::OwnedBy { .. })),
+        "{owned:?}"
+    );
+    let more = Append::new(job("a"), Version(2), claim.epoch, vec![b"three".to_vec()]);
+    store.append(vec![more]).unwrap();
+    assert_eq!(texts(&*other, "a"), ["one", "two", "three"]);
 }
 
 fn one_owner(place: &Place) {
