@@ -24,10 +24,13 @@ const ROOM: Duration = Duration::from_millis(500);
 pub(crate) fn work(shared: &Shared) {
     loop {
         let id = {
+            let mut state = locked(&shared.state);
+            state.idle = state.idle.saturating_add(1);
             let mut state = shared
                 .work
-                .wait_while(locked(&shared.state), |state| state.queue.is_empty())
+                .wait_while(state, |state| state.queue.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
+            state.idle = state.idle.saturating_sub(1);
             state.queue.pop_front()
         };
         if let Some(id) = id {

@@ -3,7 +3,7 @@
 //! All an engine has said before it died is heard before the next one is let in; otherwise a start
 //! that lay in the socket could follow the news that it never began.
 
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::frame::{Frame, framed, next_frame};
 use super::message::{Refusal, Reply, Request, VERSION};
+use super::serve::thread;
 use super::shared::{Shared, locked};
 use crate::{bytes, failpoint};
 
@@ -33,17 +34,20 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
         }
         return;
     }
+    let (sender, replies) = channel();
+    let known = {
+        let mut ledger = locked(&shared.ledger);
+        let queued = locked(&shared.state).runs.keys().copied().collect();
+        ledger.connect(sender, shared.pid, queued)
+    };
+    // The engine waits for this, and so does everything it has to say.
+    let known: Vec<u8> = known.iter().filter_map(framed).flatten().collect();
     // Without a second handle nothing could be answered: the engine sees the connection end.
-    if let Ok(writing) = stream.try_clone() {
-        let (sender, replies) = channel();
-        let writer = std::thread::Builder::new().name("answers".to_owned());
-        if writer.spawn(move || answer(writing, &replies)).is_ok() {
-            let mut ledger = locked(&shared.ledger);
-            let queued = locked(&shared.state).runs.keys().copied().collect();
-            ledger.connect(sender, shared.pid, queued);
-            drop(ledger);
-            hear(shared, stream);
-        }
+    if say(&mut stream, &known).is_ok()
+        && let Ok(writing) = stream.try_clone()
+        && thread("answers", move || answer(writing, &replies)).is_ok()
+    {
+        hear(shared, stream);
     }
     shared.let_out();
 }
@@ -105,12 +109,17 @@ fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
             is_urgent |= !matches!(next, Reply::Running(_));
             gathered.extend(framed(&next).unwrap_or_default());
         }
-        failpoint::pass("answer-before");
-        if stream.write_all(&gathered).is_err() {
+        if say(&mut stream, &gathered).is_err() {
             break;
         }
-        failpoint::pass("answer-after");
     }
     // The engine is to see the end at once, whoever else still holds the connection.
     drop(stream.shutdown(std::net::Shutdown::Both));
+}
+
+fn say(stream: &mut UnixStream, words: &[u8]) -> io::Result<()> {
+    failpoint::pass("answer-before");
+    stream.write_all(words)?;
+    failpoint::pass("answer-after");
+    Ok(())
 }

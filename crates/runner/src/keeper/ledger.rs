@@ -80,29 +80,33 @@ impl Ledger {
         drop(self.log.trust());
     }
 
-    /// Tells an engine all there is to know, and from now on all news. `queued` are the attempts
-    /// that are about to begin.
-    pub(crate) fn connect(&mut self, engine: Sender<Reply>, pid: i32, queued: Vec<u64>) {
+    /// All there is to know for an engine that has come; from now on it is told all news. `queued` are the
+    /// attempts that are about to begin.
+    pub(crate) fn connect(
+        &mut self,
+        engine: Sender<Reply>,
+        pid: i32,
+        queued: Vec<u64>,
+    ) -> Vec<Reply> {
         self.engine = Some(engine);
-        self.tell(Reply::Welcome {
+        let mut replies = vec![Reply::Welcome {
             version: VERSION,
             pid,
             uncertain: self.log.is_uncertain(),
             damage: self.damage.map(|damage| (damage.offset, damage.unread)),
-        });
-        let known: Vec<Reply> = self.log.entries().iter().map(known).collect();
-        for reply in known {
-            self.tell(reply);
-        }
-        for id in queued.into_iter().filter(|id| !self.knows(*id)) {
-            self.tell(Reply::Running(Running {
+        }];
+        replies.extend(self.log.entries().iter().map(known));
+        let queued = queued.into_iter().filter(|id| !self.knows(*id));
+        replies.extend(queued.map(|id| {
+            Reply::Running(Running {
                 id,
                 pid: None,
                 slot: None,
                 began: None,
-            }));
-        }
-        self.tell(Reply::Ready);
+            })
+        }));
+        replies.push(Reply::Ready);
+        replies
     }
 
     pub(crate) fn disconnect(&mut self) {

@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::sync::{Arc, Condvar, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::connection;
 use super::ledger::Ledger;
 use super::recover::{Past, take_over};
-use super::shared::{Shared, State};
-use super::{KeeperError, attend, clock, reaper};
+use super::shared::{Shared, State, locked};
+use super::{KeeperError, reaper};
 use crate::causes::with_causes;
 use crate::process::{Mark, random_name};
 use crate::spool::{Slots, Spool, SpoolError};
@@ -93,7 +93,10 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
         segments,
         damage,
     } = past;
-    let shared = Shared {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let shared = Arc::new_cyclic(|shared| Shared {
+        own: Weak::clone(shared),
+        most_workers: cores.saturating_mul(2).clamp(4, 16),
         name,
         pid: own.as_raw_pid(),
         ledger: Mutex::new(Ledger::new(log, damage)),
@@ -110,8 +113,8 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
         engine_left: Condvar::new(),
         spool,
         _lock: lock,
-    };
-    Ok((Arc::new(shared), listener))
+    });
+    Ok((shared, listener))
 }
 
 fn run_threads(
@@ -126,14 +129,10 @@ fn run_threads(
             connection::serve(&shared, first);
             shared.expect_nobody();
         })?;
+    } else {
+        shared.watch(&mut locked(&shared.state));
     }
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    for _ in 0..cores.saturating_mul(2).clamp(4, 16) {
-        let shared = Arc::clone(shared);
-        thread("commands", move || attend::work(&shared))?;
-    }
-    let watching = Arc::clone(shared);
-    thread("clock", move || clock::watch(&watching))?;
+    shared.hire(&mut locked(&shared.state))?;
     let listening = Arc::clone(shared);
     thread("engines", move || {
         for stream in listener.incoming().flatten() {
@@ -146,7 +145,7 @@ fn run_threads(
     })
 }
 
-fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(super) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = std::thread::Builder::new().name(name.to_owned());
     builder.stack_size(256 << 10).spawn(run).map(drop)
 }

@@ -4,13 +4,16 @@
 //! never while a process is made or a file is copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
 use super::message::{Refusal, Reply};
 use super::run::{Phase, Run, Step};
+use super::serve::thread;
 use super::spec::Spec;
+use super::{attend, clock};
 use crate::process::Mark;
 use crate::spool::{End, Lock, Segments, Slots, Spool, Why};
 
@@ -20,6 +23,10 @@ const LITTLE: u64 = 64 << 10;
 /// The keeper, as all its threads see it.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Itself, for threads that are started when they are needed.
+    pub(crate) own: Weak<Self>,
+    /// How many threads attend to commands at most.
+    pub(crate) most_workers: usize,
     pub(crate) spool: Spool,
     /// The name in the marks of its commands.
     pub(crate) name: String,
@@ -50,6 +57,11 @@ pub(crate) struct State {
     /// Whether there ever were any; then an orphan without a mark may be one of theirs.
     pub(crate) had_strays: bool,
     pub(crate) queue: VecDeque<u64>,
+    /// Threads that attend to commands, and how many of them have nothing to do.
+    pub(crate) workers: usize,
+    pub(crate) idle: usize,
+    /// Whether somebody watches the time.
+    pub(crate) is_watched: bool,
     pub(crate) alarms: BTreeSet<(Instant, u64)>,
     /// How many processes were made.
     pub(crate) made: u64,
@@ -131,6 +143,33 @@ impl Shared {
             run.busy = true;
             state.queue.push_back(id);
             self.work.notify_one();
+            if state.queue.len() > state.idle && state.workers < self.most_workers {
+                // Without it the others do its work.
+                drop(self.hire(state));
+            }
+        }
+    }
+
+    /// Starts one more thread that attends to commands. Most keepers have few commands at a time, and a
+    /// thread takes as long to start as a small command to run.
+    pub(crate) fn hire(&self, state: &mut State) -> io::Result<()> {
+        if let Some(shared) = self.own.upgrade() {
+            thread("commands", move || attend::work(&shared))?;
+            state.workers = state.workers.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Has somebody watch the time from now on. A keeper that cannot would let commands run for ever; a
+    /// dead one is recovered from.
+    pub(crate) fn watch(&self, state: &mut State) {
+        if !state.is_watched
+            && let Some(shared) = self.own.upgrade()
+        {
+            state.is_watched = true;
+            if thread("clock", move || clock::watch(&shared)).is_err() {
+                std::process::abort();
+            }
         }
     }
 
@@ -156,6 +195,7 @@ impl Shared {
         }
         if let Some(at) = at {
             state.alarms.insert((at, id));
+            self.watch(state);
             if state.alarms.first() == Some(&(at, id)) {
                 self.alarm.notify_one();
             }
