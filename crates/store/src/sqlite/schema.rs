@@ -66,6 +66,7 @@ pub(super) fn open_first(
     let connection = open(path, patience).map_err(about)?;
     if is_empty(&connection).map_err(about)? {
         create(&connection).map_err(about)?;
+        checkpoint::lengthen(&path.with_extension("db-wal"));
     }
     recognise(&connection, path, about)?;
     if connection.is_readonly("main").map_err(about)? {
