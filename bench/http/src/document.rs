@@ -1,7 +1,4 @@
 //! Rounds, and the document about them.
-//!
-//! In every round each contestant has its turn, in one order and in the next round in the other, so
-//! that a machine that grows slower does so for all of them. Ratios are of one round.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use undaunted_bench_figures::{Figures, alternate};
 
 use crate::waiting::Cost;
 
@@ -20,14 +19,6 @@ const TOGETHER: u32 = 8;
 
 /// How many flows fail at the same time, to see how that grows.
 const FAILING: [u32; 4] = [25, 50, 100, 200];
-
-/// Requests or flows in a second.
-#[derive(Clone, Copy)]
-struct Round {
-    bare: f64,
-    one: f64,
-    many: f64,
-}
 
 /// Steps in a process of their own.
 struct Steps {
@@ -48,12 +39,10 @@ pub(crate) fn measure(
     let steps = Steps::begin()?;
     let mut tables = String::new();
     for width in WIDTHS {
-        let mut measured = Vec::new();
-        for number in 1..=rounds {
-            eprintln!("width {width}, round {number}");
-            measured.push(round(folder, &steps.url, width, requests, number)?);
-        }
-        tables.push_str(&table(width, &measured)?);
+        tables.push_str(&table(
+            width,
+            &contest(folder, &steps.url, width, requests, rounds)?,
+        )?);
     }
     let failing = failing(folder, &steps.url)?;
     let waiting = waiting(folder, &steps.url, flows)?;
@@ -105,39 +94,37 @@ fn left_in(folder: &Path, url: &str, flows: u32, together: u32) -> Result<f64, B
     seconds(&["leave", &store, url, &flows, &together])
 }
 
-fn round(
+/// Every contestant's rates, in the order of the columns.
+fn contest(
     folder: &Path,
     url: &str,
     width: u32,
     requests: u32,
-    number: u32,
-) -> Result<Round, Box<dyn Error>> {
+    rounds: u32,
+) -> Result<[Figures; 3], Box<dyn Error>> {
     let flows = requests.checked_div(10).unwrap_or_default().max(1);
     let store = folder.join("round");
-    let width = width.to_string();
-    let mut rates = [0.0; 3];
-    let mut order = [0_usize, 1, 2];
-    if number.is_multiple_of(2) {
-        order.reverse();
-    }
-    for contestant in order {
-        let store = path(&store);
+    let measured = alternate(usize::try_from(rounds)?, 3, |round, contestant| {
+        eprintln!("width {width}, round {round}");
+        let (store_path, width) = (path(&store), width.to_string());
         let (many, one) = (flows.to_string(), requests.to_string());
         let (arguments, of) = match contestant {
             0 => (vec!["bare", url, &width, &one], requests),
-            1 => (vec!["one", &store, url, &width, &one], requests),
-            _ => (vec!["many", &store, url, &width, &many], flows),
+            1 => (vec!["one", &store_path, url, &width, &one], requests),
+            _ => (vec!["many", &store_path, url, &width, &many], flows),
         };
         let took = seconds(&arguments)?;
-        if let Some(rate) = rates.get_mut(contestant) {
-            *rate = f64::from(of) / took;
-        }
         if contestant > 0 {
             std::fs::remove_dir_all(&store)?;
         }
+        Ok::<f64, Box<dyn Error>>(f64::from(of) / took)
+    });
+    let mut figures = Vec::new();
+    for rates in measured {
+        figures.push(Figures::of(rates?));
     }
-    let [bare, one, many] = rates;
-    Ok(Round { bare, one, many })
+    let figures = <[Figures; 3]>::try_from(figures);
+    figures.map_err(|_| "not everybody had a turn".into())
 }
 
 /// What a process like this one printed.
@@ -211,41 +198,32 @@ then in the other; every turn is a process of its own. Nothing is asserted about
     Ok(text)
 }
 
-fn table(width: u32, rounds: &[Round]) -> Result<String, Box<dyn Error>> {
+fn table(width: u32, [bare, one, many]: &[Figures; 3]) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     writeln!(text, "\n## {width} at a time\n")?;
     writeln!(
         text,
         "| round | bare, requests/s | one flow, attempts/s | of bare | many flows, flows/s | of bare |\n|--:|--:|--:|--:|--:|--:|"
     )?;
-    for (number, round) in (1..).zip(rounds) {
+    let (of_one, of_many) = (one.over(bare), many.over(bare));
+    let columns = [bare, one, &of_one, many, &of_many].map(Figures::rounds);
+    let [bare, one, one_of, many, many_of] = columns.map(|column| column.iter());
+    let rows = bare.zip(one).zip(one_of).zip(many).zip(many_of);
+    for (number, ((((bare, one), one_of), many), many_of)) in (1..).zip(rows) {
         writeln!(
             text,
-            "| {number} | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} |",
-            round.bare,
-            round.one,
-            round.one / round.bare,
-            round.many,
-            round.many / round.bare,
+            "| {number} | {bare:.0} | {one:.0} | {one_of:.2} | {many:.0} | {many_of:.2} |"
         )?;
     }
-    let of = |figure: fn(&Round) -> f64| spread(rounds.iter().map(figure).collect());
-    let [one_low, one, one_high] = of(|round| round.one / round.bare);
-    let [many_low, many, many_high] = of(|round| round.many / round.bare);
+    let (one_low, one_high) = of_one.range();
+    let (many_low, many_high) = of_many.range();
+    let (one, many) = (of_one.median(), of_many.median());
     let goal = if one >= 0.5 { "met" } else { "missed" };
     writeln!(
         text,
         "\nMedian ratio of one flow {one:.2} ({one_low:.2} to {one_high:.2}; goal: at least 0.5, {goal}), of many flows {many:.2} ({many_low:.2} to {many_high:.2})."
     )?;
     Ok(text)
-}
-
-/// The least, the median and the greatest.
-fn spread(mut figures: Vec<f64>) -> [f64; 3] {
-    figures.sort_by(f64::total_cmp);
-    let middle = figures.len().checked_div(2).unwrap_or_default();
-    let places = [figures.first(), figures.get(middle), figures.last()];
-    places.map(|figure| figure.copied().unwrap_or_default())
 }
 
 /// Prints what many flows cost, as rows of a table.

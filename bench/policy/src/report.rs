@@ -105,7 +105,12 @@ fn figures(out: &mut String, group: &Measured) -> fmt::Result {
         let ratio = cheapest.map_or("–".to_owned(), |best| {
             format!("{:.2} ×", row.median() / best)
         });
-        let rounds: Vec<String> = row.rounds.iter().map(|ns| format!("{ns:.2}")).collect();
+        let rounds: Vec<String> = row
+            .rounds
+            .rounds()
+            .iter()
+            .map(|ns| format!("{ns:.2}"))
+            .collect();
         writeln!(
             out,
             "| {} | {:.2} | {ratio} | {} |",

@@ -1,12 +1,11 @@
 //! Timing a group in rounds.
 //!
-//! In each round every contestant has its turn, in one order and then in the other, so that a
-//! machine which slows down or is busy for a while does it to all of them. The figure of a round is
-//! its fastest batch: nothing makes a batch faster than the work in it takes, while a neighbour who
+//! The figure of a round is its fastest batch: nothing makes a batch faster than the work in it takes, while a neighbour who
 //! takes the processor away, or shares its core, makes it as slow as you like.
 
 use std::time::Duration;
 
+use undaunted_bench_figures::{Figures, alternate};
 use undaunted_bench_policy::{Contestant, Group, Role, Target};
 
 pub(crate) const ROUNDS: usize = 7;
@@ -28,12 +27,12 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) role: Role,
-    pub(crate) rounds: Vec<f64>,
+    pub(crate) rounds: Figures,
 }
 
 impl Row {
     pub(crate) fn median(&self) -> f64 {
-        median(self.rounds.clone())
+        self.rounds.median()
     }
 }
 
@@ -47,19 +46,22 @@ impl Measured {
 
 pub(crate) fn measure(group: Group) -> Measured {
     let mut turns: Vec<Turn> = group.contestants.into_iter().map(Turn::warmed_up).collect();
-    for round in 0..ROUNDS {
-        if round % 2 == 0 {
-            turns.iter_mut().for_each(Turn::take);
-        } else {
-            turns.iter_mut().rev().for_each(Turn::take);
-        }
-    }
+    let measured = alternate(ROUNDS, turns.len(), |_, who| {
+        let turn = turns.get_mut(who).ok_or("nobody")?;
+        Ok::<f64, &str>(turn.take())
+    });
+    let rows = turns.into_iter().zip(measured).map(|(turn, rounds)| Row {
+        name: turn.contestant.name,
+        about: turn.contestant.about,
+        role: turn.contestant.role,
+        rounds: Figures::of(rounds.unwrap_or_default()),
+    });
     Measured {
         name: group.name,
         about: group.about,
         target: group.target,
         left_out: group.left_out,
-        rows: turns.into_iter().map(|turn| turn.row).collect(),
+        rows: rows.collect(),
     }
 }
 
@@ -67,7 +69,6 @@ struct Turn {
     contestant: Contestant,
     /// How many iterations a batch has.
     iterations: u64,
-    row: Row,
 }
 
 impl Turn {
@@ -80,23 +81,16 @@ impl Turn {
         let took = contestant.time(iterations).as_secs_f64();
         Self {
             iterations: share(iterations, BATCH.as_secs_f64() / took),
-            row: Row {
-                name: contestant.name,
-                about: contestant.about,
-                role: contestant.role,
-                rounds: Vec::with_capacity(ROUNDS),
-            },
             contestant,
         }
     }
 
-    fn take(&mut self) {
+    fn take(&mut self) -> f64 {
         let batches = (0..BATCHES).map(|_| {
             let took = self.contestant.time(self.iterations);
             nanoseconds_each(took, self.iterations)
         });
-        let fastest = batches.fold(f64::INFINITY, f64::min);
-        self.row.rounds.push(fastest);
+        batches.fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -116,21 +110,4 @@ fn share(iterations: u64, part: f64) -> u64 {
 )]
 fn nanoseconds_each(took: Duration, iterations: u64) -> f64 {
     took.as_secs_f64() * 1e9 / iterations as f64
-}
-
-/// The middle one of an odd number of figures; of none, not a number.
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_figure_whatever_their_order() {
-        assert!((median(vec![9.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
-        assert!(median(vec![]).is_nan());
-    }
 }
