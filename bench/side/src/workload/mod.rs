@@ -1,5 +1,6 @@
 //! The workloads, one a file. Each measures and says what came of it.
 
+mod all;
 mod commands;
 mod growth;
 mod held;
@@ -10,18 +11,4 @@ mod pending;
 mod policy;
 mod retry;
 
-use crate::bench::Bench;
-use crate::section::Section;
-
-/// All of them, in the order of the document.
-pub(crate) const ALL: [fn(&Bench) -> Section; 9] = [
-    noop::measure,
-    retry::measure,
-    commands::measure,
-    kill::measure,
-    pending::measure,
-    held::measure,
-    growth::measure,
-    overhead::measure,
-    policy::measure,
-];
+pub(crate) use all::ALL;

@@ -58,8 +58,8 @@ pub(super) fn measure(bench: &Bench) -> Section {
     Section {
         title: "A. Items that do nothing, on record".to_owned(),
         about: format!(
-            "Every item is executed once, and both that it begins and that it has ended are on the disk. Ours is timed from before it is \
-             submitted, the others only from when everything is submitted (except Restate and DBOS, to which asking is submitting). \
+            "Every item is executed once, and both that it begins and that it has ended are on the disk. All are timed from when \
+             everything is submitted, except Restate and DBOS, to which asking is submitting. \
              The first floor appends the {} bytes that an item of ours takes on the disk, {} items a sync. Over HTTP the same \
              step server is called by one flow, {WIDTH} requests at a time, and by a bare client; more of that in [HTTP.md](HTTP.md).",
             bytes.get(),
