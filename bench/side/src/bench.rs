@@ -14,10 +14,11 @@ use crate::scratch::Scratch;
 pub(crate) struct Bench {
     /// What was asked for.
     pub(crate) arguments: Arguments,
+    /// The database, or why there is none; nobody asked for one if no peer needs it. Ended before the
+    /// folders go.
+    pub(crate) postgres: Result<Postgres, Reason>,
     /// The folders.
     pub(crate) scratch: Scratch,
-    /// The database, or why there is none; nobody asked for one if no peer needs it.
-    pub(crate) postgres: Result<Postgres, Reason>,
     /// The peers.
     pub(crate) peers: Vec<Peer>,
     ours: Engine,
@@ -55,8 +56,8 @@ impl Bench {
         };
         Ok(Self {
             arguments,
-            scratch,
             postgres,
+            scratch,
             peers,
             ours,
         })

@@ -1,5 +1,5 @@
 //! Writes the store of a job all of whose items wait: a breaker holds them, or each has failed once
-//! and its retry is an hour away. For `bench/run` and `bench/pending`.
+//! and its retry is an hour away. For `bench/run`.
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
 //!

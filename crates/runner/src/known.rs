@@ -6,7 +6,7 @@
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
-use undaunted_store::{AggregateId, Records, Store, Version};
+use undaunted_store::{AggregateId, Records, Snapshot, Store, Version};
 
 use crate::journal::{JournalError, aggregate, decode};
 
@@ -21,6 +21,9 @@ pub struct Known {
     pub(crate) last: Vec<u8>,
     /// The last record that is part of what was saved, and how many bytes that has.
     pub(crate) saved: (Version, usize),
+    /// Why something later that was saved could not be used, one sentence each: what is ahead of its
+    /// journal says that records were lost.
+    pub ignored: Vec<String>,
 }
 
 impl Known {
@@ -31,7 +34,13 @@ impl Known {
     /// [`JournalError`]
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
-        if let Some((saved, rest)) = saved(store, &aggregate, plans) {
+        // Without what was saved the journal has everything.
+        let (latest, ignored) = match store.latest_snapshot(&aggregate) {
+            Ok(found) => (found.latest, found.ignored),
+            Err(_) => (None, Vec::new()),
+        };
+        if let Some((mut saved, rest)) = saved(store, &aggregate, latest, plans) {
+            saved.ignored = ignored;
             return saved.with(rest);
         }
         let mut records = store.read(&aggregate, Version::default())?;
@@ -49,6 +58,7 @@ impl Known {
             version,
             last,
             saved: (Version::default(), 0),
+            ignored,
         };
         known.with(records)
     }
@@ -92,9 +102,10 @@ pub(crate) fn bytes_of(job: &Job, last: &[u8]) -> Vec<u8> {
 fn saved<'s>(
     store: &'s dyn Store,
     aggregate: &AggregateId,
+    latest: Option<Snapshot>,
     plans: &Plans,
 ) -> Option<(Known, Records<'s>)> {
-    let found = store.latest_snapshot(aggregate).ok()?.latest?;
+    let found = latest?;
     let (bytes, length) = found.bytes.split_last_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (bytes, last) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
@@ -105,6 +116,7 @@ fn saved<'s>(
         version: found.at,
         last: last.to_vec(),
         saved: (found.at, found.bytes.len()),
+        ignored: Vec::new(),
     };
     Some((known, rest))
 }

@@ -48,6 +48,10 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
     let known = jobs.known(&id)?;
+    for sentence in &known.ignored {
+        // It says that records may have been lost.
+        let _ = writeln!(io::stderr(), "note: {sentence}");
+    }
     let job = &known.job;
     if job.stage.has_ended() {
         unless_unread(tell(job, args.quietness.json))?;

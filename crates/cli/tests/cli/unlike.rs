@@ -78,10 +78,11 @@ fn end_of(word: &str) -> &str {
     word.get(kept.len()..).unwrap_or_default()
 }
 
-/// `12`, or `12/1000`.
+/// `12`, or `12/1000`. Ten digits are the name of a job that happens to have no letter.
 fn is_number(word: &str) -> bool {
     let word = word.trim_end_matches(',');
     !word.is_empty()
+        && word.len() != 10
         && word
             .chars()
             .all(|sign| sign.is_ascii_digit() || sign == '/')

@@ -189,7 +189,11 @@ impl Drive<'_> {
     /// written.
     fn put_together(&mut self, mut batch: Batch) -> Result<(), DriveError> {
         self.breakers.clear();
-        self.meet_breakers()?;
+        if let Err(error) = self.meet_breakers() {
+            // They are part of the job, and not of its journal.
+            self.pending = batch;
+            return Err(error);
+        }
         batch.records = self.job.redo(batch.records, batch.told);
         (batch.told, batch.changes) = self.job.breakers_mut().take();
         let running = &self.job.running;

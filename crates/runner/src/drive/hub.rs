@@ -407,9 +407,12 @@ impl<'w> Hub<'w> {
             self.speaking.remove(name);
             self.programs.remove(name);
             if let Some(place) = self.jobs.remove(name) {
-                let drive = *place.drive;
-                let job = drive.leave();
+                let mut drive = *place.drive;
                 // What it came to in memory may not be what is on the disk.
+                if turned.is_ok() {
+                    drive.save_before_leaving();
+                }
+                let job = drive.leave();
                 if turned.is_ok() {
                     self.note_ended(&job);
                     self.tell_parent(name, &job);

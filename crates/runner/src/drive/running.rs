@@ -201,7 +201,6 @@ impl<'w> Drive<'w> {
 
     /// Gives the job up, so that somebody else may have it.
     pub(super) fn leave(mut self) -> Job {
-        self.save_before_leaving();
         if let Some(keeper) = self.keeper.take() {
             drop(keeper);
         }

@@ -54,8 +54,9 @@ impl Drive<'_> {
         let since = self.version.0.saturating_sub(self.saving.at.0);
         let records = usize::try_from(since).unwrap_or(usize::MAX);
         let may_have = records.saturating_mul(occasion.bytes_a_record());
-        // Few go on with a job that has ended.
+        // Few go on with a job that has ended; what stands behind no known record is of no use.
         if self.job.stage.has_ended()
+            || self.saving.last.is_empty()
             || since < self.world.machine.save_after()
             || may_have < self.saving.bytes
             || self.saving.under_way.load(Ordering::Acquire)

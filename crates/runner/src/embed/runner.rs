@@ -36,6 +36,15 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Those who wait for jobs, by their names.
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Left>>>>;
 
+/// Whoever tells them. With it goes all hope of an answer, also if that is by a panic.
+struct Hearing(Waiting);
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        locked(&self.0).clear();
+    }
+}
+
 /// Runs jobs whose commands are functions of this program.
 pub struct Runner {
     store: Arc<dyn Store>,
@@ -86,12 +95,12 @@ impl Runner {
             around: std::env::vars_os().collect(),
         };
         let waiting = Waiting::default();
-        let hear = Arc::clone(&waiting);
+        let hear = Hearing(Arc::clone(&waiting));
         let (hub, running) = in_background(
             world,
             |_| {},
             move |name, left| {
-                if let Some(waiting) = locked(&hear).remove(name) {
+                if let Some(waiting) = locked(&hear.0).remove(name) {
                     // They may not want to know any more.
                     drop(waiting.send(left));
                 }
@@ -123,7 +132,7 @@ impl Runner {
         let items = folder.path().join("items.json");
         let text = work.text(&items.display().to_string());
         match journal::claim(&*self.store, job) {
-            Ok(held) if held.job.submitted().text == text => return self.take_on(held),
+            Ok(held) if work.is(&held.job.submitted().text) => return self.take_on(held),
             Ok(held) => {
                 held.let_go(&*self.store);
                 let job = job.to_owned();
@@ -153,7 +162,8 @@ impl Runner {
         self.take_on(journal::claim(&*self.store, job)?)
     }
 
-    /// Jobs of the store that have not ended and that nobody runs, whoever began them.
+    /// Jobs of the store that have not ended and that nobody runs, whoever began them; also those that
+    /// cannot be read, of which [`resume`](Self::resume) says why.
     ///
     /// # Errors
     ///
@@ -164,8 +174,8 @@ impl Runner {
             let id = listed.aggregate.id();
             let owned = self.store.owner(&listed.aggregate)?.is_some();
             if !owned {
-                let known = Known::read(&*self.store, id, &Plans::default())?;
-                if !known.job.stage.has_ended() {
+                let known = Known::read(&*self.store, id, &Plans::default());
+                if !known.is_ok_and(|known| known.job.stage.has_ended()) {
                     found.push(id.to_owned());
                 }
             }

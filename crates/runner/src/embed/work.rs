@@ -108,6 +108,21 @@ impl Work {
         Value::Object(job).to_string()
     }
 
+    /// Whether this is the work that was stored, wherever its items were kept then.
+    pub(super) fn is(&self, stored: &str) -> bool {
+        if let Description::Text(text) = &self.description {
+            return text == stored;
+        }
+        let plain = |text: &str| {
+            let mut work: Value = serde_json::from_str(text).unwrap_or_default();
+            if let Some(file) = work.pointer_mut("/map/input/file") {
+                *file = Value::Null;
+            }
+            work
+        };
+        plain(&self.text("")) == plain(stored)
+    }
+
     /// The items, as they are kept.
     pub(super) fn items(&self) -> Option<String> {
         match &self.description {

@@ -6,6 +6,11 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use undaunted_policy::Cause;
 
+/// The most of an answer that is read, unless the command says otherwise.
+pub(super) const MOST: u64 = 16 << 20;
+/// How much of it people see.
+pub(super) const SHOWN: usize = 4 << 10;
+
 /// An answer, all of it.
 #[derive(Clone, Debug)]
 pub struct Answer {

@@ -15,6 +15,7 @@ use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::FunctionCall;
 use undaunted_policy::{Cause, Class};
 
+use super::answer::{MOST, SHOWN, beginning};
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
 
@@ -166,9 +167,42 @@ impl Functions {
         tell: impl FnOnce(AttemptEnd) + Send + 'static,
     ) -> Withdraw {
         let function = self.known.get(&order.call.name).cloned();
-        let task = runtime.spawn(async move { tell(attempt(function, order).await) });
+        let mut telling = Telling {
+            start: order.start,
+            tell: Some(tell),
+        };
+        let task = runtime.spawn(async move {
+            let end = attempt(function, order).await;
+            telling.tell(end);
+        });
         let task = task.abort_handle();
         Box::new(move || task.abort())
+    }
+}
+
+/// Tells how an attempt ended, also if its call is dropped: with its runtime, or by a panic of what it
+/// held.
+struct Telling<T: FnOnce(AttemptEnd)> {
+    start: u64,
+    tell: Option<T>,
+}
+
+impl<T: FnOnce(AttemptEnd)> Telling<T> {
+    fn tell(&mut self, end: AttemptEnd) {
+        if let Some(tell) = self.tell.take() {
+            tell(end);
+        }
+    }
+}
+
+impl<T: FnOnce(AttemptEnd)> Drop for Telling<T> {
+    fn drop(&mut self) {
+        self.tell(AttemptEnd {
+            start: self.start,
+            failure: Some(Cause::Interrupted),
+            error: "its call was dropped before it came to an end".to_owned(),
+            ..AttemptEnd::default()
+        });
     }
 }
 
@@ -200,7 +234,9 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
         Ok(text) => end.output = Some(secrets.redact(text, false)),
         Err((cause, failed)) => {
             end.failure = Some(cause);
-            end.error = secrets.redact(failed.error, false);
+            // What a function says is to rules what a program writes to its error output.
+            end.stderr_end = secrets.redact(failed.error, false);
+            beginning(&end.stderr_end, SHOWN).clone_into(&mut end.error);
             end.retry_after = failed.retry_after;
         }
     }
@@ -227,14 +263,12 @@ fn text_of(value: Value, limit: Option<u64>) -> Result<String, (Cause, Failed)> 
         value => value.to_string(),
     };
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    match limit.filter(|most| length > *most) {
-        None => Ok(text),
-        Some(most) => {
-            let why = format!("it gave more than its output_limit of {most} bytes");
-            let failed = Failed::permanent(why);
-            Err((Cause::Other(Class::Permanent), failed))
-        }
+    let most = limit.unwrap_or(MOST);
+    if length <= most {
+        return Ok(text);
     }
+    let failed = Failed::permanent(format!("it gave more than {most} bytes"));
+    Err((Cause::Other(Class::Permanent), failed))
 }
 
 /// A call whose panic is a failure like any other.

@@ -16,15 +16,10 @@ use undaunted_engine::task::Call;
 use undaunted_engine::workflow::Protocol;
 use undaunted_policy::{Cause, Class};
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, MOST, SHOWN};
 use crate::failpoint;
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
-
-/// The most of an answer that is read, unless the command says otherwise.
-const MOST: u64 = 16 << 20;
-/// How much of the answer people see, and rules look at.
-const SHOWN: usize = 4 << 10;
 
 /// Headers that say where a request ends: a wrong one would make the rest of the body the next request.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];

@@ -127,6 +127,66 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
 }
 
 #[test]
+fn rules_read_what_a_function_says() {
+    let broken = |_: Attempt| async { Err::<Value, _>(Failed::transient("the till is broken")) };
+    let rules = json!({"attempts": 3, "initial_delay": "1ms",
+        "rules": [{"stderr": "broken", "then": "dead_letter"}]});
+    let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(rules));
+    assert_eq!(done.report().counts.attempts, 1);
+    let listed =
+        json!({"attempts": 1, "initial_delay": "1ms", "retry_on": [{"pattern": "broken"}]});
+    let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(listed));
+    assert_eq!(done.report().counts.attempts, 2);
+}
+
+#[test]
+fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (tell, begun) = std::sync::mpsc::channel();
+    let hangs = move |_: Attempt| {
+        tell.send(()).unwrap();
+        std::future::pending()
+    };
+    let functions = Functions::new().with("hangs", hangs);
+    let runner = runtime.block_on(async { Runner::open(folder.path(), functions).unwrap() });
+    let running = runner.begin("job", &Work::each("hangs", ["one"])).unwrap();
+    begun.recv().unwrap();
+    runtime.shutdown_background();
+    let done = running.wait().unwrap();
+    let error = done.results().unwrap()[0].error.clone().unwrap();
+    assert!(
+        error.contains("dropped before it came to an end"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_a_function_gives_has_a_limit() {
+    let much = |_: Attempt| async { Ok(Value::from("x".repeat(100))) };
+    let work = |f: &str| Work::each(f, ["one"]).of_command("output_limit", 99);
+    let (_folder, done) = run(much, work);
+    let error = done.results().unwrap()[0].error.clone().unwrap();
+    assert_eq!(error, "it gave more than 99 bytes");
+}
+
+#[test]
+fn a_store_that_was_moved_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = |_: Attempt| async { Ok(Value::Null) };
+    let functions = Functions::new().with("nothing", nothing);
+    let work = Work::each("nothing", ["one"]);
+    let (before, after) = (folder.path().join("a"), folder.path().join("b"));
+    let runner = Runner::open(&before, functions.clone()).unwrap();
+    runner.begin("job", &work).unwrap().wait().unwrap();
+    drop(runner);
+    std::fs::rename(before, &after).unwrap();
+    let runner = Runner::open(&after, functions).unwrap();
+    let done = runner.begin("job", &work).unwrap().wait().unwrap();
+    assert_eq!(done.report().counts.attempts, 1);
+}
+
+#[test]
 fn a_call_that_takes_too_long_is_ended() {
     let hangs = |attempt: Attempt| async move {
         if attempt.number() == 1 {
