@@ -11,7 +11,7 @@ use crate::section::{Section, Table, Target};
 pub(crate) struct Opening<'a> {
     /// The command that makes the document again.
     pub(crate) command: String,
-    /// When, as a date.
+    /// How many rounds there were.
     pub(crate) rounds: usize,
     /// How busy the machine was, before and after.
     pub(crate) load: [String; 2],

@@ -49,6 +49,8 @@ pub enum Mutant {
     InputNotBegunAgain,
     /// What others made of a breaker is learned while something is being said to it.
     BreakersMetTooSoon,
+    /// Nothing follows from a start that is taken back.
+    WithdrawalIgnored,
 }
 
 impl Mutant {
@@ -71,7 +73,7 @@ impl Mutant {
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 7] = [
+    pub const MADE: [Self; 8] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
         Self::RestsOnRefused,
@@ -79,6 +81,7 @@ impl Mutant {
         Self::TakenResultLost,
         Self::InputNotBegunAgain,
         Self::BreakersMetTooSoon,
+        Self::WithdrawalIgnored,
     ];
 }
 

@@ -41,7 +41,7 @@ pub(super) fn measure(bench: &Bench) -> Section {
     let mut section = Section {
         title: "E. Retries that wait, and are due together".to_owned(),
         about: "All of them are due at one moment. The process that has taken them ends; another one is started (from its start until it is \
-                ready), and memory and disk are what they take more than a single pending retry does. Late is from the moment that was set to the \
+                ready; ours begins with what was saved of the job), and memory and disk are what they take more than a single pending retry does. Late is from the moment that was set to the \
                 execution. Jobs of the peers are submitted with a time to start at, which leaves the same rows as a retry. Sizes are \
                 what each can be given in about a minute. One round: these are not ratios."
             .to_owned(),
@@ -87,7 +87,7 @@ fn row(name: String, size: u32, cost: Result<Cost, Reason>) -> Vec<String> {
             cost.lost.to_string(),
             cost.again.to_string(),
         ]),
-        Err(reason) => row.extend([reason, dash(), dash(), dash(), dash()]),
+        Err(reason) => row.extend([reason, dash(), dash(), dash(), dash(), dash()]),
     }
     row
 }

@@ -5,6 +5,7 @@
     reason = "a panic in a test is a red test"
 )]
 
+mod ahead;
 mod guide;
 mod killed;
 mod meaning;

@@ -1,0 +1,237 @@
+//! What is saved of a job is never ahead of its journal, also if its turn goes wrong.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use undaunted_engine::event::Submitted;
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::job::Plans;
+use undaunted_policy::{Cause, Class, Timestamp};
+use undaunted_runner::drive::{Hub, Quiet, World};
+use undaunted_runner::endpoints::Endpoints;
+use undaunted_runner::folder::JobFolder;
+use undaunted_runner::journal::{self, Known};
+use undaunted_runner::keeper::KeeperError;
+use undaunted_runner::machine::{Keeping, Machine, Tell, Withdraw};
+use undaunted_runner::secrets::Secrets;
+use undaunted_runner::spool::Recovered;
+use undaunted_runner::{Answered, FunctionOrder, NewFile, Order, breakers};
+use undaunted_store::{
+    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed,
+    MemoryStore, Owner, Records, Request, RequestId, Store, StoreError, Version,
+};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// A store in which the breaker `two` cannot be read while that is said.
+struct Unread {
+    store: MemoryStore,
+    fails: AtomicBool,
+}
+
+impl Store for Unread {
+    fn submit(&self, appends: Vec<Append>, done: Done) {
+        self.store.submit(appends, done);
+    }
+
+    fn head(&self, of: &AggregateId) -> Result<Option<Head>, StoreError> {
+        self.store.head(of)
+    }
+
+    fn read(&self, of: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
+        if self.fails.load(Ordering::SeqCst) && of.id() == "two" {
+            let (path, waited) = ("store".into(), Duration::ZERO);
+            return Err(StoreError::Busy { path, waited });
+        }
+        self.store.read(of, after)
+    }
+
+    fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+        self.store.list(family, prefix)
+    }
+
+    fn remove(&self, of: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
+        self.store.remove(of, epoch)
+    }
+
+    fn claim(&self, of: &AggregateId) -> Result<Claim, ClaimError> {
+        self.store.claim(of)
+    }
+
+    fn owner(&self, of: &AggregateId) -> Result<Option<Owner>, StoreError> {
+        self.store.owner(of)
+    }
+
+    fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.store.release(claim)
+    }
+
+    fn request(&self, of: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
+        self.store.request(of, bytes)
+    }
+
+    fn requests(&self, of: &AggregateId) -> Result<Vec<Request>, StoreError> {
+        self.store.requests(of)
+    }
+
+    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
+        self.store.asked(family)
+    }
+
+    fn save_snapshot(
+        &self,
+        of: &AggregateId,
+        at: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.store.save_snapshot(of, at, bytes)
+    }
+
+    fn latest_snapshot(&self, of: &AggregateId) -> Result<Found, StoreError> {
+        self.store.latest_snapshot(of)
+    }
+
+    fn pulse(&self) -> Result<u64, StoreError> {
+        self.store.pulse()
+    }
+}
+
+/// Somebody who is called, and answers when the test does.
+type Called = (u64, Box<dyn FnOnce(AttemptEnd) + Send>);
+
+/// A machine whose time the test says, and on which every job is saved at once.
+#[derive(Default)]
+struct ByHand {
+    millis: AtomicU64,
+    called: Mutex<Vec<Called>>,
+}
+
+impl Machine for ByHand {
+    fn uptime(&self) -> Duration {
+        Duration::from_millis(self.millis.load(Ordering::SeqCst))
+    }
+
+    fn clocks(&self) -> (Timestamp, Duration) {
+        (NOW, self.uptime())
+    }
+
+    fn save_after(&self) -> u64 {
+        1
+    }
+
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+
+    fn send(&self, _: Order, _: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
+        Box::new(|| {})
+    }
+
+    fn has_function(&self, _: &str) -> bool {
+        true
+    }
+
+    fn call(&self, order: FunctionOrder, tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
+        self.called.lock().unwrap().push((order.start, tell));
+        Box::new(|| {})
+    }
+
+    fn keeper(
+        &self,
+        _: &JobFolder,
+        _: Option<u32>,
+        _: Tell,
+    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError> {
+        panic!("there are no programs")
+    }
+
+    fn has_spool(&self, _: &JobFolder) -> bool {
+        false
+    }
+
+    fn end_holders(&self, _: &BTreeSet<String>, _: Duration) -> Result<(), KeeperError> {
+        Ok(())
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Ok(b"[\"a\",\"b\"]".to_vec())
+    }
+
+    fn write(&self, _: &NewFile<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn keep(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn note_alive(&self, _: &JobFolder) {}
+
+    fn seen_alive(&self, _: &JobFolder) -> Option<Timestamp> {
+        None
+    }
+}
+
+const WORKFLOW: &str = "
+mode: mapreduce
+map:
+  input: {file: items.json, format: json}
+  max_parallel: 1
+  agent_template:
+    - function: f
+      breaker: {name: one}
+    - function: f
+      breaker: {name: two}
+";
+
+#[test]
+fn a_turn_that_went_wrong_is_not_saved() {
+    let store = Arc::new(Unread {
+        store: MemoryStore::new(),
+        fails: AtomicBool::new(false),
+    });
+    let machine = Arc::new(ByHand::default());
+    let world = World {
+        store: Arc::<Unread>::clone(&store),
+        folder: "/nowhere".into(),
+        machine: Arc::<ByHand>::clone(&machine),
+        grace: Duration::ZERO,
+        check_interval: Duration::from_secs(1),
+        catalog: None,
+        endpoints: Endpoints::default(),
+        around: vec![],
+    };
+    let submitted = Submitted {
+        job: "job".to_owned(),
+        text: WORKFLOW.to_owned(),
+        parallel: vec![(0, 1)],
+        ..Submitted::default()
+    };
+    let held = journal::submit(&*store, submitted, NOW).unwrap();
+    let mut hub = Hub::new(&world);
+    hub.add(held, Secrets::default(), Box::new(Quiet));
+    while hub.come_round() {}
+    let (start, tell) = machine.called.lock().unwrap().pop().unwrap();
+    // Another process changes a breaker, so that what follows is put together again, and another breaker
+    // cannot be read for that.
+    breakers::change(&*store, "one", None, NOW, |state| Some(state.reset())).unwrap();
+    machine.millis.store(1000, Ordering::SeqCst);
+    store.fails.store(true, Ordering::SeqCst);
+    tell(AttemptEnd {
+        start,
+        failure: Some(Cause::Other(Class::Permanent)),
+        error: "no".to_owned(),
+        ..AttemptEnd::default()
+    });
+    while hub.come_round() {}
+    let left = hub.take_left();
+    assert!(matches!(left.as_slice(), [(_, Err(_))]));
+    store.fails.store(false, Ordering::SeqCst);
+    let (replayed, _) = journal::replay(&*store, "job", |_, _, _| {}).unwrap();
+    let known = Known::read(&*store, "job", &Plans::default()).unwrap();
+    assert_eq!(known.job.save(), replayed.save());
+}
