@@ -3,8 +3,7 @@
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
 //!
-//! For items that wait, a fourth argument says in how many seconds they all fall due together; what
-//! they call then is a function of `growth FOLDER due`.
+//! For items that wait, a fourth argument says in how many seconds they all fall due together.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
