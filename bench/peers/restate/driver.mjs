@@ -43,7 +43,7 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 const start = async (task) => {
   const item = restate.service({
     name: "item",
-    handlers: { work: async (ctx, number) => task(number) },
+    handlers: { run: async (ctx, number) => task(number) },
     options: { retryPolicy: { initialInterval: 1, maxInterval: 1, maxAttempts: 10 } },
   });
   // Its log goes to standard output, where only the answer belongs.
@@ -69,7 +69,7 @@ const register = async () => {
   for (;;) {
     try {
       await post(admin, "/deployments", { uri: `http://127.0.0.1:${service}`, force: true });
-      await post(ingress, "/item/work", -1);
+      await post(ingress, "/item/run", -1);
       return;
     } catch (error) {
       await pause(20);
@@ -82,13 +82,13 @@ const all = async (path) => {
   const client = async () => { while (next < items) await post(ingress, path(), next++); };
   await Promise.all(Array.from({ length: width }, client));
 };
-const submit = (due) => all(() => `/item/work/send?delay=${Math.max(0, due - Date.now())}ms`);
+const submit = (due) => all(() => `/item/run/send?delay=${Math.max(0, due - Date.now())}ms`);
 
 const measure = async (task) => {
   await start(task);
   await register();
   const began = clock();
-  await all(() => "/item/work");
+  await all(() => "/item/run");
   say({ items, seconds: clock() - began });
 };
 

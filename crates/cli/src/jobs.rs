@@ -15,7 +15,7 @@ use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal::{self, JournalError, Known};
 use undaunted_runner::machine::Here;
-use undaunted_runner::{random_name, with_causes};
+use undaunted_runner::{random_name, random_number, with_causes};
 use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
 
 use crate::environment::check_interval;
@@ -48,9 +48,14 @@ impl Place {
 
     /// Has the keeper of a job begin while the store is opened and the job submitted. Not in a store
     /// that is not there yet: whoever makes it sees to it that the names of its folders are on the disk.
-    pub(crate) fn foresee(&self, job: &JobFolder) {
-        if SqliteStore::is_in(&self.folder) {
-            self.machine.foresee(job);
+    pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> Foreseen {
+        let folder = JobFolder::of(&self.folder, job);
+        if has_programs && SqliteStore::is_in(&self.folder) {
+            self.machine.foresee(&folder);
+        }
+        Foreseen {
+            machine: Arc::clone(&self.machine),
+            folder: Some(folder),
         }
     }
 
@@ -62,6 +67,28 @@ impl Place {
             folder: self.folder,
             machine: self.machine,
         })
+    }
+}
+
+/// A job that is being put together. If it comes to nothing, nothing of it stays.
+pub(crate) struct Foreseen {
+    machine: Arc<Here>,
+    folder: Option<JobFolder>,
+}
+
+impl Foreseen {
+    /// The job is submitted now. If that fails nobody knows whether it is on the disk, so what belongs to it
+    /// stays.
+    pub(crate) fn submitted(mut self) {
+        self.folder = None;
+    }
+}
+
+impl Drop for Foreseen {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            self.machine.foresee_nothing(folder);
+        }
     }
 }
 
@@ -310,18 +337,16 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
 /// A name for a job that nobody else has, and a seed to draw from.
 pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
     const CHARACTERS: usize = 10;
-    let name = drawn()?;
+    let name = random_name().map_err(|error| no_random(&error))?;
     let id = name.get(..CHARACTERS).unwrap_or(&name);
     Ok((id.to_owned(), drawn_number()?))
 }
 
 /// A number that nobody can guess.
 pub(crate) fn drawn_number() -> Result<u64, Refused> {
-    let number = drawn()?;
-    let number = number.get(16..).unwrap_or_default();
-    Ok(u64::from_str_radix(number, 16).unwrap_or_default())
+    random_number().map_err(|error| no_random(&error))
 }
 
-fn drawn() -> Result<String, Refused> {
-    random_name().map_err(|error| Refused::Usage(format!("the system has no random name: {error}")))
+fn no_random(error: &std::io::Error) -> Refused {
+    Refused::Usage(format!("the system has no random numbers: {error}"))
 }

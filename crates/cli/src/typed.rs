@@ -16,7 +16,7 @@ use undaunted_runner::journal::{self, Held};
 use crate::commands::run::current_directory;
 use crate::environment;
 use crate::exit::Refused;
-use crate::jobs::{Jobs, Place, drawn_number, name_and_seed, of_journal};
+use crate::jobs::{Foreseen, Jobs, Place, drawn_number, name_and_seed, of_journal};
 
 /// What an agent's arguments hold where the prompt goes.
 const PROMPT: &str = "{prompt}";
@@ -27,6 +27,7 @@ pub(crate) struct Typed {
     id: String,
     seed: u64,
     folder: JobFolder,
+    foreseen: Foreseen,
     stdin: Option<String>,
 }
 
@@ -82,11 +83,10 @@ pub(crate) fn name_of(words: &[String]) -> String {
 impl Typed {
     pub(crate) fn new(place: &Place, workflow: Value) -> Result<Self, Refused> {
         let (id, seed) = name_and_seed()?;
-        let folder = JobFolder::of(&place.folder, &id);
-        place.foresee(&folder);
         Ok(Self {
             workflow,
-            folder,
+            folder: JobFolder::of(&place.folder, &id),
+            foreseen: place.foresee(&id, true),
             seed,
             id,
             stdin: None,
@@ -173,6 +173,7 @@ impl Typed {
         let mut submitted = submitted.map_err(|unfit| Refused::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
+        self.foreseen.submitted();
         let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
         let held = held.map_err(|error| of_journal(&error))?;
         Ok((held, self.folder))

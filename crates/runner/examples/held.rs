@@ -2,8 +2,6 @@
 //! and its retry is an hour away. For `bench/run`.
 //!
 //! `cargo run --release -p undaunted-runner --example held -- FOLDER 1000000 held|waiting`
-//!
-//! For items that wait, a fourth argument says in how many seconds they all fall due together.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,57 +15,44 @@ use undaunted_policy::{BreakerSettings, Cause, Timestamp};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
-const HELD: &str = "
-mode: mapreduce
-map:
-  input: items.txt
-  max_parallel: 100000000
-  agent_template:
-    - shell: 'true'
-      breaker: {name: api, recovery_timeout: 30d}
-";
+const HELD: &str = "breaker: {name: api, recovery_timeout: 30d}";
 
 /// Most are due between 42 and 78 minutes after they failed.
-const WAITING: &str = "
+const WAITING: &str = "retry_config: {attempts: 5, initial_delay: 1h, max_delay: 1d, jitter: true}";
+
+/// A map whose command has this setting.
+fn workflow(setting: &str) -> String {
+    format!(
+        "
 mode: mapreduce
 map:
   input: items.txt
   max_parallel: 100000000
   agent_template:
     - shell: 'true'
-      retry_config: {attempts: 5, initial_delay: 1h, max_delay: 1d, jitter: true}
-";
+      {setting}
+"
+    )
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (folder, number, kind, due) = match arguments.as_slice() {
-        [folder, number, kind @ ("held" | "waiting")] => (folder, number, *kind, None),
-        [folder, number, "waiting", due] => (folder, number, "waiting", Some(due.parse()?)),
-        _ => return Err("held FOLDER NUMBER held|waiting [SECONDS]".into()),
+    let [folder, number, kind @ ("held" | "waiting")] = arguments.as_slice() else {
+        return Err("held FOLDER NUMBER held|waiting".into());
     };
     let number: u32 = number.parse()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let now = Timestamp::ZERO.after(now);
-    let text = match (kind, due) {
-        ("held", _) => HELD.to_owned(),
-        (_, None) => WAITING.to_owned(),
-        (_, Some(seconds)) => due_in(seconds),
-    };
+    let is_held = *kind == "held";
+    let text = workflow(if is_held { HELD } else { WAITING });
     let store = SqliteStore::open(folder.as_ref())?;
-    let width = if kind == "held" { u32::MAX } else { 1000 };
+    let width = if is_held { u32::MAX } else { 1000 };
     let mut journal = Journal::begin(&store, (&text, width), number, now)?;
-    if kind == "held" {
+    if is_held {
         open_breaker(&store, &mut journal.job, now)?;
     }
-    journal.fill(kind == "waiting", number)
-}
-
-/// The workflow of items that fall due together, so many seconds after they failed.
-fn due_in(seconds: u64) -> String {
-    let retry = WAITING.replace("initial_delay: 1h", &format!("initial_delay: {seconds}s"));
-    let retry = retry.replace("jitter: true", "jitter: false");
-    retry.replace("shell: 'true'", "function: nothing")
+    journal.fill(!is_held, number)
 }
 
 fn open_breaker(store: &SqliteStore, job: &mut Job, now: Timestamp) -> Result<(), Box<dyn Error>> {

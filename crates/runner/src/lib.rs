@@ -14,6 +14,7 @@ mod bytes;
 pub mod catalog;
 mod causes;
 pub mod clock;
+mod complaint;
 pub mod drive;
 pub mod embed;
 pub mod endpoints;
@@ -27,6 +28,7 @@ pub mod folder;
 pub mod journal;
 pub mod keeper;
 mod known;
+mod lock;
 pub mod machine;
 mod process;
 pub mod redact;
@@ -39,4 +41,4 @@ pub use causes::with_causes;
 pub use executor::{
     Answer, Answered, FunctionOrder, NewFile, Order, StepResult, is_there, judged, step_result,
 };
-pub use process::random_name;
+pub use process::{random_name, random_number};

@@ -65,10 +65,10 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let secrets = read_secrets(workflow, &current_directory()?)?;
     let submitted = submit(&args.file, &source, workflow, args.seed)?;
     let place = Place::named(store)?;
-    if Plan::new(workflow.clone()).has_programs() {
-        place.foresee(&JobFolder::of(&place.folder, &submitted.job));
-    }
+    let has_programs = Plan::new(workflow.clone()).has_programs();
+    let foreseen = place.foresee(&submitted.job, has_programs);
     let jobs = place.open()?;
+    foreseen.submitted();
     let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
     let held = held.map_err(|error| of_journal(&error))?;
     drive(&jobs, held, secrets, args.quietness)

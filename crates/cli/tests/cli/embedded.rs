@@ -23,6 +23,41 @@ fn a_function_is_no_command_of_a_file() {
 }
 
 #[test]
+fn functions_and_shell_commands_stand_side_by_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let text = format!(
+        "
+- {{id: first, shell: 'echo one', capture_output: said}}
+- {{function: {{name: add, with: {{said: '${{said}}'}}}}, capture_output: more}}
+- {{shell: 'echo ${{more}} >> {}'}}
+",
+        log.display()
+    );
+    let add = |attempt: Attempt| async move {
+        let input: Value = attempt.input()?;
+        Ok(Value::from(format!(
+            "{} two",
+            input["said"].as_str().unwrap_or_default()
+        )))
+    };
+    let (store, functions) = (
+        folder.path().join("store"),
+        Functions::new().with("add", add),
+    );
+    let runner = Runner::open_with(store, functions, env!("CARGO_BIN_EXE_undaunted"));
+    let runner = runner.expect("a store");
+    let running = runner
+        .begin("both", &Work::workflow(text))
+        .expect("it begins");
+    assert_eq!(
+        running.wait().expect("it ends").status().word(),
+        "completed"
+    );
+    assert_eq!(std::fs::read_to_string(log).expect("written"), "one two\n");
+}
+
+#[test]
 fn such_a_job_is_shown_and_explained_and_gone_on_with_only_by_its_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let (tell, failed) = std::sync::mpsc::channel();

@@ -172,7 +172,7 @@ fn a_killed_exec_is_resumed_and_its_command_not_run_again() {
     let began = Instant::now();
     while home.read("ran").is_empty() {
         assert!(began.elapsed() < Duration::from_secs(30), "it never ran");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::yield_now();
     }
     child.kill().expect("killed");
     child.wait().expect("gone");
@@ -228,4 +228,20 @@ fn output_that_cannot_be_written_is_no_success() {
         "{}",
         String::from_utf8_lossy(&map.stderr)
     );
+}
+
+#[test]
+fn a_call_that_is_refused_leaves_nothing_in_the_store() {
+    let home = Home::new();
+    let jobs = || {
+        let listed = std::fs::read_dir(home.path("store/jobs")).expect("a folder");
+        listed.count()
+    };
+    home.run(&["exec", "--", "true"]).exits(0);
+    assert_eq!(jobs(), 1);
+    home.run_with("input", &["exec", "--timeout", "soon", "--", "cat"])
+        .exits(125);
+    home.run_with("a\nb\n", &["map", "--initial-delay", "soon", "--", "echo"])
+        .exits(2);
+    assert_eq!(jobs(), 1);
 }

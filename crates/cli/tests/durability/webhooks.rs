@@ -95,7 +95,7 @@ steps:
   - id: b
     type: sync
     http: {{endpoint: '{}'}}
-    work_config: {{max_retries: 0}}
+    work_config: {{max_retries: 3, backoff: 1}}
     attributes: {{x: {{role: required}}}}
 ",
         server.url("/a"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
@@ -14,18 +14,20 @@ use undaunted_engine::event::Submitted;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
-use undaunted_engine::workflow::{Operator, Severity, Source, Workflow, check};
+use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_store::{SqliteStore, Store};
 
 use super::{EmbedError, Finished, Work};
 use crate::clock::Clock;
+use crate::complaint::complaint;
 use crate::drive::{self, Left, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::Functions;
 use crate::folder::{JobFolder, is_name};
 use crate::journal::{self, Held, JournalError, Known};
+use crate::lock::locked;
 use crate::machine::Here;
-use crate::process::random_name;
+use crate::process::random_number;
 use crate::secrets::Secrets;
 
 /// How long the programs of a command have between TERM and KILL.
@@ -67,12 +69,26 @@ pub struct Running {
 
 impl Runner {
     /// Opens the store in a folder, or makes one there. Functions run in the Tokio runtime this is called
-    /// in, or in one of their own.
+    /// in, or in one of their own; shell commands are started by the `undaunted` that PATH finds.
     ///
     /// # Errors
     ///
     /// When the store cannot be used, or no thread can be had.
     pub fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Self, EmbedError> {
+        Self::open_with(folder, functions, "undaunted")
+    }
+
+    /// The same, with the program that starts shell commands: `undaunted`, of the same release, wherever it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used, or no thread can be had.
+    pub fn open_with(
+        folder: impl AsRef<Path>,
+        functions: Functions,
+        program: impl Into<PathBuf>,
+    ) -> Result<Self, EmbedError> {
         let system = |what| move |source| EmbedError::System { what, source };
         let folder = std::path::absolute(folder).map_err(system("current directory"))?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
@@ -83,7 +99,7 @@ impl Runner {
             let handle = runtime.handle().clone();
             (Some(runtime), handle)
         };
-        let machine = Here::with_keeper("undaunted".into(), vec!["keeper".into()]);
+        let machine = Here::with_keeper(program.into(), vec!["keeper".into()]);
         let world = World {
             store: Arc::clone(&store),
             folder: folder.clone(),
@@ -238,9 +254,10 @@ impl Runner {
             ..Operator::default()
         };
         let source = Source::new(job, text);
-        let workflow = checked(&source, &operator).map_err(|why| EmbedError::Work {
+        let checked = check(&source, &operator);
+        let workflow = checked.workflow.ok_or_else(|| EmbedError::Work {
             job: job.to_owned(),
-            why,
+            why: complaint(&source, &checked.diagnostics),
         })?;
         let system = |what| move |source| EmbedError::System { what, source };
         let here = std::env::current_dir().map_err(system("current directory"))?;
@@ -249,21 +266,17 @@ impl Runner {
             let secret = Secrets::is_named(&workflow, name);
             std::env::var(name).ok().filter(|_| !secret)
         };
-        let drawn = random_name().map_err(system("random numbers"))?;
-        let number = |range| {
-            let digits = drawn.get(range).unwrap_or_default();
-            u64::from_str_radix(digits, 16).unwrap_or_default()
-        };
+        let drawn = || random_number().map_err(system("random numbers"));
         let around = Surroundings {
             job: job.to_owned(),
             file: job.to_owned(),
             working_dir: here.display().to_string(),
-            seed: number(0..16),
+            seed: drawn()?,
             operator: &operator,
             variable: &variable,
             release: env!("CARGO_PKG_VERSION").to_owned(),
             flow: None,
-            token_key: Some(number(16..32)),
+            token_key: Some(drawn()?),
         };
         let submitted = submission(&workflow, source.text(), around)?;
         self.registered(job, &Plan::new(workflow))?;
@@ -360,26 +373,4 @@ fn finished(
     let left: Left = left.map_err(|_| EmbedError::Gone { job: id })?;
     let job: Job = left?;
     Ok(Finished { job, store })
-}
-
-/// The workflow of a text, or everything that is wrong with it.
-fn checked(source: &Source, operator: &Operator) -> Result<Workflow, String> {
-    let checked = check(source, operator);
-    checked.workflow.ok_or_else(|| {
-        let found = checked.diagnostics.iter();
-        let found = found.filter(|it| it.code.severity() == Severity::Error);
-        let found = found.map(|it| {
-            let position = source.position(it.span);
-            let help = it.help.as_ref().map(|help| format!(" ({help})"));
-            let (line, column) = (position.line, position.column);
-            let help = help.unwrap_or_default();
-            format!("line {line}, column {column}: {}{help}", it.message)
-        });
-        found.collect::<Vec<_>>().join("; ")
-    })
-}
-
-fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a panic elsewhere has left behind is still in order: every change is one call.
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

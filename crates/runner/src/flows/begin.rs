@@ -15,7 +15,7 @@ use crate::catalog::activated;
 use crate::clock::Clock;
 use crate::failpoint;
 use crate::journal::{self, Held, JournalError};
-use crate::process::random_name;
+use crate::process::random_number;
 use crate::secrets::Secrets;
 
 /// A flow that somebody asks for.
@@ -180,7 +180,5 @@ impl Host {
 
 /// A number that nobody can guess.
 fn drawn() -> Result<u64, BeginError> {
-    let name = random_name().map_err(|error| BeginError::Random(error.to_string()))?;
-    let number = name.get(16..).unwrap_or_default();
-    Ok(u64::from_str_radix(number, 16).unwrap_or_default())
+    random_number().map_err(|error| BeginError::Random(error.to_string()))
 }

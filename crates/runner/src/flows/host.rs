@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::drive::{Handle, Hub, Left, Observer, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::is_there;
 use crate::journal::Held;
+use crate::lock::locked;
 use crate::secrets::Secrets;
 
 /// What a host is told before it begins.
@@ -150,9 +151,4 @@ impl Host {
             drop(running.join());
         }
     }
-}
-
-/// What a panic elsewhere has left behind is still in order: every change is one call.
-pub(super) fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

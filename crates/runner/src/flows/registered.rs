@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use undaunted_engine::flow::{Selection, select};
 use undaunted_engine::workflow::{
-    Aim, Diagnostic, FlowStep, Severity, Source, StepKind, Workflow, check_aimed, check_step,
-    plain_definition,
+    Aim, FlowStep, Source, StepKind, Workflow, check_aimed, check_step, plain_definition,
 };
 
-use super::host::{Host, locked};
+use super::host::Host;
+use crate::complaint::complaint;
 use crate::folder::{LONGEST_NAME, is_name};
 use crate::journal::JournalError;
+use crate::lock::locked;
 
 /// Definitions that were read before, by the id of their step.
 pub(super) type Registered = BTreeMap<String, (Arc<Definition>, Arc<FlowStep>)>;
@@ -61,9 +62,9 @@ impl Host {
     /// Everything that is wrong, in words.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
         let text = plain_definition(definition).to_string();
-        let source = Source::new("step", text.clone());
+        let source = Source::new("step", text);
         let checked = check_step(&source, &self.operator);
-        let (id, step) = checked.map_err(|found| said(&text, &found))?;
+        let (id, step) = checked.map_err(|found| complaint(&source, &found))?;
         if !is_name(&id) {
             return Err(format!(
                 "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
@@ -147,7 +148,10 @@ impl Host {
         let checked = check_aimed(&source, &self.operator, Some(aim));
         match checked.workflow {
             Some(workflow) => Ok(Planned { text, workflow }),
-            None => Err(PlanError::Impossible(said(&text, &checked.diagnostics))),
+            None => Err(PlanError::Impossible(complaint(
+                &source,
+                &checked.diagnostics,
+            ))),
         }
     }
 
@@ -181,35 +185,4 @@ fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<Selection<'s>, PlanErr
     }
     let parsed = steps.iter().map(|(id, (_, step))| (id.as_str(), &**step));
     Ok(select(&parsed.collect(), aim))
-}
-
-/// What is wrong with a text, in one line, with the keys it is about.
-fn said(text: &str, found: &[Diagnostic]) -> String {
-    let errors = found
-        .iter()
-        .filter(|found| found.code.severity() == Severity::Error);
-    let errors = errors.map(|found| {
-        let message = found.message.lines().next().unwrap_or_default();
-        let message = match key_at(text, found.span.range().start) {
-            Some(key) if !message.contains(&format!("`{key}`")) => format!("`{key}`: {message}"),
-            _ => message.to_owned(),
-        };
-        match &found.help {
-            Some(help) => format!("{message} ({help})"),
-            None => message,
-        }
-    });
-    let errors: Vec<String> = errors.collect();
-    if errors.is_empty() {
-        return "it says nothing".to_owned();
-    }
-    errors.join("; ")
-}
-
-/// The key whose value begins at a place of a JSON text.
-fn key_at(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?.trim_end().strip_suffix(':')?;
-    let before = before.trim_end().strip_suffix('"')?;
-    let begin = before.rfind('"')?;
-    before.get(begin.saturating_add(1)..)
 }

@@ -12,7 +12,8 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::shared::{Shared, locked};
+use super::shared::Shared;
+use crate::lock::locked;
 use crate::process::{self, Mark, Process, descendants};
 
 /// The living processes of a command, and the orphans that are nobody's.

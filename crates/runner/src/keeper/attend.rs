@@ -11,9 +11,10 @@ use super::adoption::{Family, family, is_group_gone, signal_family};
 use super::command;
 use super::message::Refusal;
 use super::run::{Phase, Run, Step};
-use super::shared::{Shared, locked};
+use super::shared::Shared;
 use super::spec::Spec;
 use crate::failpoint;
+use crate::lock::locked;
 use crate::spool::{End, Exited, Kept, Slot, Why};
 
 /// How long to wait before looking again whether a full disk has room.

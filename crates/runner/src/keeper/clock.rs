@@ -3,7 +3,8 @@
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use super::shared::{Shared, State, locked};
+use super::shared::{Shared, State};
+use crate::lock::locked;
 
 /// Watches for ever.
 pub(crate) fn watch(shared: &Shared) {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use super::frame::{Frame, framed, next_frame};
 use super::message::{Refusal, Reply, Request, VERSION};
 use super::serve::thread;
-use super::shared::{Shared, locked};
+use super::shared::Shared;
+use crate::lock::locked;
 use crate::{bytes, failpoint};
 
 /// How long a stranger may take to say who it is.

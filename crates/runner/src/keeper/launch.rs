@@ -79,6 +79,13 @@ impl Launched {
         })
     }
 
+    /// Ends it. It was told nothing, so nothing of anybody's is ended with it.
+    pub fn end(mut self) {
+        // If it has gone there is nothing to end.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
     /// Waits until it has answered. None if the spool has another keeper, or somebody killed this one
     /// before it could say anything.
     pub(super) fn meet(mut self) -> Result<Option<Met>, KeeperError> {

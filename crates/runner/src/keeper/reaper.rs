@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
 use super::attend::attend;
-use super::shared::{Shared, locked};
+use super::shared::Shared;
+use crate::lock::locked;
 use crate::spool::End;
 
 /// `__WNOTHREAD`: children of this thread only.

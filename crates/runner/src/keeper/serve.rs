@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use super::connection;
 use super::ledger::Ledger;
 use super::recover::{Past, take_over};
-use super::shared::{Shared, State, locked};
+use super::shared::{Shared, State};
 use super::{KeeperError, reaper};
 use crate::causes::with_causes;
+use crate::lock::locked;
 use crate::process::{Mark, random_name};
 use crate::spool::{Slots, Spool, SpoolError};
 

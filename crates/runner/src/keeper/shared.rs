@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
@@ -14,6 +14,7 @@ use super::run::{Phase, Run, Step};
 use super::serve::thread;
 use super::spec::Spec;
 use super::{attend, clock};
+use crate::lock::locked;
 use crate::process::Mark;
 use crate::spool::{End, Lock, Segments, Slots, Spool, Why};
 
@@ -76,11 +77,6 @@ impl State {
             self.alarms.remove(&(entered, id));
         }
     }
-}
-
-/// Takes a lock. A thread that panics takes the whole keeper with it, so none is ever poisoned.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::clock::{clocks, uptime, wall};
 use crate::executor::{Answered, FunctionOrder, Functions, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
 use crate::keeper::{Keeper, KeeperError, Launched};
+use crate::lock::locked;
 use crate::process::{end_all, holding};
 use crate::spool::{Recovered, Spool, SpoolError};
 
@@ -63,20 +64,23 @@ impl Here {
             folder.make().ok()?;
             Launched::begin(&keeper, &args, &folder.spool()).ok()
         });
-        *self.launching() = Some(launching);
+        *locked(&self.launching) = Some(launching);
     }
 
     /// The keeper that was started for this spool before it was needed, if one was.
     fn launched(&self, spool: &Path) -> Option<Launched> {
-        let launching = self.launching().take()?;
+        let launching = locked(&self.launching).take()?;
         let launched = launching.join().ok().flatten();
         launched.filter(|launched| launched.folder() == spool)
     }
 
-    fn launching(&self) -> MutexGuard<'_, Option<Launching>> {
-        self.launching
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// The job comes to nothing: nothing is left of what was begun for it.
+    pub fn foresee_nothing(&self, folder: &JobFolder) {
+        if let Some(launched) = self.launched(&folder.spool()) {
+            launched.end();
+        }
+        // Somebody will find it, or nobody will miss it.
+        drop(folder.remove());
     }
 }
 

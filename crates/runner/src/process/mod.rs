@@ -11,7 +11,7 @@ mod token;
 
 pub(crate) use ending::{Ended, end_all, signal};
 pub(crate) use mark::{Mark, VARIABLE};
-pub use place::random_name;
 pub(crate) use place::{boot, pid_space};
+pub use place::{random_name, random_number};
 pub(crate) use table::{Process, descendants};
 pub(crate) use token::holding;

@@ -140,6 +140,76 @@ fn rules_read_what_a_function_says() {
 }
 
 #[test]
+fn no_more_are_called_at_once_than_was_said() {
+    let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (counted, largest) = (Arc::clone(&now), Arc::clone(&most));
+    let busy = move |_: Attempt| {
+        let (now, most) = (Arc::clone(&counted), Arc::clone(&largest));
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(Value::Null)
+        }
+    };
+    let items = (0..200).map(|item| item.to_string());
+    let (_folder, done) = run(busy, |f| Work::each(f, items).at_once(3));
+    assert_eq!(done.report().counts.succeeded, 200);
+    assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn an_open_breaker_holds_what_would_be_called() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let down = move |_: Attempt| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Err::<Value, _>(Failed::transient("down")) }
+    };
+    let work = |f: &str| {
+        let items = (0..10).map(|item| item.to_string());
+        let breaker = json!({"name": "till", "failure_threshold": 2, "recovery_timeout": "1h",
+            "when_open": "fail"});
+        Work::each(f, items)
+            .at_once(1)
+            .of_command("breaker", breaker)
+    };
+    let (_folder, done) = run(down, work);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    assert_eq!(done.report().counts.dead, 10);
+}
+
+#[test]
+fn a_secret_that_a_function_tells_is_on_no_record() {
+    // Every process of a test run has it.
+    let secret = std::env::var("CARGO_PKG_NAME").unwrap();
+    let text = "
+secrets: {PLACE: {env: CARGO_PKG_NAME}}
+commands: [{function: f}, {function: f, retry_config: {attempts: 0}}]
+";
+    let told = secret.clone();
+    let tells = move |_: Attempt| {
+        let told = told.clone();
+        async move { Ok(Value::from(format!("it is {told}!"))) }
+    };
+    let (folder, done) = run(tells, |_| Work::workflow(text));
+    assert_eq!(done.status(), Status::Completed);
+    let fails = move |_: Attempt| {
+        let told = secret.clone();
+        async move { Err::<Value, _>(Failed::permanent(format!("not {told}"))) }
+    };
+    let (failed, _) = run(fails, |_| Work::workflow(text));
+    for folder in [folder, failed] {
+        let events = format!("{:?}", events(&folder));
+        assert!(!events.contains(env!("CARGO_PKG_NAME")), "{events}");
+        assert!(
+            events.contains("it is ") || events.contains("not "),
+            "{events}"
+        );
+    }
+}
+
+#[test]
 fn a_call_that_is_dropped_with_its_runtime_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -34,8 +34,22 @@ fn settings_that_are_none() {
     let work = Work::each("nothing", ["one"]).retry(json!({"atempts": 3}));
     let told = refused(&work).to_string();
     assert!(told.contains("`atempts` is not a key"), "{told}");
-    assert!(told.contains("line 1, column"), "{told}");
     assert!(told.contains("did you mean `attempts`?"), "{told}");
+}
+
+#[test]
+fn a_written_workflow_that_is_wrong_is_refused_with_the_place() {
+    let told = refused(&Work::workflow("- function: nothing\n  timeout: soon\n")).to_string();
+    assert!(told.contains("line 2, column 12"), "{told}");
+}
+
+#[test]
+fn settings_that_no_function_could_obey() {
+    for (key, value) in [("env", json!({"A": "b"})), ("working_dir", json!("/"))] {
+        let work = Work::each("nothing", ["one"]).of_command(key, value);
+        let told = refused(&work).to_string();
+        assert!(told.contains(&format!("`{key}` has no effect")), "{told}");
+    }
 }
 
 #[test]

@@ -152,6 +152,7 @@ impl Reader<'_> {
             .and_then(|node| self.at_least_one(node));
         let retry = self.retry(fields, around);
         let action = action?;
+        self.check_surroundings(fields, &action);
         let span = fields
             .entries
             .first()
@@ -178,6 +179,29 @@ impl Reader<'_> {
             on_interrupt: OnInterrupt::default(),
             span,
         })
+    }
+
+    /// Only programs have an environment, and only they and files have a directory.
+    fn check_surroundings(&mut self, fields: &Fields<'_>, action: &Action) {
+        let unused: &[&str] = match action {
+            Action::Shell(_) | Action::Agent { .. } => &[],
+            Action::WriteFile(_) => &["env"],
+            _ => &["env", "working_dir"],
+        };
+        for entry in fields.entries {
+            if unused.contains(&&*entry.key) {
+                let (key, kind) = (&*entry.key, action.kind());
+                let message = format!("`{key}` has no effect on a command that is `{kind}`");
+                let (code, help) = match action {
+                    // Whoever embeds jobs sees errors only.
+                    Action::Function(_) => {
+                        (Code::Conflict, "give the function what it needs by `with`")
+                    }
+                    _ => (Code::NoEffect, "leave it out"),
+                };
+                self.problem_with_help(code, entry.key_span, message, help);
+            }
+        }
     }
 
     fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Arc<Resolved> {
