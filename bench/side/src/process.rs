@@ -9,8 +9,14 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
+
+/// How long a turn may take: ten times as long as any that went well.
+const LONGEST: Duration = Duration::from_mins(20);
 
 /// Why a turn gave no figures.
 pub(crate) type Reason = String;
@@ -26,9 +32,26 @@ pub(crate) fn bound(program: impl AsRef<OsStr>) -> Command {
 /// Runs it to its end.
 ///
 /// # Errors
-/// It cannot be started, or it failed: the last line of what it complained about.
+/// It cannot be started, it failed (the last line of what it complained about), or it took too long.
 pub(crate) fn finish(command: &mut Command) -> Result<String, Reason> {
-    let done = command.output().map_err(|error| told(command, &error))?;
+    finish_within(command, LONGEST)
+}
+
+fn finish_within(command: &mut Command, longest: Duration) -> Result<String, Reason> {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| told(command, &error))?;
+    let id = child.id().to_string();
+    let (ended, end) = channel::<()>();
+    let watch = thread::spawn(move || {
+        let late = end.recv_timeout(longest) == Err(RecvTimeoutError::Timeout);
+        late && Command::new("kill").args(["-KILL", &id]).status().is_ok()
+    });
+    let done = child.wait_with_output();
+    drop(ended);
+    if watch.join().unwrap_or_default() {
+        return Err(format!("it had not ended after {longest:?}"));
+    }
+    let done = done.map_err(|error| error.to_string())?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
@@ -163,6 +186,12 @@ mod tests {
     fn a_failure_is_told_by_its_own_words() {
         let reason = finish(bound("sh").args(["-c", "echo first; echo no such thing >&2; exit 3"]));
         assert_eq!(reason, Err("exit status: 3: no such thing".to_owned()));
+    }
+
+    #[test]
+    fn whoever_does_not_end_is_ended() {
+        let reason = finish_within(bound("sleep").arg("1000"), Duration::from_millis(1));
+        assert_eq!(reason, Err("it had not ended after 1ms".to_owned()));
     }
 
     #[test]

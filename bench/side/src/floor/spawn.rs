@@ -10,21 +10,26 @@ use crate::process::Reason;
 /// As many as the machine of the goals has cores.
 const THREADS: u32 = 2;
 
-/// Starts `/bin/true` so often: commands in a second.
+/// Starts `/bin/true` so often, with the number of a line as everybody else does (without an argument it
+/// does less): commands in a second.
 ///
 /// # Errors
 /// It cannot be started.
 pub(crate) fn spawn(commands: u32) -> Result<f64, Reason> {
     let started = AtomicU32::new(0);
     let work = || {
-        while started.fetch_add(1, Ordering::Relaxed) < commands {
+        loop {
+            let line = started.fetch_add(1, Ordering::Relaxed);
+            if line >= commands {
+                return Ok(());
+            }
             let mut command = Command::new("/bin/true");
             command
+                .arg(line.to_string())
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .status()?;
         }
-        Ok(())
     };
     let began = Instant::now();
     let ended: Vec<std::io::Result<()>> = thread::scope(|scope| {

@@ -226,7 +226,7 @@ fn retry_on_narrows_what_is_retried() {
     let world = World::of(
         "
 - shell: echo run >> log; test $UNDAUNTED_ATTEMPT -gt 1 || sleep 1000
-  timeout: 100ms
+  timeout: 1s
   retry_config: {attempts: 1, initial_delay: 3ms, retry_on: [timeout]}
 ",
     );

@@ -144,9 +144,6 @@ impl Runner {
             let job = job.to_owned();
             return Err(EmbedError::Name { job });
         }
-        let folder = JobFolder::of(&self.folder, job);
-        let items = folder.path().join("items.json");
-        let text = work.text(&items.display().to_string());
         match journal::claim(&*self.store, job) {
             Ok(held) if work.is(&held.job.submitted().text) => return self.take_on(held),
             Ok(held) => {
@@ -157,13 +154,18 @@ impl Runner {
             Err(JournalError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let submitted = self.submission(job, &text)?;
+        let folder = JobFolder::of(&self.folder, job);
+        // A name of its own: whoever begins the same job at the same time must not find their items here.
+        let own = random_number().map_err(|source| EmbedError::System {
+            what: "random numbers",
+            source,
+        })?;
+        let name = format!("items-{own:016x}.json");
+        let path = folder.path().join(&name);
+        let submitted = self.submission(job, &work.text(&path.display().to_string()))?;
         if let Some(kept) = work.items() {
-            let written = folder.write("items.json", kept.as_bytes());
-            written.map_err(|source| EmbedError::Items {
-                path: items,
-                source,
-            })?;
+            let written = folder.write(&name, kept.as_bytes());
+            written.map_err(|source| EmbedError::Items { path, source })?;
         }
         let held = journal::submit(&*self.store, submitted, Clock::set().now())?;
         self.take_on(held)
