@@ -50,7 +50,8 @@ fn own(store: &SqliteStore) {
     store.append(vec![append]).unwrap();
     // What it starts outlives it, as commands do; the claim must not.
     let mut command = Command::new("sleep");
-    command.arg("5").stdin(Stdio::null()).stdout(Stdio::null());
+    command.arg("5").stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = command.spawn().unwrap();
     println!("epoch {}", claim.epoch);
     wait_to_be_killed();

@@ -43,7 +43,7 @@ fn each_resume_says_what_it_restored() {
         "w.yaml",
         "mode: mapreduce\nmap:\n  input: {shell: \"printf 'a\\nb\\n'\"}\n  max_parallel: 1\n  \
          agent_template:\n    - shell: 'test -e fixed'\n      \
-         retry_config: {attempts: 3, initial_delay: 200ms}\n",
+         retry_config: {attempts: 3, initial_delay: 2s}\n",
     );
     let mut run = home.command(&["run", "w.yaml"]).spawn().expect("it runs");
     while home

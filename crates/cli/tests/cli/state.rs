@@ -9,7 +9,7 @@ const WORKFLOW: &str = "
 - {id: first, shell: echo first >> ran}
 - id: second
   shell: 'echo second $UNDAUNTED_ATTEMPT >> ran; test -e fixed'
-  retry_config: {attempts: 2, backoff: fixed, initial_delay: 300ms, retry_budget: 10m}
+  retry_config: {attempts: 2, backoff: fixed, initial_delay: 2s, retry_budget: 10m}
 ";
 
 /// A home in which the job was killed while its second command waits for its first retry.
@@ -40,10 +40,10 @@ fn a_job_that_is_imported_goes_on_where_the_other_stood() {
     let second = at(&state, "/command_retry_states/second");
     assert_eq!(at(second, "/attempt_count"), 1);
     assert_eq!(at(second, "/max_attempts"), 3);
-    assert_eq!(at(second, "/backoff_state/current_delay"), "300ms");
+    assert_eq!(at(second, "/backoff_state/current_delay"), "2s");
     assert_eq!(
         *at(second, "/backoff_state/strategy"),
-        json!({ "Fixed": { "delay": "300ms" } })
+        json!({ "Fixed": { "delay": "2s" } })
     );
     assert_eq!(at(second, "/retry_history/0/success"), false);
     assert!(

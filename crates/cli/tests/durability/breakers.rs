@@ -38,7 +38,7 @@ fn seen(world: &World) -> (usize, usize) {
 
 /// Longer than a test waits before it does something about the breaker. What is held is let go over a
 /// tenth of it.
-const LONG: &str = "failure_threshold: 2, recovery_timeout: 10s";
+const LONG: &str = "failure_threshold: 2, recovery_timeout: 60s";
 
 /// Waits until the breaker is open and everything is held that can be: what has failed, and as many as
 /// could run.
@@ -87,7 +87,7 @@ map:
   agent_template:
     - id: call
       shell: echo call-${item}-$UNDAUNTED_ATTEMPT >> log; test -e up
-      breaker: {name: shared, failure_threshold: 1, recovery_timeout: 10s, half_open_max_calls: 1}
+      breaker: {name: shared, failure_threshold: 1, recovery_timeout: 60s, half_open_max_calls: 1}
       retry_config: {attempts: 1, backoff: fixed, initial_delay: 3ms}
     - id: other
       shell: echo other-${item} >> log
@@ -179,7 +179,7 @@ map:
         echo $n >> log
         case $n in slow*) exec sleep 1000;; esac
         exit ${{n%-*}}
-      timeout: 100ms
+      timeout: 1s
       breaker: {{name: shared, failure_threshold: {threshold}, recovery_timeout: 10s, when_open: fail}}
 "
     ))
@@ -314,7 +314,7 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
     world.call(&["breaker", "trip", "shared"]).exits(0);
     let shown = world.call(&["breaker", "show", "shared"]).exits(0).out;
     for said in [
-        "opens after 2 failures in a row, for 10s; 3 successes close it",
+        "opens after 2 failures in a row, for 1m; 3 successes close it",
         "while it is open, what would start is held",
         "by hand",
     ] {
@@ -338,7 +338,7 @@ fn breakers_are_listed_and_shown_for_people_and_machines() {
     assert_eq!(
         breaker["settings"],
         json!({
-            "failure_threshold": 2, "recovery_timeout": "10s", "half_open_max_calls": 3,
+            "failure_threshold": 2, "recovery_timeout": "1m", "half_open_max_calls": 3,
             "when_open": "hold", "max_hold": null,
         })
     );

@@ -8,7 +8,7 @@ use crate::world::{Ended, World};
 
 const SLOW: &str = "
 - shell: echo run >> log; echo $$ > up; exec sleep 1000
-  timeout: 300ms
+  timeout: 2s
 ";
 
 /// Goes on with the latest job when the wall clock says something else.
@@ -42,7 +42,7 @@ fn a_command_that_is_overdue_and_alive_on_recovery_is_ended_as_timed_out() {
     world.keepers().into_iter().for_each(kill_and_wait);
     let began = Instant::now();
     World::eventually("its timeout", || {
-        (began.elapsed().as_millis() > 400).then_some(())
+        (began.elapsed().as_millis() > 2100).then_some(())
     });
     assert!(is_alive(command));
     world.resume().exits(1);
@@ -111,7 +111,7 @@ fn a_clean_suspension_is_not_charged_to_the_delay_budget() {
 
 #[test]
 fn a_clock_set_back_cannot_stretch_a_wait() {
-    let world = World::of(&BUDGET.replace("2s", "500ms"));
+    let world = World::of(BUDGET);
     let engine = world.spawn(&["run", "w.yaml"]);
     world.event("retry_scheduled");
     engine.kill();
@@ -125,7 +125,7 @@ fn a_clock_set_back_cannot_stretch_a_wait() {
     // Not skipped either: it waits for what can be left of the delay at most.
     let resumed = millis(&one(&events, "job_resumed")["at"]);
     let waited = millis(&all(&events, "attempt_started")[1]["at"]) - resumed;
-    assert!((400..5000).contains(&waited), "{waited} ms");
+    assert!((1500..8000).contains(&waited), "{waited} ms");
 }
 
 /// An item that waits for its retry, and may take a hundred seconds.

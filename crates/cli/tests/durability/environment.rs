@@ -128,7 +128,7 @@ commands:
   - shell: echo $TOKEN $KEY > seen; echo out $TOKEN; echo err $KEY >&2
     capture_output: told
   - shell: echo ${told}; echo $TOKEN >&2; exit 1
-    retry_config: {attempts: 1, backoff: fixed, initial_delay: 400ms}
+    retry_config: {attempts: 1, backoff: fixed, initial_delay: 2s}
     on_failure: {shell: 'echo $TOKEN >&2; exit 1'}
 ";
 

@@ -200,9 +200,9 @@ fn killed_after_the_suspension_was_recorded_it_is_a_clean_suspension() {
 ",
     );
     let die = [("UNDAUNTED_TEST_DIE", "suspend-after:1")];
-    let engine = world.spawn_with(&["run", "w.yaml", "--json"], &die);
+    let engine = world.spawn_with(&["run", "w.yaml"], &die);
     world.line("log");
-    engine.signal("INT");
+    engine.interrupt();
     world.write("go", "");
     let ended = engine.wait();
     assert_eq!(ended.code, -9, "the place is not reached: {ended:?}");

@@ -108,10 +108,7 @@ fn one_ctrl_c_lets_a_request_finish() {
     ));
     let engine = world.spawn(&["run", "w.yaml"]);
     server.wait_for("/", 1);
-    engine.signal("INT");
-    World::eventually("the news that it waits", || {
-        engine.said().contains("waiting for").then_some(())
-    });
+    engine.interrupt();
     server.open("/");
     engine.wait().exits(75);
     assert_eq!(outcomes(&world.events()), ["success"]);
@@ -126,10 +123,7 @@ fn a_second_ctrl_c_ends_a_request_and_it_is_sent_again_on_resume() {
     let world = one_call(&format!("url: '{}'", server.url("/")), "");
     let engine = world.spawn(&["run", "w.yaml"]);
     server.wait_for("/", 1);
-    engine.signal("INT");
-    World::eventually("the news that it waits", || {
-        engine.said().contains("waiting for").then_some(())
-    });
+    engine.interrupt();
     engine.signal("INT");
     engine.wait().exits(130);
     assert_eq!(outcomes(&world.events()), ["interrupted"]);
@@ -320,7 +314,7 @@ map:
 fn a_request_has_no_more_time_than_its_item_and_its_job() {
     let server = gated();
     let job = World::of(&format!(
-        "deadline: 700ms\ncommands:\n  - {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 3}}}}\n",
+        "deadline: 2s\ncommands:\n  - {{id: call, http: {{url: '{}'}}, retry_config: {{attempts: 3}}}}\n",
         server.url("/")
     ));
     let report = job.run().exits(1).json();

@@ -158,7 +158,7 @@ map:
 const WAITS: &str = "
 - id: flaky
   shell: echo run >> log; test -e ok
-  retry_config: {attempts: 3, backoff: fixed, initial_delay: 2s}
+  retry_config: {attempts: 3, backoff: fixed, initial_delay: 5s}
 ";
 
 #[test]
@@ -189,7 +189,7 @@ fn a_wait_is_neither_restarted_nor_skipped() {
 fn a_retry_that_fell_due_during_the_downtime_is_due_now() {
     let world = World::of(
         &WAITS
-            .replace("2s", "1h")
+            .replace("5s", "1h")
             .replace("backoff", "max_delay: 1h, backoff"),
     );
     let engine = world.spawn(&["run", "w.yaml"]);

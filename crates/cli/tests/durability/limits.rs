@@ -15,7 +15,7 @@ fn a_timeout_ends_the_whole_tree_and_is_transient() {
     (setsid sh -c 'echo $$ > apart; exec sleep 1000' &)
     sleep 1000 & echo $! > child
     wait
-  timeout: 300ms
+  timeout: 1s
   retry_config: {attempts: 1, backoff: fixed, initial_delay: 3ms}
 ",
     );
@@ -31,7 +31,7 @@ fn what_does_not_heed_term_is_killed() {
     let world = World::of(
         "
 - shell: trap '' TERM; echo $$ > up; while :; do sleep 0.05; done
-  timeout: 100ms
+  timeout: 1s
 ",
     );
     world.run().exits(1);
@@ -77,7 +77,7 @@ map:
 
 #[test]
 fn a_job_past_its_deadline_has_failed_and_nothing_of_it_runs() {
-    let world = World::of("{deadline: 500ms, commands: [{shell: echo $$ > up; exec sleep 1000}]}");
+    let world = World::of("{deadline: 2s, commands: [{shell: echo $$ > up; exec sleep 1000}]}");
     let report = world.run().exits(1).json();
     assert_eq!(report["reason"], "deadline");
     assert!(!is_alive(world.pid("up")));

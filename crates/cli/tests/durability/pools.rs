@@ -332,7 +332,7 @@ fn the_pool_of_a_job_whose_owner_is_dead_can_be_topped_up() {
 
 #[test]
 fn the_pool_of_a_suspended_job_can_be_topped_up() {
-    let world = World::of(&TWO.replace("DELAY", "300ms"));
+    let world = World::of(&TWO.replace("DELAY", "2s"));
     world.write("go", "");
     let engine = world.spawn(&["run", "w.yaml", "--json"]);
     world.wait_for_events("two waits", |events| {

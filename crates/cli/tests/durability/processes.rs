@@ -50,6 +50,14 @@ impl Running {
         self.wait()
     }
 
+    /// Sends what Ctrl-C sends, and waits for the word that what runs is waited for.
+    pub(crate) fn interrupt(&self) {
+        self.signal("INT");
+        World::eventually("the news that it waits", || {
+            self.said().contains("waiting for").then_some(())
+        });
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }

@@ -38,7 +38,7 @@ env: {GREETING: hello}
 commands:
   - id: flaky
     shell: echo $GREETING ${env.OUTSIDE} >> log; test -e ok
-    retry_config: {attempts: 1, backoff: fixed, initial_delay: 700ms}
+    retry_config: {attempts: 1, backoff: fixed, initial_delay: 2s}
 ";
 
 /// A job that was killed while it waited, and the time its retry is due.
@@ -94,21 +94,21 @@ fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
         "w.yaml",
         &WAITS
             .replace("attempts: 1", "attempts: 3")
-            .replace("700ms", "10ms"),
+            .replace("2s", "10ms"),
     );
     let ended = world
         .call(&["resume", "@last", "--update", "--json"])
         .exits(1);
     let report = ended.json();
     assert_eq!(report["attempts"], 4);
-    assert_eq!(report["delay_ms"], 720);
+    assert_eq!(report["delay_ms"], 2020);
     let events = world.events();
     is_lawful(&events);
     let scheduled = all(&events, "retry_scheduled");
     assert_eq!(scheduled[0]["due_at"], due);
     assert!(all(&events, "attempt_started")[1]["at"].as_str() >= due.as_str());
     let delays: Vec<_> = scheduled.iter().map(|event| &event["delay_ms"]).collect();
-    assert_eq!(delays, [&json!(700), &json!(10), &json!(10)]);
+    assert_eq!(delays, [&json!(2000), &json!(10), &json!(10)]);
     let mut changes = one(&events, "policy_changed")["changes"]
         .as_array()
         .unwrap()
@@ -124,7 +124,7 @@ fn an_update_applies_to_what_is_not_decided_and_a_scheduled_retry_stands() {
     assert_eq!(changes[1]["setting"], "retry_config.initial_delay");
     assert_eq!(
         (&changes[1]["old"], &changes[1]["new"]),
-        (&json!("700ms"), &json!("10ms"))
+        (&json!("2s"), &json!("10ms"))
     );
 }
 
@@ -135,7 +135,7 @@ fn an_update_from_another_file_is_taken_and_survives_the_next_kill() {
         "other.yaml",
         &WAITS
             .replace("attempts: 1", "attempts: 2")
-            .replace("700ms", "5s"),
+            .replace("2s", "5s"),
     );
     let engine = world.spawn(&["resume", "@last", "--update", "other.yaml", "--json"]);
     world.wait_for_lines("log", 2);

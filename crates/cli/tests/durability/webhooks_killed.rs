@@ -17,13 +17,16 @@ fn a_flow_killed_while_a_result_is_waited_for_goes_on_waiting_and_does_not_call_
     let until = world.event("attempt_accepted")["until"].clone();
     let told = url(&server.requests("/a")[0]);
     let body = done(&json!({"x": 5}));
-    for _ in 0..2 {
+    for resumed in 1..=2 {
         engine.kill();
         // Nobody is there: it has to be sent again.
         assert_eq!(post(&told, body.as_bytes()), None);
         engine = world.spawn_with(&["resume", "@last", "--json"], &variables);
         World::eventually("somebody who listens", || {
             post(&format!("{told}x"), body.as_bytes())
+        });
+        world.wait_for_events("that it goes on", |events| {
+            all(events, "job_resumed").len() == resumed
         });
     }
     assert_eq!(post(&told, body.as_bytes()).unwrap().0, 200);

@@ -61,7 +61,7 @@ fn a_flow_is_cancelled_paused_and_gone_on_with_from_the_command_line() {
     served.register(&giver(
         &handlers,
         "wait",
-        &json!({"max_retries": 2, "backoff": 400, "backoff_type": "fixed"}),
+        &json!({"max_retries": 2, "backoff": 3000, "backoff_type": "fixed"}),
     ));
     served.begin("f", "a", &json!({}));
     handlers.wait_for("/a", 1);

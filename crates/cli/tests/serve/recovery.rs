@@ -77,7 +77,8 @@ fn a_flow_by_file_whose_process_was_killed_is_gone_on_with() {
 fn a_flow_that_is_missing_from_the_catalog_is_put_there_before_anything_else() {
     let handlers = StepServer::start().on("/a", &[Reply::outputs(&json!({"x": 1}))]);
     let world = World::of(&file(&handlers));
-    let die = [("UNDAUNTED_TEST_DIE", "claimed:1")];
+    // It is submitted, and nothing more.
+    let die = [("UNDAUNTED_TEST_DIE", "commit-after:1")];
     world
         .call_with(&["run", "w.yaml", "--json"], &die)
         .exits(-9);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::history::{all, is_lawful, one, outcomes};
+use crate::history::{all, is_lawful, outcomes};
 use crate::http_server::{Reply, StepServer};
 use crate::served::{Served, giver, only, step};
 use crate::world::World;
@@ -190,8 +190,8 @@ fn without_settings_the_defaults_of_the_document_hold() {
     served.begin("f", "a", &json!({}));
     served.item("f", "a", |item| item["retry_count"] == 1);
     let events = world.events_of("f");
-    let scheduled = one(&events, "retry_scheduled");
-    assert_eq!(scheduled["delay_ms"], 1000);
+    let scheduled = all(&events, "retry_scheduled");
+    assert_eq!(scheduled[0]["delay_ms"], 1000);
     let told = world.call(&["explain", "f"]).exits(0);
     assert!(told.out.contains("retry 1 of 10"), "{}", told.out);
 }
