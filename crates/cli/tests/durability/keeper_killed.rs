@@ -141,7 +141,7 @@ fn a_keeper_killed_while_everything_waits_costs_nothing() {
     let world = World::of(
         "
 - shell: echo run >> log; test -e ok
-  retry_config: {attempts: 1, backoff: fixed, initial_delay: 1s}
+  retry_config: {attempts: 1, backoff: fixed, initial_delay: 4s}
 ",
     );
     let mut engine = world.spawn(&["run", "w.yaml", "--json"]);
