@@ -232,7 +232,8 @@ impl<'c> Run<'c> {
             return;
         }
         for step in 0..self.steps.len() {
-            if self.completion_deadline(step) == Some(self.now) {
+            // A job that stops waits for what runs, whatever its steps would wait for.
+            if self.stopping.is_none() && self.completion_deadline(step) == Some(self.now) {
                 self.decide_completion(step);
             }
         }

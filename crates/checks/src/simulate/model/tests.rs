@@ -309,6 +309,25 @@ fn a_tolerance_that_is_passed_stops_the_rest() {
     assert_eq!(foretold(&share).end.status, "partial");
 }
 
+#[test]
+fn a_job_that_stops_waits_for_what_runs_whatever_its_step_would_wait_for() {
+    let mut case = map(None, 2, &[0, 1]);
+    let fails = Act {
+        takes: SECOND * 5,
+        how: How::Exit(1),
+    };
+    let script = Script { acts: vec![fails] };
+    let _ = case.scripts.insert((0, "a0".to_owned()), script);
+    the_map(&mut case).tolerance.first_stops = true;
+    // It would end its wait at the very instant at which what runs ends.
+    the_map(&mut case).completion = Some(Completion {
+        min: Some(2),
+        deadline: Some(SECOND * 5),
+        leaves: false,
+    });
+    assert_eq!(foretold(&case).items["a0"], Fate::Dead("attempts"));
+}
+
 fn step(label: u32, takes: &[(&str, Role)], gives: &[&str]) -> FlowStep {
     let takes = takes.iter().map(|(name, role)| Taken {
         name: (*name).to_owned(),
