@@ -198,6 +198,15 @@ fn warnings_are_about_what_was_probably_not_meant() {
             Code::NoJitter,
         ),
         ("- {shell: a, capture_format: json}\n", Code::NoEffect),
+        ("- {http: {url: 'http://x'}, env: {A: b}}\n", Code::NoEffect),
+        (
+            "- {http: {url: 'http://x'}, working_dir: /tmp}\n",
+            Code::NoEffect,
+        ),
+        (
+            "- {write_file: {path: a, content: b}, env: {A: b}}\n",
+            Code::NoEffect,
+        ),
         (
             "mode: flow\ngoals: [a]\nsteps: [{id: a, type: sync, http: {endpoint: 'http://x'}, work_config: {backoff: 5}}]\n",
             Code::NoMaxRetries,

@@ -37,11 +37,8 @@ enum Contestant<'a> {
 }
 
 pub(super) fn measure(bench: &Bench) -> Section {
-    let mut contestants: Vec<Contestant<'_>> = bench
-        .engines()
-        .into_iter()
-        .map(Contestant::Engine)
-        .collect();
+    let engines = bench.engines().into_iter();
+    let mut contestants: Vec<_> = engines.map(Contestant::Engine).collect();
     contestants.insert(1, Contestant::Map);
     if bench.has("parallel") {
         contestants.push(Contestant::Parallel);

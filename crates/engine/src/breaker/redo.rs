@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use undaunted_policy::Admission;
 use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{Admission, Timestamp};
 
 use super::known::Told;
-use crate::decide::advance;
+use crate::decide::follow;
 use crate::event::{Event, Pass, Record};
 use crate::job::Job;
 
@@ -52,31 +52,12 @@ impl Job {
                 records.insert(place.saturating_add(1), Record { at, event });
             }
         }
+        // A job that stops does not wait for what it holds since a start was taken back.
         if !mutant::is(Mutant::WithdrawalIgnored) {
-            self.follow(last.0, &mut records);
+            records.extend(follow(self, Vec::new(), last.0));
         }
         (self.last_at, self.run_until) = last;
         records
-    }
-
-    /// What follows from a start that was taken back: a job that stops does not wait for what it holds.
-    fn follow(&mut self, at: Timestamp, records: &mut Vec<Record>) {
-        let time = if self.is_collecting {
-            Timestamp::ZERO
-        } else {
-            at
-        };
-        loop {
-            let events = advance(self, time);
-            if events.is_empty() {
-                return;
-            }
-            for event in events {
-                let record = Record { at, event };
-                self.apply(&record);
-                records.push(record);
-            }
-        }
     }
 
     /// A start asks its breaker again; none if that does not let it through any more.

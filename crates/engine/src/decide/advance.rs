@@ -13,14 +13,19 @@ use crate::workflow::InputSource;
 /// has been applied already; it must be on the disk before anybody acts upon it.
 #[must_use]
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
-    let mut records = Vec::new();
-    let mut events = decide(job, input, now);
+    let events = decide(job, input, now);
     // Whoever goes on with a job tells first what has ended since, and then that time has passed.
     match input {
         Input::Resume { .. } => job.is_collecting = true,
         Input::Woke => job.is_collecting = false,
         _ => {}
     }
+    follow(job, events, now)
+}
+
+/// Applies events, and all that follows from them until nothing more does.
+pub(crate) fn follow(job: &mut Job, mut events: Vec<Event>, now: Timestamp) -> Vec<Record> {
+    let mut records = Vec::new();
     let time = if job.is_collecting {
         Timestamp::ZERO
     } else {

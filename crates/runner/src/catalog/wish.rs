@@ -1,10 +1,11 @@
 //! What is asked of the thread that writes the catalog.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
 
 use crate::journal::JournalError;
+use crate::lock::locked;
 
 /// Something that somebody wants to have written.
 pub(super) trait Wish: Send {
@@ -52,12 +53,12 @@ pub(super) struct Trouble(Arc<Mutex<Option<JournalError>>>);
 impl Trouble {
     /// Keeps the first.
     fn keep(&self, error: JournalError) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.0);
         kept.get_or_insert(error);
     }
 
     pub(super) fn take(&self) -> Option<JournalError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.0);
         kept.take()
     }
 }

@@ -89,7 +89,6 @@ impl Runner {
         functions: Functions,
         program: impl Into<PathBuf>,
     ) -> Result<Self, EmbedError> {
-        let system = |what| move |source| EmbedError::System { what, source };
         let folder = std::path::absolute(folder).map_err(system("current directory"))?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
         let (runtime, handle) = if let Ok(handle) = Handle::try_current() {
@@ -156,10 +155,7 @@ impl Runner {
         }
         let folder = JobFolder::of(&self.folder, job);
         // A name of its own: whoever begins the same job at the same time must not find their items here.
-        let own = random_number().map_err(|source| EmbedError::System {
-            what: "random numbers",
-            source,
-        })?;
+        let own = random_number().map_err(system("random numbers"))?;
         let name = format!("items-{own:016x}.json");
         let path = folder.path().join(&name);
         let submitted = self.submission(job, &work.text(&path.display().to_string()))?;
@@ -261,7 +257,6 @@ impl Runner {
             job: job.to_owned(),
             why: complaint(&source, &checked.diagnostics),
         })?;
-        let system = |what| move |source| EmbedError::System { what, source };
         let here = std::env::current_dir().map_err(system("current directory"))?;
         let variable = |name: &str| {
             // What is secret is never stored.
@@ -365,6 +360,10 @@ impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
+}
+
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> EmbedError {
+    move |source| EmbedError::System { what, source }
 }
 
 fn finished(

@@ -7,10 +7,11 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::kept::KEPT;
 use super::{Kept, Spool};
+use crate::lock::locked;
 
 /// When a segment is this long the next one begins.
 const FULL: u64 = 64 << 20;
@@ -83,7 +84,7 @@ impl Segments {
     }
 
     fn reserve(&self, length: u64) -> io::Result<(Arc<File>, u32, u64)> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.last);
         // Made when something is to be kept: most commands write nothing.
         let mut current = match last.take() {
             Some(segment) => segment,

@@ -6,9 +6,10 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::Spool;
+use crate::lock::locked;
 
 /// The pairs that are free.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Slots {
     /// An empty pair.
     pub(crate) fn take(&self) -> io::Result<Slot> {
         let number = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = locked(&self.state);
             if let Some(slot) = state.free.pop() {
                 return Ok(slot);
             }
@@ -75,7 +76,7 @@ impl Slots {
         if emptied.is_err() {
             return self.give_up(slot);
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state.free.push(slot);
     }
 

@@ -1,5 +1,8 @@
 //! What cannot be run is said before anything is begun.
 
+use std::sync::Barrier;
+use std::thread;
+
 use serde_json::{Value, json};
 use undaunted_runner::embed::{Attempt, EmbedError, Functions, Runner, Work};
 
@@ -85,4 +88,30 @@ fn a_job_that_somebody_else_runs() {
         panic!("two run it");
     };
     assert!(matches!(error, EmbedError::Journal(_)), "{error}");
+}
+
+#[test]
+fn whoever_begins_a_job_before_another_works_on_their_own_items() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let together = Barrier::new(2);
+        let begin = |item: &'static str| {
+            let runner = runner(&folder);
+            together.wait();
+            let running = runner.begin("job", &Work::each("nothing", [item])).ok()?;
+            let results = running.wait().unwrap().results().unwrap();
+            Some((item, results[0].item.clone()))
+        };
+        let came: Vec<_> = thread::scope(|scope| {
+            let both = ["one", "two"].map(|item| scope.spawn(move || begin(item)));
+            let both = both.into_iter().map(|begun| begun.join().unwrap());
+            both.flatten().collect()
+        });
+        // Who comes when the other has ended is given what that came to.
+        match came.as_slice() {
+            [(own, worked_on)] => assert_eq!(own, worked_on),
+            [(_, one), (_, same)] => assert_eq!(one, same),
+            _ => panic!("nobody has begun it"),
+        }
+    }
 }
