@@ -167,7 +167,8 @@ impl<'s> Journal<'s> {
     fn append(&mut self, records: &[Record]) -> Result<(), Box<dyn Error>> {
         let records: Vec<Vec<u8>> = records.iter().map(Record::encode).collect();
         let append = Append::new(self.aggregate.clone(), self.version, self.epoch, records);
-        self.version = append.reaches();
-        Ok(self.store.append(vec![append])?)
+        self.version = append.reaches(self.version);
+        self.store.append(vec![append])?;
+        Ok(())
     }
 }

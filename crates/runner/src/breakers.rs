@@ -121,7 +121,7 @@ pub fn change(
         match store.append(vec![append(breaker, version, &[&record])?]) {
             Err(AppendError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
-            Ok(()) => return Ok(record.state),
+            Ok(_) => return Ok(record.state),
         }
     }
 }

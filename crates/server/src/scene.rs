@@ -88,7 +88,7 @@ impl Scene {
         let bytes = records.iter().map(Record::encode).collect();
         let (aggregate, epoch) = (self.claim.aggregate.clone(), self.claim.epoch);
         let append = Append::new(aggregate, self.version, epoch, bytes);
-        self.version = append.reaches();
+        self.version = append.reaches(self.version);
         self.store.append(vec![append]).unwrap();
         self.records.extend(records);
     }

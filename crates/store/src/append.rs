@@ -11,15 +11,27 @@ use crate::version::{Epoch, Version};
 /// The most bytes of one record. A record is a fact; what is larger belongs in a file.
 pub const LARGEST_RECORD: usize = 64 << 20;
 
+/// The condition of an append: the journal is where the caller believes it to be, and the caller's
+/// claim still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// How many records the journal must have before.
+    pub version: Version,
+    /// The claim under which the append is written.
+    pub epoch: Epoch,
+}
+
 /// Records for one aggregate.
+///
+/// A guarded append ([`Append::new`]) continues a journal that its writer has read to the end. An
+/// unguarded one ([`Append::facts`]) adds to a journal that several processes share: each appends what
+/// it has seen, in whatever order they arrive, and the meaning is the fold of all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
     /// Whose journal.
     pub aggregate: AggregateId,
-    /// How many records it must have before.
-    pub expected: Version,
-    /// The claim under which this is written.
-    pub epoch: Epoch,
+    /// What must hold for the append to stand; `None` for facts, which stand in any case.
+    pub guard: Option<Guard>,
     /// What is added, in order. May be empty: then the append only checks and takes requests.
     pub records: Vec<Vec<u8>>,
     /// Requests that these records act upon. They go as the records come, or neither happens.
@@ -27,7 +39,7 @@ pub struct Append {
 }
 
 impl Append {
-    /// Records to add after `expected`.
+    /// Records to add after `expected`, under the claim `epoch`.
     #[must_use]
     pub fn new(
         aggregate: AggregateId,
@@ -35,10 +47,20 @@ impl Append {
         epoch: Epoch,
         records: Vec<Vec<u8>>,
     ) -> Self {
+        let version = expected;
+        Self {
+            guard: Some(Guard { version, epoch }),
+            ..Self::facts(aggregate, records)
+        }
+    }
+
+    /// Facts to add wherever the journal ends: never refused for a version or an epoch. Not for an
+    /// aggregate that has an owner, whose next guarded append would be a conflict.
+    #[must_use]
+    pub fn facts(aggregate: AggregateId, records: Vec<Vec<u8>>) -> Self {
         Self {
             aggregate,
-            expected,
-            epoch,
+            guard: None,
             records,
             taken: vec![],
         }
@@ -51,10 +73,12 @@ impl Append {
         self
     }
 
-    /// How many records the journal has afterwards.
+    /// How many records the journal has afterwards, if it has `found` before. For a guarded append
+    /// `found` is the guard's version, or the append is refused; where facts land is known once they
+    /// are stored, and is what [`Done`](crate::Done) tells.
     #[must_use]
-    pub fn reaches(&self) -> Version {
-        self.expected.after(self.records.len())
+    pub fn reaches(&self, found: Version) -> Version {
+        found.after(self.records.len())
     }
 }
 
@@ -111,13 +135,15 @@ impl AppendError {
 /// Whether an append may stand, given where its journal is now. A stale owner is told so first: a
 /// conflict is for those who may try again.
 pub(crate) fn check(append: &Append, found: Head) -> Result<(), AppendError> {
-    fenced(&append.aggregate, append.epoch, found)?;
-    if append.expected != found.version {
-        return Err(AppendError::Conflict {
-            aggregate: append.aggregate.clone(),
-            expected: append.expected,
-            found: found.version,
-        });
+    if let Some(guard) = append.guard {
+        fenced(&append.aggregate, guard.epoch, found)?;
+        if guard.version != found.version {
+            return Err(AppendError::Conflict {
+                aggregate: append.aggregate.clone(),
+                expected: guard.version,
+                found: found.version,
+            });
+        }
     }
     match append.records.iter().find(|r| r.len() > LARGEST_RECORD) {
         None => Ok(()),

@@ -18,6 +18,21 @@
 //! assert_eq!(last, Some((Version(2), b"started".to_vec())));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A job has one owner, so its appends carry the version they continue and the epoch of the claim. An
+//! aggregate that several processes share, such as a breaker, is given facts, which carry neither and
+//! never conflict; the answer says where they landed:
+//!
+//! ```
+//! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};
+//!
+//! let store = MemoryStore::new();
+//! let breaker = AggregateId::new("breaker", "payments")?;
+//! let failed = || Append::facts(breaker.clone(), vec![b"failed".to_vec()]);
+//! assert_eq!(store.append(vec![failed()])?, [Version(1)]);
+//! assert_eq!(store.another().append(vec![failed()])?, [Version(2)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -39,7 +54,7 @@ pub mod suite;
 mod version;
 
 pub use aggregate::{AggregateId, NotAnAggregate};
-pub use append::{Append, AppendError, LARGEST_RECORD};
+pub use append::{Append, AppendError, Guard, LARGEST_RECORD};
 pub use claim::{Claim, ClaimError, Owner};
 pub use error::{SharedError, StoreError};
 pub use faulty::{Fault, Faults, FaultyStore};

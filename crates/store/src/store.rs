@@ -14,9 +14,10 @@ use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
 use crate::version::{Epoch, Version};
 
-/// Told the fate of an append, once. It may run on the store's only writing thread, so it hands
-/// the news on and returns; it does not call the store.
-pub type Done = Box<dyn FnOnce(Result<(), AppendError>) + Send>;
+/// Told the fate of a submission, once: for each of its appends, in order, the version that its
+/// journal has reached with it. It may run on the store's only writing thread, so it hands the news on
+/// and returns; it does not call the store.
+pub type Done = Box<dyn FnOnce(Result<Vec<Version>, AppendError>) + Send>;
 
 /// Puts together what is appended under a claim. It may be asked more than once.
 pub type UnderClaim = Box<dyn Fn(&Claim) -> Vec<Append> + Send>;
@@ -45,8 +46,8 @@ pub struct Listed {
 /// Where facts are kept. An aggregate exists from its first record on; the first append makes it,
 /// and a claim may come before.
 pub trait Store: Send + Sync {
-    /// Appends to several aggregates: all of it or nothing. `done` is told when it is on the disk,
-    /// or refused. Many may be under way at once; they share a sync, and one that is refused does
+    /// Appends to several aggregates, guarded appends and facts in any mixture: all of it or nothing.
+    /// `done` is told when it is on the disk, or refused. Many may be under way at once; they share a sync, and one that is refused does
     /// not touch the others. What is submitted through one handle is done in that order.
     fn submit(&self, appends: Vec<Append>, done: Done);
 
@@ -56,7 +57,7 @@ pub trait Store: Send + Sync {
     ///
     /// [`AppendError`]; nothing was stored then, except that after [`StoreError::MustReopen`]
     /// nobody knows until the store was opened again.
-    fn append(&self, appends: Vec<Append>) -> Result<(), AppendError> {
+    fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         let (tell, told) = mpsc::sync_channel(1);
         self.submit(
             appends,
@@ -123,7 +124,7 @@ pub trait Store: Send + Sync {
         if written.is_err() {
             self.let_go(&claim);
         }
-        Ok(written.map(|()| claim))
+        Ok(written.map(|_| claim))
     }
 
     /// Who owns an aggregate, if anybody who lives does. Asking changes nothing.

@@ -1,4 +1,4 @@
-//! The two numbers that guard an append: how long the journal is, and whose it is.
+//! The two numbers of a guarded append: how long the journal is, and whose it is.
 
 use std::fmt;
 

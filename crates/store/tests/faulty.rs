@@ -38,7 +38,7 @@ fn read(store: &dyn Store) -> (Vec<String>, Option<StoreError>) {
     (texts, stopped)
 }
 
-fn must_reopen(result: &Result<(), AppendError>) -> bool {
+fn must_reopen(result: &Result<Vec<Version>, AppendError>) -> bool {
     matches!(
         result,
         Err(AppendError::Store(StoreError::MustReopen { .. }))
@@ -123,6 +123,19 @@ fn a_lost_write_is_noticed_by_the_next_append() {
 }
 
 #[test]
+fn lost_facts_are_told_where_they_would_have_landed() {
+    on_each(|open| {
+        let store = FaultyStore::new(open(), Faults::none().at_append(2, Fault::Lose));
+        let facts = |records: usize| Append::facts(job(), vec![b"x".to_vec(); records]);
+        assert_eq!(store.append(vec![facts(1)]).unwrap(), [Version(1)]);
+        let lost = store.append(vec![facts(2), facts(1)]);
+        assert_eq!(lost.unwrap(), [Version(3), Version(4)]);
+        assert_eq!(store.append(vec![facts(1)]).unwrap(), [Version(2)]);
+        assert_eq!(read(&store).0, ["x", "x"]);
+    });
+}
+
+#[test]
 fn a_torn_append_is_reported_at_its_first_damaged_record() {
     on_each(|open| {
         let faults = Faults::none().at_append(2, Fault::Tear { whole: 1 });
@@ -145,7 +158,7 @@ fn a_stalled_store_answers_when_it_resumes_and_in_order() {
         let answers = Arc::new(Mutex::new(vec![]));
         for n in 0..4_u64 {
             let answers = Arc::clone(&answers);
-            let done = move |result: Result<(), AppendError>| {
+            let done = move |result: Result<Vec<Version>, AppendError>| {
                 answers.lock().unwrap().push((n, result.is_ok()));
             };
             store.submit(append(n, &["x"]), Box::new(done));

@@ -83,7 +83,7 @@ fn contend(store: &SqliteStore) {
         loop {
             let append = Append::new(job("a"), at, Epoch::UNCLAIMED, vec![b"x".to_vec()]);
             match store.append(vec![append]) {
-                Ok(()) => break at = at.next(),
+                Ok(_) => break at = at.next(),
                 Err(AppendError::Conflict { found, .. }) => at = found,
                 Err(error) => panic!("{error:?}"),
             }
@@ -96,7 +96,7 @@ fn overflow(store: &SqliteStore) {
     let append = |at| Append::new(job("a"), at, Epoch::UNCLAIMED, vec![vec![7; 50_000]]);
     let error = loop {
         match store.append(vec![append(version)]) {
-            Ok(()) => version = version.next(),
+            Ok(_) => version = version.next(),
             Err(error) => break error,
         }
     };

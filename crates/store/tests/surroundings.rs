@@ -193,7 +193,7 @@ fn a_full_disk_is_told_and_loses_nothing_acknowledged() {
     let mut acknowledged = 0;
     let error = loop {
         match store.append(append(acknowledged, 20_000)) {
-            Ok(()) => acknowledged += 1,
+            Ok(_) => acknowledged += 1,
             Err(error) => break error,
         }
     };

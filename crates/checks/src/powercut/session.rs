@@ -15,7 +15,7 @@ use super::noise::noise;
 use super::recorder::{Event, Recorder};
 use super::world::{Bytes, Deed, Part, What, World, aggregate};
 
-type Told = (usize, Result<(), AppendError>);
+type Told = (usize, Result<Vec<Version>, AppendError>);
 
 /// A store's folder, the handles on it, and what was done.
 pub(super) struct Session {
@@ -169,8 +169,8 @@ impl Session {
             self.world.apply(deed);
         }
         let (recorder, tell) = (self.recorder.clone(), tell.clone());
-        let done = move |result: Result<(), AppendError>| {
-            if let (Ok(()), Some(recorder)) = (&result, &recorder) {
+        let done = move |result: Result<Vec<Version>, AppendError>| {
+            if let (Ok(_), Some(recorder)) = (&result, &recorder) {
                 recorder.note(Event::Acknowledged(number));
             }
             // Whoever asked is waiting, or has given up with an error of its own.
@@ -262,7 +262,8 @@ impl Session {
         if !waiting {
             store.let_go(&claim);
             // Whatever comes next through this handle comes after it.
-            return store.append(vec![]).map_err(|error| said(&error));
+            let behind = store.append(vec![]).map(drop);
+            return behind.map_err(|error| said(&error));
         }
         store.release(&claim).map_err(|error| said(&error))
     }
@@ -326,5 +327,6 @@ fn all_well(told: &Receiver<Told>) -> Result<(), String> {
 }
 
 fn well((number, result): Told) -> Result<(), String> {
-    result.map_err(|error| format!("append {number} failed: {}", said(&error)))
+    let stored = result.map(drop);
+    stored.map_err(|error| format!("append {number} failed: {}", said(&error)))
 }

@@ -179,18 +179,21 @@ impl Outside {
         inner: &MemoryStore,
         appends: Vec<Append>,
         fate: Fate,
-    ) -> Result<(), AppendError> {
+    ) -> Result<Vec<Version>, AppendError> {
         if matches!(fate, Fate::Refused | Fate::Unsure(false)) {
             return Err(full().into());
         }
         let said = appends.clone();
-        if let Err(why) = inner.append(appends) {
-            self.tell(|| format!("records are refused: {why}"));
-            return Err(why);
-        }
+        let reached = match inner.append(appends) {
+            Ok(reached) => reached,
+            Err(why) => {
+                self.tell(|| format!("records are refused: {why}"));
+                return Err(why);
+            }
+        };
         let witness = &mut self.witness;
         let before = witness.found.len();
-        let told = witness.written(&said);
+        let told = witness.written(&said, &reached);
         for told in told {
             self.tell(|| told);
         }
@@ -201,7 +204,7 @@ impl Outside {
         }
         match fate {
             Fate::Unsure(_) => Err(full().into()),
-            _ => Ok(()),
+            _ => Ok(reached),
         }
     }
 
@@ -240,7 +243,7 @@ impl Store for SimStore {
         outside.write_on(self.process);
     }
 
-    fn append(&self, appends: Vec<Append>) -> Result<(), AppendError> {
+    fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         let inner = self.inner()?;
         self.flush();
         let mut outside = look(&self.shared);

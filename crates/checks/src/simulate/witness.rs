@@ -14,7 +14,7 @@ use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
 use undaunted_runner::{Order, breakers, journal};
-use undaunted_store::Append;
+use undaunted_store::{Append, Version};
 
 use super::again::Again;
 use super::ledger::Ledger;
@@ -72,13 +72,15 @@ impl Witness {
         self.found.push(what);
     }
 
-    /// Records have reached the disk. What they say, for whoever reads the history.
-    pub(super) fn written(&mut self, appends: &[Append]) -> Vec<String> {
+    /// Records have reached the disk, and each journal the version told. Answers what the records say,
+    /// for the history.
+    pub(super) fn written(&mut self, appends: &[Append], reached: &[Version]) -> Vec<String> {
         let mut told = Vec::new();
         let before = self.breakers.clone();
-        for append in appends
+        for (append, reached) in appends
             .iter()
-            .filter(|it| it.aggregate.family() == breakers::FAMILY)
+            .zip(reached)
+            .filter(|(it, _)| it.aggregate.family() == breakers::FAMILY)
         {
             let last = append.records.last();
             if let Some(Ok(record)) = last.map(|bytes| BreakerRecord::decode(bytes)) {
@@ -87,7 +89,7 @@ impl Witness {
                     append.aggregate.id(),
                     record.state.word(),
                     record.change,
-                    append.reaches().0,
+                    reached.0,
                     record.state.breaker.generation()
                 ));
                 let id = append.aggregate.id().to_owned();

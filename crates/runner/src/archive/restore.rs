@@ -66,7 +66,8 @@ fn restored(
 fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), ArchiveError> {
     if claim.version == Version::EMPTY {
         let append = Append::new(claim.aggregate.clone(), claim.version, claim.epoch, records);
-        return Ok(store.append(vec![append]).map_err(JournalError::from)?);
+        let written = store.append(vec![append]).map(drop);
+        return Ok(written.map_err(JournalError::from)?);
     }
     let mut same = claim.version == Version::EMPTY.after(records.len());
     let found = store.read(&claim.aggregate, Version::EMPTY);

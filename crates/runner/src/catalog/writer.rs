@@ -56,7 +56,7 @@ fn write(shared: &Shared, wishes: &mut [Box<dyn Wish>]) -> Result<(), JournalErr
             // Unless there is something new to decide on, it would go on like this for ever.
             Err(error) if pages::was_overtaken(&error) && shared.look()? > version => {}
             Err(error) => return Err(error.into()),
-            Ok(()) => {
+            Ok(_) => {
                 let numbers = (1..).map(|number| version.after(number));
                 shared.learn(numbers.zip(records));
                 return Ok(());

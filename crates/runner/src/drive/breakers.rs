@@ -114,7 +114,7 @@ impl Drive<'_> {
             self.board.borrow_mut().forget();
             match written {
                 Err(error) if breakers::was_overtaken(&error) => {}
-                result => return Ok(result?),
+                result => return Ok(result.map(drop)?),
             }
         }
     }
@@ -142,8 +142,9 @@ impl Drive<'_> {
             let append = breakers::append(name, version, &records)?;
             let state = self.job.breakers().get(name).cloned();
             let mut board = self.board.borrow_mut();
-            board.hand_over(name, append.reaches(), state);
-            self.breakers.insert(Arc::clone(name), append.reaches());
+            board.hand_over(name, append.reaches(version), state);
+            self.breakers
+                .insert(Arc::clone(name), append.reaches(version));
             appends.push(append);
         }
         Ok(appends)

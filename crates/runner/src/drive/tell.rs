@@ -42,7 +42,7 @@ impl Drive<'_> {
                 Box::new(move |result| {
                     failpoint::reach("append-after", reached);
                     // Whoever no longer listens has left.
-                    drop(tell.send(News::Stored(result)));
+                    drop(tell.send(News::Stored(result.map(drop))));
                 }),
             );
         }
@@ -94,7 +94,7 @@ impl Drive<'_> {
             records,
         );
         let append = append.taking(batch.taken.iter().copied());
-        self.version = append.reaches();
+        self.version = append.reaches(self.version);
         batch.saved = self.save_for(Occasion::Batch);
         self.batches.push_back(batch);
         failpoint::reach("append-before", self.version.0);

@@ -58,7 +58,7 @@ impl Hub<'_> {
             }
             // All that it had to say may have been taken back.
             if let Some(append) = place.drive.close_batch() {
-                reached.push(append.reaches().0);
+                reached.push(place.drive.version.0);
                 jobs.push(append);
                 names.push(name);
             }
@@ -82,7 +82,7 @@ impl Hub<'_> {
                     failpoint::reach("append-after", reached);
                 }
                 // Whoever no longer listens has left.
-                drop(post.send(Post::Together(result)));
+                drop(post.send(Post::Together(result.map(drop))));
             }),
         );
     }

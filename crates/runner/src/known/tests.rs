@@ -68,7 +68,7 @@ impl Scene {
         self.last = records.last().unwrap().clone();
         let of = aggregate(self.job.id()).unwrap();
         let append = Append::new(of, self.version, Epoch::UNCLAIMED, records);
-        self.version = append.reaches();
+        self.version = append.reaches(self.version);
         self.store.append(vec![append]).unwrap();
     }
 

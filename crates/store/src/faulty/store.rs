@@ -3,7 +3,7 @@
 //! It promises what the store inside promises, except where the script says otherwise. After a
 //! failed sync it refuses everything: like any store, it then has to be dropped and opened again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -84,16 +84,37 @@ impl FaultyStore {
         AppendError::Store(self.broken.get_or_init(|| error).clone())
     }
 
-    fn tear(&self, mut appends: Vec<Append>, whole: usize) -> Result<(), AppendError> {
+    /// What a disk that lies tells: where the appends would have landed.
+    fn lose(&self, appends: &[Append]) -> Result<Vec<Version>, AppendError> {
+        let mut landed: BTreeMap<&AggregateId, Version> = BTreeMap::new();
+        let mut reached = vec![];
+        for append in appends {
+            let found = match (append.guard, landed.get(&append.aggregate)) {
+                (Some(guard), _) => guard.version,
+                (None, Some(earlier)) => *earlier,
+                (None, None) => {
+                    let head = self.inner.head(&append.aggregate)?;
+                    head.unwrap_or_default().version
+                }
+            };
+            let version = append.reaches(found);
+            landed.insert(&append.aggregate, version);
+            reached.push(version);
+        }
+        Ok(reached)
+    }
+
+    fn tear(&self, mut appends: Vec<Append>, whole: usize) -> Result<Vec<Version>, AppendError> {
         if appends.is_empty() {
             return Err(self.fail_sync());
         }
         let mut first = appends.swap_remove(0);
         first.records.truncate(whole);
         first.taken.clear();
-        let (aggregate, damaged) = (first.aggregate.clone(), first.reaches().next());
-        self.inner.append(vec![first])?;
-        self.faults.tear(aggregate, damaged);
+        let aggregate = first.aggregate.clone();
+        let reached = self.inner.append(vec![first])?;
+        let whole = reached.first().copied().unwrap_or_default();
+        self.faults.tear(aggregate, whole.next());
         Err(self.fail_sync())
     }
 }
@@ -116,10 +137,10 @@ impl Store for FaultyStore {
         };
         done(match fault {
             Fault::Refuse(error) => Err(error.into()),
-            Fault::Lose | Fault::Stall => Ok(()),
+            Fault::Lose | Fault::Stall => self.lose(&appends),
             Fault::SyncFails { stored: false } => Err(self.fail_sync()),
             Fault::SyncFails { stored: true } => match inner.append(appends) {
-                Ok(()) => Err(self.fail_sync()),
+                Ok(_) => Err(self.fail_sync()),
                 // What is refused is not synced.
                 refused => refused,
             },

@@ -40,14 +40,16 @@ impl Journal {
 }
 
 impl Journals {
-    pub(super) fn append(&mut self, appends: Vec<Append>) -> Result<(), AppendError> {
+    pub(super) fn append(&mut self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         // All is checked before anything is changed, so there is nothing to undo.
         let mut planned: BTreeMap<&AggregateId, Head> = BTreeMap::new();
+        let mut reached = Vec::with_capacity(appends.len());
         for append in &appends {
             let stored = || self.head(&append.aggregate).unwrap_or_default();
             let head = planned.entry(&append.aggregate).or_insert_with(stored);
             append::check(append, *head)?;
-            head.version = append.reaches();
+            head.version = append.reaches(head.version);
+            reached.push(head.version);
         }
         self.check_taken(&appends)?;
         for append in appends {
@@ -60,7 +62,7 @@ impl Journals {
             journal.requests.retain(|r| !append.taken.contains(&r.id));
         }
         self.changed();
-        Ok(())
+        Ok(reached)
     }
 
     fn check_taken(&self, appends: &[Append]) -> Result<(), AppendError> {

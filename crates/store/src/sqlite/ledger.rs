@@ -36,21 +36,27 @@ pub(super) struct Ledger<'a> {
 pub(super) type Outcome<T, E> = rusqlite::Result<Result<T, E>>;
 
 impl Ledger<'_> {
-    pub(super) fn append(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
+    /// Answers the version that each append's journal has reached with it.
+    pub(super) fn append(&mut self, appends: &[Append]) -> Outcome<Vec<Version>, AppendError> {
         if let Err(refusal) = self.check(appends)? {
             return Ok(Err(refusal));
         }
+        let mut reached = Vec::with_capacity(appends.len());
         for append in appends {
             let known = self.heads.get(self.connection, &append.aggregate)?;
             let known = match known {
                 Some(known) => known,
-                None if append.records.is_empty() => continue,
+                None if append.records.is_empty() => {
+                    reached.push(Version::EMPTY);
+                    continue;
+                }
                 None => self.make(&append.aggregate)?,
             };
-            self.write_rows(known.number, append)?;
+            self.write_rows(known, append)?;
             let mut after = known;
-            after.head.version = append.reaches();
+            after.head.version = append.reaches(known.head.version);
             self.heads.set(&append.aggregate, after);
+            reached.push(after.head.version);
             for request in &append.taken {
                 let mut take = self
                     .connection
@@ -58,7 +64,7 @@ impl Ledger<'_> {
                 take.execute([signed(request.0)])?;
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(reached))
     }
 
     fn check(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
@@ -75,7 +81,7 @@ impl Ledger<'_> {
             if let Err(refusal) = append::check(append, head) {
                 return Ok(Err(refusal));
             }
-            let version = append.reaches();
+            let version = append.reaches(head.version);
             planned.insert(&append.aggregate, Head { version, ..head });
         }
         self.check_taken(appends)
@@ -102,11 +108,13 @@ impl Ledger<'_> {
         Ok(Ok(()))
     }
 
-    /// One row for all records, or a few if they are long.
-    fn write_rows(&mut self, number: i64, append: &Append) -> rusqlite::Result<()> {
+    /// One row for all records, or a few if they are long. They continue the journal where it is now,
+    /// which is where a guarded append expects it.
+    fn write_rows(&mut self, known: Known, append: &Append) -> rusqlite::Result<()> {
+        let Known { number, head } = known;
         let seal = Seal::of(&append.aggregate);
-        let (mut row, mut first) = (vec![], append.expected.next());
-        let mut version = append.expected;
+        let (mut row, mut first) = (vec![], head.version.next());
+        let mut version = head.version;
         for record in &append.records {
             if !row.is_empty() && row.len().saturating_add(framed(record)) > LONGEST_ROW {
                 self.write_row(number, first, version, &row)?;

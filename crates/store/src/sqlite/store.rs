@@ -235,7 +235,7 @@ impl Store for SqliteStore {
                 // What is left is an epoch that nobody has.
                 drop(ledger.release(&claim)?);
             }
-            Ok(Ok(written.map(|()| claim)))
+            Ok(Ok(written.map(|_| claim)))
         })
     }
 

@@ -8,6 +8,7 @@ use super::place::{conflict, free, texts, version};
 use super::run::Check;
 use crate::append::AppendError;
 use crate::store::Store;
+use crate::version::Version;
 
 pub(super) const CHECKS: &[Check] = &[
     (
@@ -61,7 +62,7 @@ fn one_wins(place: &Place) {
             let results = threads.into_iter().map(|thread| thread.join().unwrap());
             results
                 .map(|result| match result {
-                    Ok(()) => 1,
+                    Ok(_) => 1,
                     lost => {
                         assert_eq!(conflict(lost), round + 1);
                         0
@@ -108,7 +109,7 @@ fn many_under_way(place: &Place) {
     let (tell, told) = mpsc::channel();
     for n in 0..300_u64 {
         let tell = tell.clone();
-        let done = move |result: Result<(), AppendError>| tell.send((n, result)).unwrap();
+        let done = move |result: Result<Vec<Version>, AppendError>| tell.send((n, result)).unwrap();
         store.submit(vec![free("a", n, &[&n.to_string()])], Box::new(done));
     }
     drop(tell);

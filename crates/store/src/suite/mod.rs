@@ -16,6 +16,7 @@
 )]
 
 mod concurrency;
+mod facts;
 mod journals;
 mod model;
 mod ownership;

@@ -94,11 +94,11 @@ impl Comparison<'_> {
         &**self.handles[handle].as_ref().unwrap()
     }
 
-    /// One or two appends, each right most of the time in each respect.
+    /// One or two appends: some are facts, the others right most of the time in each respect.
     fn append(&mut self, handle: usize) {
         let mut after = self.model.clone();
-        let mut appends = vec![];
-        let mut expected = Ok(());
+        let (mut appends, mut reached) = (vec![], vec![]);
+        let mut refusal = None;
         for _ in 0..=self.chance.below(2) {
             let id = self.chance.id();
             let aggregate = after.get_mut(id).unwrap();
@@ -114,21 +114,24 @@ impl Comparison<'_> {
             self.written += 1;
             let taken = aggregate.requests.first().copied();
             let taken = taken.filter(|_| self.chance.below(2) == 0);
-            if expected.is_ok() && epoch != aggregate.epoch {
-                expected = Err("fenced");
-            } else if expected.is_ok() && version != length {
-                expected = Err("conflict");
-            }
             let bytes = texts.iter().map(|text| text.clone().into_bytes()).collect();
-            let append = Append::new(job(id), Version(version), epoch, bytes).taking(taken);
-            appends.push(append);
+            let append = if self.chance.below(3) == 0 {
+                Append::facts(job(id), bytes)
+            } else {
+                let wrong_epoch = (epoch != aggregate.epoch).then_some("fenced");
+                let wrong_version = (version != length).then_some("conflict");
+                refusal = refusal.or(wrong_epoch).or(wrong_version);
+                Append::new(job(id), Version(version), epoch, bytes)
+            };
+            appends.push(append.taking(taken));
             aggregate.records.extend(texts);
+            reached.push(Version::EMPTY.after(aggregate.records.len()));
             aggregate.requests.retain(|request| Some(*request) != taken);
         }
         let result = self.store(handle).append(appends);
-        let answer = result.as_ref().copied().map_err(AppendError::code);
-        assert_eq!(answer, expected, "{result:?}");
-        if expected.is_ok() {
+        let answer = result.as_ref().map_err(AppendError::code);
+        assert_eq!(answer, refusal.map_or(Ok(&reached), Err), "{result:?}");
+        if refusal.is_none() {
             self.model = after;
         }
     }

@@ -1,5 +1,7 @@
 //! Where a check happens, and the short words checks are written in.
 
+use std::fmt::Debug;
+
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::store::Store;
@@ -33,8 +35,17 @@ pub(super) fn free(id: &str, expected: u64, records: &[&str]) -> Append {
 
 /// An append under a claim.
 pub(super) fn owned(id: &str, expected: u64, epoch: Epoch, records: &[&str]) -> Append {
+    Append::new(job(id), Version(expected), epoch, bytes(records))
+}
+
+/// Facts for a job, wherever its journal ends.
+pub(super) fn facts(id: &str, records: &[&str]) -> Append {
+    Append::facts(job(id), bytes(records))
+}
+
+fn bytes(records: &[&str]) -> Vec<Vec<u8>> {
     let records = records.iter().map(|text| text.as_bytes().to_vec());
-    Append::new(job(id), Version(expected), epoch, records.collect())
+    records.collect()
 }
 
 /// All records of a job, as text.
@@ -60,7 +71,7 @@ pub(super) fn version(store: &dyn Store, id: &str) -> u64 {
 }
 
 /// Fails unless the append was a conflict; says with which version.
-pub(super) fn conflict(result: Result<(), AppendError>) -> u64 {
+pub(super) fn conflict(result: Result<Vec<Version>, AppendError>) -> u64 {
     match result {
         Err(AppendError::Conflict { found, .. }) => found.0,
         other => panic!("expected a conflict, got {other:?}"),
@@ -68,7 +79,7 @@ pub(super) fn conflict(result: Result<(), AppendError>) -> u64 {
 }
 
 /// Fails unless the append was fenced; says by which epoch.
-pub(super) fn fence(result: Result<(), AppendError>) -> Epoch {
+pub(super) fn fence<T: Debug>(result: Result<T, AppendError>) -> Epoch {
     match result {
         Err(AppendError::Fenced { current, .. }) => current,
         other => panic!("expected to be fenced, got {other:?}"),

@@ -29,7 +29,7 @@ fn ask(store: &dyn Store, id: &str, what: &str) -> RequestId {
     store.request(&job(id), what.as_bytes().to_vec()).unwrap()
 }
 
-fn already_taken(result: Result<(), AppendError>) -> RequestId {
+fn already_taken(result: Result<Vec<Version>, AppendError>) -> RequestId {
     match result {
         Err(AppendError::AlreadyTaken { request, .. }) => request,
         other => panic!("expected a request that is taken already, got {other:?}"),

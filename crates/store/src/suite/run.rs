@@ -1,6 +1,6 @@
 //! Runs the checks, each on a place of its own.
 
-use super::{Place, concurrency, journals, model, ownership, requests, snapshots};
+use super::{Place, concurrency, facts, journals, model, ownership, requests, snapshots};
 
 /// A check, and the promise it is about.
 pub(super) type Check = (&'static str, fn(&Place));
@@ -9,6 +9,7 @@ pub(super) type Check = (&'static str, fn(&Place));
 pub fn run_all(make: impl Fn() -> Place) {
     let all = [
         journals::CHECKS,
+        facts::CHECKS,
         ownership::CHECKS,
         requests::CHECKS,
         snapshots::CHECKS,

@@ -1,0 +1,216 @@
+//! Promises about facts: appends without a condition, to a journal that many share.
+
+use std::sync::mpsc;
+use std::thread;
+
+use super::Place;
+use super::place::{conflict, facts, fence, free, job, owned, texts, version};
+use super::run::Check;
+use crate::append::{Append, AppendError, LARGEST_RECORD};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::version::{Epoch, Version};
+
+pub(super) const CHECKS: &[Check] = &[
+    ("facts are added wherever a journal ends", never_refused),
+    ("facts of several handles stand in order", in_order),
+    ("facts are read at the versions told", versions_told),
+    ("facts for one aggregate follow each other", several_in_one),
+    ("facts stand or fall with their submission", atomic),
+    ("facts move a journal on for guarded appends", moves_on),
+    ("facts of nothing make nothing", nothing),
+    ("facts may act upon requests", taking),
+    ("a fact past all bounds is refused", too_large),
+    ("facts of many writers are all kept", many_writers),
+    ("facts under way keep their order", many_under_way),
+];
+
+/// Appends one submission; the versions told.
+fn told(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
+    let reached = store.append(appends).unwrap();
+    reached.into_iter().map(|version| version.0).collect()
+}
+
+fn never_refused(place: &Place) {
+    let (store, owner) = (place.open(), place.open());
+    assert_eq!(told(&*store, vec![facts("a", &["1"])]), [1]);
+    assert_eq!(told(&*store, vec![free("a", 1, &["2", "3"])]), [3]);
+    assert_eq!(told(&*store, vec![facts("a", &["4"])]), [4]);
+    // Neither a claim nor its end changes anything for facts.
+    let claim = owner.claim(&job("a")).unwrap();
+    assert_eq!(told(&*store, vec![facts("a", &["5"])]), [5]);
+    owner.release(&claim).unwrap();
+    assert_eq!(told(&*owner, vec![facts("a", &["6"])]), [6]);
+    assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5", "6"]);
+    // A removed journal begins again.
+    store.remove(&job("a"), claim.epoch).unwrap();
+    assert_eq!(told(&*store, vec![facts("a", &["again"])]), [1]);
+    assert_eq!(texts(&*owner, "a"), ["again"]);
+}
+
+fn in_order(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    for round in 0..20_u64 {
+        assert_eq!(told(&*one, vec![facts("a", &["one"])]), [3 * round + 1]);
+        let appends = vec![facts("a", &["other", "last"])];
+        assert_eq!(told(&*other, appends), [3 * round + 3]);
+    }
+    assert_eq!(texts(&*one, "a"), ["one", "other", "last"].repeat(20));
+    assert_eq!(texts(&*other, "a"), texts(&*one, "a"));
+}
+
+fn versions_told(place: &Place) {
+    let store = place.open();
+    let appends = vec![
+        facts("b", &["b1"]),
+        free("a", 0, &["a1", "a2"]),
+        facts("c", &["c1", "c2", "c3"]),
+        free("a", 2, &[]),
+        facts("b", &["b2"]),
+    ];
+    assert_eq!(told(&*store, appends), [1, 2, 3, 2, 2]);
+    for (id, length) in [("a", 2), ("b", 2), ("c", 3)] {
+        let expected: Vec<String> = (1..=length).map(|n| format!("{id}{n}")).collect();
+        assert_eq!(texts(&*store, id), expected);
+        assert_eq!(version(&*store, id), length);
+    }
+    assert_eq!(told(&*store, vec![]), [0; 0]);
+}
+
+fn several_in_one(place: &Place) {
+    let store = place.open();
+    let appends = vec![
+        facts("a", &["1"]),
+        facts("a", &["2", "3"]),
+        facts("a", &[]),
+        free("a", 3, &["4"]),
+        facts("a", &["5"]),
+    ];
+    assert_eq!(told(&*store, appends), [1, 3, 3, 4, 5]);
+    assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
+    // The guarded one has to know of the facts before it.
+    let unaware = vec![facts("a", &["x"]), free("a", 5, &["y"])];
+    assert_eq!(conflict(store.append(unaware)), 6);
+    assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
+}
+
+fn atomic(place: &Place) {
+    let store = place.open();
+    let claim = store.claim(&job("a")).unwrap();
+    let with = |expected, epoch| vec![facts("b", &["x"]), owned("a", expected, epoch, &["1"])];
+    assert_eq!(conflict(store.append(with(1, claim.epoch))), 0);
+    assert_eq!(fence(store.append(with(0, Epoch::UNCLAIMED))), claim.epoch);
+    let mut reversed = with(7, claim.epoch);
+    reversed.reverse();
+    assert_eq!(conflict(store.append(reversed)), 0);
+    assert_eq!(store.head(&job("b")).unwrap(), None);
+    assert_eq!(store.list("job", "").unwrap(), []);
+    assert_eq!(told(&*store, with(0, claim.epoch)), [1, 1]);
+    conflict(store.append(with(0, claim.epoch)));
+    assert_eq!(told(&*store, vec![facts("b", &["y"])]), [2]);
+    assert_eq!(texts(&*store, "b"), ["x", "y"]);
+    assert_eq!(texts(&*store, "a"), ["1"]);
+}
+
+fn moves_on(place: &Place) {
+    let (one, other) = (place.open(), place.open());
+    one.append(vec![free("a", 0, &["1"])]).unwrap();
+    other.append(vec![facts("a", &["2"])]).unwrap();
+    assert_eq!(conflict(one.append(vec![free("a", 1, &["x"])])), 2);
+    assert_eq!(told(&*one, vec![free("a", 2, &["3"])]), [3]);
+    assert_eq!(texts(&*other, "a"), ["1", "2", "3"]);
+}
+
+fn nothing(place: &Place) {
+    let store = place.open();
+    assert_eq!(told(&*store, vec![facts("a", &[])]), [0]);
+    assert_eq!(store.head(&job("a")).unwrap(), None);
+    store.append(vec![facts("a", &["1"])]).unwrap();
+    assert_eq!(told(&*store, vec![facts("a", &[])]), [1]);
+    assert_eq!(texts(&*store, "a"), ["1"]);
+}
+
+fn taking(place: &Place) {
+    let store = place.open();
+    store.append(vec![facts("a", &["1"])]).unwrap();
+    let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
+    let acting = || vec![facts("a", &["reset"]).taking([request])];
+    assert_eq!(told(&*store, acting()), [2]);
+    assert_eq!(store.requests(&job("a")).unwrap(), []);
+    let again = store.append(acting());
+    assert!(matches!(again, Err(AppendError::AlreadyTaken { .. })));
+    assert_eq!(texts(&*store, "a"), ["1", "reset"]);
+}
+
+fn too_large(place: &Place) {
+    let store = place.open();
+    let large = Append::facts(job("b"), vec![vec![0; LARGEST_RECORD + 1]]);
+    let refused = store.append(vec![facts("a", &["x"]), large]);
+    assert!(matches!(
+        refused,
+        Err(AppendError::Store(StoreError::TooLarge { .. }))
+    ));
+    assert_eq!(store.list("job", "").unwrap(), []);
+}
+
+/// Four threads on two handles, each with facts for one shared journal beside a journal of its own.
+fn many_writers(place: &Place) {
+    const ROUNDS: u64 = 25;
+    let (one, other) = (place.open(), place.open());
+    let writers = [&*one, &*one, &*other, &*other].into_iter().enumerate();
+    let mut landed: Vec<(u64, String)> = thread::scope(|scope| {
+        let threads: Vec<_> = writers
+            .map(|(writer, store)| {
+                scope.spawn(move || {
+                    let (own, mut landed) = (format!("own{writer}"), vec![]);
+                    for n in 0..ROUNDS {
+                        let [first, second] = [0, 1].map(|half| format!("{writer}.{n}.{half}"));
+                        let seen = facts("shared", &[&first, &second]);
+                        let reached = told(store, vec![free(&own, n, &["x"]), seen]);
+                        assert_eq!(reached[0], n + 1);
+                        landed.extend([(reached[1] - 1, first), (reached[1], second)]);
+                    }
+                    landed
+                })
+            })
+            .collect();
+        let threads = threads.into_iter();
+        threads.flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    landed.sort();
+    let versions: Vec<u64> = landed.iter().map(|(version, _)| *version).collect();
+    assert_eq!(versions, (1..=4 * 2 * ROUNDS).collect::<Vec<u64>>());
+    let landed: Vec<String> = landed.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts(&*one, "shared"), landed);
+    assert_eq!(texts(&*other, "shared"), landed);
+}
+
+fn many_under_way(place: &Place) {
+    let store = place.open();
+    let (tell, told) = mpsc::channel();
+    let mut expected: Vec<String> = vec![];
+    for n in 0..200_u64 {
+        let text = n.to_string();
+        let mut appends = vec![facts("a", &[&text])];
+        // Every fourth is refused with its fact, and leaves no gap.
+        if n % 4 == 3 {
+            appends.push(free("b", 9_999, &[]));
+        } else {
+            expected.push(text);
+        }
+        let tell = tell.clone();
+        let done = move |result| tell.send((n, result)).unwrap();
+        store.submit(appends, Box::new(done));
+    }
+    drop(tell);
+    let mut last = Version::EMPTY;
+    for (n, result) in told {
+        if n % 4 == 3 {
+            conflict(result);
+        } else {
+            last = last.next();
+            assert_eq!(result.unwrap(), [last]);
+        }
+    }
+    assert_eq!(texts(&*store, "a"), expected);
+}
