@@ -1,7 +1,7 @@
 //! What a store promises.
 //!
-//! Journals of opaque records, one for each aggregate. They are appended to and never changed; what
-//! `append` has answered `Ok` to is on the disk. The store knows nothing of jobs and events, gives
+//! Journals of opaque records, one for each aggregate. They are appended to and never changed, though
+//! their beginning may be trimmed; what `append` has answered `Ok` to is on the disk. The store knows nothing of jobs and events, gives
 //! no meaning to a byte, and takes no decision but whether an append may stand.
 
 use std::sync::mpsc;
@@ -77,7 +77,10 @@ pub trait Store: Send + Sync {
     /// [`StoreError`]
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError>;
 
-    /// The records after a version, up to the head at the time of the call.
+    /// The records after a version, up to the head at the time of the call. Versions rise by one,
+    /// except where records were trimmed, before the call or while they are read: then the first record
+    /// there is comes next, even if it is newer than that head. So a reader that finds a version which
+    /// does not follow the one it has reached knows that it has missed some.
     ///
     /// # Errors
     ///
@@ -92,6 +95,19 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError`]
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
+
+    /// Removes the records of a journal with versions below `before`, where a later record makes them
+    /// superfluous; a snapshot does not, because it may be lost. Versions keep their numbers, and the head
+    /// stays. So does the last record, whatever `before` is, and a store may keep what was appended
+    /// together with a record that stays.
+    ///
+    /// It needs no claim, others may append and read meanwhile, and what is gone already is no error. It
+    /// is housekeeping: the death of the machine may bring the records back.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError>;
 
     /// Removes an aggregate: records, snapshots, requests. What is not there is removed already.
     ///

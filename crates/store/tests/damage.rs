@@ -223,6 +223,62 @@ fn damage_is_reported_with_its_place_after_all_that_is_before_it() {
 }
 
 #[test]
+fn damage_behind_a_trimmed_beginning_is_noticed() {
+    // Job b begins with the row of versions 29 to 36.
+    let cases = [
+        ("", 29..91, None),
+        (
+            "DELETE FROM batches WHERE aggregate = 2 AND first = 37",
+            29..37,
+            Some(37),
+        ),
+        (
+            "DELETE FROM batches WHERE aggregate = 2 AND first = 29",
+            0..0,
+            Some(29),
+        ),
+        ("DELETE FROM batches WHERE aggregate = 2", 0..0, Some(29)),
+        // What is not known to have been trimmed is missing.
+        ("DELETE FROM counters WHERE name = 'begin/2'", 0..0, Some(1)),
+        (
+            "UPDATE counters SET value = -1 WHERE name = 'begin/2'",
+            0..0,
+            Some(1),
+        ),
+        (
+            "UPDATE counters SET value = 20 WHERE name = 'begin/2'",
+            0..0,
+            Some(20),
+        ),
+    ];
+    for (statement, intact, damaged) in cases {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(folder.path()).unwrap();
+        fill(&store);
+        store.trim(&job("b"), Version(33)).unwrap();
+        drop(store);
+        let database = Connection::open(folder.path().join("undaunted.db")).unwrap();
+        database.execute_batch(statement).unwrap();
+        drop(database);
+        let store = SqliteStore::open(folder.path()).unwrap();
+        let (mut read, mut stopped) = (vec![], None);
+        for next in store.read(&job("b"), Version::EMPTY).unwrap() {
+            match next {
+                Ok((Version(version), bytes)) => {
+                    assert_eq!(bytes, record("b", version), "wrong data");
+                    read.push(version);
+                }
+                Err(StoreError::Damaged { version, .. }) => stopped = Some(version.0),
+                Err(other) => panic!("{statement}: {other:?}"),
+            }
+        }
+        assert_eq!(read, intact.collect::<Vec<u64>>(), "{statement}");
+        assert_eq!(stopped, damaged, "{statement}");
+        assert_eq!(readable(&store, "a").0, 90);
+    }
+}
+
+#[test]
 fn a_damaged_snapshot_is_reported_and_the_one_before_it_is_used() {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();

@@ -38,6 +38,7 @@ fn the_child() {
         "own" => own(&store),
         "append" => append_for_ever(&store),
         "contend" => contend(&store),
+        "facts" => facts(&store),
         "overflow" => overflow(&store),
         other => panic!("{other}"),
     }
@@ -88,6 +89,15 @@ fn contend(store: &SqliteStore) {
                 Err(error) => panic!("{error:?}"),
             }
         }
+    }
+}
+
+/// Every process may append them, at any time.
+fn facts(store: &SqliteStore) {
+    println!("ready");
+    for _ in 0..100 {
+        let facts = Append::facts(job("a"), vec![b"x".to_vec(), b"y".to_vec()]);
+        store.append(vec![facts]).unwrap();
     }
 }
 
@@ -202,11 +212,10 @@ fn a_killed_process_loses_nothing_acknowledged_and_leaves_nothing_half() {
     }
 }
 
-#[test]
-fn processes_share_one_journal() {
-    let folder = TempDir::new().unwrap();
+/// Three processes at once in one role; the store they leave.
+fn three_at_once(folder: &Path, role: &str) -> SqliteStore {
     let children: Vec<Child> = (0..3)
-        .map(|_| child(folder.path(), "contend").spawn().unwrap())
+        .map(|_| child(folder, role).spawn().unwrap())
         .collect();
     for mut child in children {
         // Read to the end, or its last words would block it.
@@ -214,9 +223,24 @@ fn processes_share_one_journal() {
         output.read_to_string(&mut String::new()).unwrap();
         assert!(child.wait().unwrap().success());
     }
-    let store = SqliteStore::open(folder.path()).unwrap();
+    SqliteStore::open(folder).unwrap()
+}
+
+#[test]
+fn processes_share_one_journal() {
+    let folder = TempDir::new().unwrap();
+    let store = three_at_once(folder.path(), "contend");
     let head = store.head(&job("a")).unwrap().unwrap();
     assert_eq!(head.version, Version(300));
+}
+
+#[test]
+fn facts_of_processes_never_conflict_and_none_is_lost() {
+    let folder = TempDir::new().unwrap();
+    let store = three_at_once(folder.path(), "facts");
+    let records = store.read(&job("a"), Version::EMPTY).unwrap();
+    let bytes: Vec<u8> = records.flat_map(|record| record.unwrap().1).collect();
+    assert_eq!(bytes, b"xy".repeat(300), "each append stays together");
 }
 
 #[test]

@@ -167,6 +167,65 @@ fn a_job_that_is_removed_while_it_is_read_is_not_called_damaged() {
     assert!(matches!(last, Err(StoreError::NotFound { .. })), "{last:?}");
 }
 
+/// Twelve records of a megabyte each, of which a reader fetches a few at a time.
+fn long_journal(store: &SqliteStore, job: &AggregateId) {
+    for _ in 0..12 {
+        let facts = Append::facts(job.clone(), vec![vec![7; 1 << 20]]);
+        store.append(vec![facts]).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_goes_on_behind_what_is_trimmed_while_it_reads() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    long_journal(&store, &job);
+    let mut reading = store.read(&job, Version::EMPTY).unwrap();
+    reading.next().unwrap().unwrap();
+    store.trim(&job, Version(7)).unwrap();
+    let versions = reading.map(|record| record.unwrap().0.0);
+    // Four were fetched before.
+    assert_eq!(
+        versions.collect::<Vec<u64>>(),
+        [2, 3, 4, 7, 8, 9, 10, 11, 12]
+    );
+}
+
+#[test]
+fn a_reader_whose_whole_journal_is_trimmed_gets_the_first_record_there_is() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    long_journal(&store, &job);
+    let reading = store.read(&job, Version::EMPTY).unwrap();
+    long_journal(&store, &job);
+    store.trim(&job, Version(20)).unwrap();
+    let versions = reading.map(|record| record.unwrap().0.0);
+    assert_eq!(versions.collect::<Vec<u64>>(), [20]);
+}
+
+#[test]
+fn where_a_journal_begins_is_forgotten_with_it() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path()).unwrap();
+    let job = AggregateId::new("job", "a").unwrap();
+    long_journal(&store, &job);
+    let database = Connection::open(store.database()).unwrap();
+    let counters = || -> i64 {
+        let counted = database.query_row("SELECT count(*) FROM counters", [], |row| row.get(0));
+        counted.unwrap()
+    };
+    let before = counters();
+    store.trim(&job, Version(1)).unwrap();
+    assert_eq!(counters(), before, "nothing was trimmed");
+    store.trim(&job, Version(3)).unwrap();
+    store.trim(&job, Version(5)).unwrap();
+    assert_eq!(counters(), before + 1);
+    store.remove(&job, Epoch::UNCLAIMED).unwrap();
+    assert_eq!(counters(), before);
+}
+
 #[test]
 fn what_the_database_refuses_of_one_append_does_not_touch_the_others() {
     let folder = TempDir::new().unwrap();

@@ -267,6 +267,10 @@ impl Store for SimStore {
         self.inner()?.list(family, prefix)
     }
 
+    fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
+        self.now(|inner| inner.trim(aggregate, before))
+    }
+
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         self.now(|inner| inner.remove(aggregate, epoch))
     }

@@ -54,6 +54,10 @@ impl Store for Unread {
         self.store.list(family, prefix)
     }
 
+    fn trim(&self, of: &AggregateId, before: Version) -> Result<(), StoreError> {
+        self.store.trim(of, before)
+    }
+
     fn remove(&self, of: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         self.store.remove(of, epoch)
     }

@@ -175,6 +175,10 @@ impl Store for FaultyStore {
         self.usable()?.list(family, prefix)
     }
 
+    fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
+        self.usable()?.trim(aggregate, before)
+    }
+
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         self.usable()?.remove(aggregate, epoch)?;
         self.faults.mend(aggregate);

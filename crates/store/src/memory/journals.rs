@@ -25,6 +25,9 @@ pub(super) struct Journals {
 struct Journal {
     epoch: Epoch,
     owner: Weak<Owner>,
+    /// The last version that was trimmed.
+    trimmed: Version,
+    /// Those after it.
     records: Vec<Vec<u8>>,
     requests: Vec<Request>,
     snapshot: Option<Snapshot>,
@@ -33,7 +36,7 @@ struct Journal {
 impl Journal {
     fn head(&self) -> Head {
         Head {
-            version: Version::EMPTY.after(self.records.len()),
+            version: self.trimmed.after(self.records.len()),
             epoch: self.epoch,
         }
     }
@@ -96,7 +99,7 @@ impl Journals {
         };
         let records = journal.records.iter().enumerate();
         records
-            .map(|(index, record)| (Version::EMPTY.after(index).next(), record))
+            .map(|(index, record)| (journal.trimmed.after(index).next(), record))
             .filter(|(version, _)| *version > after)
             .map(|(version, record)| (version, record.clone()))
             .collect()
@@ -114,6 +117,21 @@ impl Journals {
             head: journal.head(),
         })
         .collect()
+    }
+
+    pub(super) fn trim(&mut self, aggregate: &AggregateId, before: Version) {
+        let Some(journal) = self.aggregates.get_mut(aggregate) else {
+            return;
+        };
+        // The last record stays.
+        let end = before.min(journal.head().version).0.saturating_sub(1);
+        let Some(more) = end.checked_sub(journal.trimmed.0).filter(|more| *more > 0) else {
+            return;
+        };
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        journal.records.drain(..more.min(journal.records.len()));
+        journal.trimmed = Version(end);
+        self.changed();
     }
 
     pub(super) fn remove(

@@ -72,6 +72,11 @@ impl Store for MemoryStore {
         Ok(self.journals().list(family, prefix))
     }
 
+    fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
+        self.journals().trim(aggregate, before);
+        Ok(())
+    }
+
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         self.journals().remove(aggregate, epoch)
     }

@@ -174,6 +174,7 @@ impl Ledger<'_> {
         for statement in [
             "DELETE FROM batches WHERE aggregate = ?1",
             "DELETE FROM requests WHERE aggregate = ?1",
+            "DELETE FROM counters WHERE name = 'begin/' || ?1",
             "DELETE FROM aggregates WHERE number = ?1",
         ] {
             self.connection

@@ -18,6 +18,7 @@ mod schema;
 mod snapshots;
 mod store;
 mod task;
+mod trim;
 mod writer;
 
 pub use schema::FORMAT;

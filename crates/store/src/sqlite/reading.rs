@@ -2,7 +2,9 @@
 //!
 //! A reader holds no transaction between rows, so however slow it is, the log can be moved into the
 //! database meanwhile. It stops at the head there was when it began, and says so if it does not get
-//! that far: rows do not vanish unseen. What can be read before a damaged place is read.
+//! that far: rows do not vanish unseen. What can be read before a damaged place is read. What was trimmed
+//! is left out, whether that happened before or meanwhile: only where a record is missing is it asked
+//! whether it was trimmed, so that journals that never are pay nothing for it.
 
 use std::collections::VecDeque;
 
@@ -12,6 +14,7 @@ use super::frame::{Flaw, Seal};
 use super::heads;
 use super::ledger::signed;
 use super::readers::Readers;
+use super::trim;
 use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
@@ -53,7 +56,11 @@ impl<'a> Reading<'a> {
         number: i64,
         after: Version,
     ) -> Result<Self, StoreError> {
-        let head = readers.ask(|connection| heads::version(connection, number));
+        let head = readers.ask(|connection| match heads::version(connection, number)? {
+            // Trimming leaves a record: the first has to be missed if there is none.
+            Version::EMPTY => Ok(trim::begin(connection, number)?.unwrap_or_default()),
+            head => Ok(head),
+        });
         // The row with the first record asked for may begin before it.
         let start = match (after, &head) {
             (Version::EMPTY, _) | (_, Err(_)) => 1,
@@ -79,7 +86,8 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn step(&mut self) -> Result<Vec<u8>, StoreError> {
+    /// The next record; `None` if there are others to look at first.
+    fn step(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         if self.rows.is_empty() {
             let (number, next) = (self.number, signed(self.at.next().0));
             self.rows = self.readers.ask(|reader| fetch(reader, number, next))?;
@@ -89,15 +97,33 @@ impl<'a> Reading<'a> {
             return Err(error.clone());
         }
         match self.take() {
+            Ok(record) => Ok(Some(record)),
+            Err(MISSING) if self.skip_trimmed()? => Ok(None),
+            // Asked last: what is removed is no longer known to have been trimmed.
             Err(MISSING) if self.is_removed()? => Err(StoreError::NotFound {
                 aggregate: self.aggregate.clone(),
             }),
-            taken => taken.map_err(|what| StoreError::Damaged {
+            Err(what) => Err(StoreError::Damaged {
                 aggregate: self.aggregate.clone(),
                 version: self.at.next(),
                 what,
             }),
         }
+    }
+
+    /// Whether the next record was trimmed. Then the first record there is comes next, also if it is
+    /// newer than the head was: a journal with records is never taken for one without.
+    fn skip_trimmed(&mut self) -> Result<bool, StoreError> {
+        let number = self.number;
+        let begin = self.readers.ask(|reader| trim::begin(reader, number))?;
+        let Some(begin) = begin.filter(|begin| *begin > self.at.next()) else {
+            return Ok(false);
+        };
+        // More may have been trimmed since these were fetched.
+        self.rows.retain(|row| row.first >= signed(begin.0));
+        self.at = Version(begin.0.saturating_sub(1));
+        self.head = self.head.clone().map(|head| head.max(begin));
+        Ok(true)
     }
 
     /// Whether the aggregate was removed while we read.
@@ -141,7 +167,7 @@ impl Iterator for Reading<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed && !self.ended() {
             match self.step() {
-                Ok(record) if self.at > self.after => return Some(Ok((self.at, record))),
+                Ok(Some(record)) if self.at > self.after => return Some(Ok((self.at, record))),
                 Ok(_) => {}
                 Err(error) => {
                     self.failed = true;

@@ -43,7 +43,7 @@ CREATE TABLE requests (
     body      BLOB NOT NULL                   -- one record, with the id for its version
 );
 CREATE TABLE counters (
-    name  TEXT PRIMARY KEY,
+    name  TEXT PRIMARY KEY,                   -- or begin/NUMBER, with the version a trimmed journal begins at
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO counters VALUES ('epoch', 0), ('request', 0);

@@ -13,7 +13,7 @@ use super::owners::{self, Sign};
 use super::place::Folder;
 use super::readers::Readers;
 use super::reading::Reading;
-use super::task::Change;
+use super::task::{Change, Haste};
 use super::writer::{Broken, Writer};
 use super::{checkpoint, classify, schema, snapshots};
 use crate::aggregate::AggregateId;
@@ -125,8 +125,17 @@ impl SqliteStore {
         Ok([before, size()])
     }
 
-    /// Has a change made and waits for it.
+    /// Has a change made and waits until it is on the disk.
     fn change<T, E, W>(&self, work: W) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        W: FnMut(&mut Ledger<'_>) -> Outcome<T, E> + Send + 'static,
+    {
+        self.wait(Haste::Lasting, work)
+    }
+
+    fn wait<T, E, W>(&self, haste: Haste, work: W) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
@@ -136,7 +145,7 @@ impl SqliteStore {
         let done = move |outcome| {
             let _ = tell.send(outcome);
         };
-        self.writer.send(Box::new(Change::new(work, done)));
+        self.writer.send(Box::new(Change::new(haste, work, done)));
         told.recv()
             .unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
@@ -159,7 +168,8 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn submit(&self, appends: Vec<Append>, done: Done) {
         let work = move |ledger: &mut Ledger<'_>| ledger.append(&appends);
-        self.writer.send(Box::new(Change::new(work, done)));
+        let change = Change::new(Haste::Lasting, work, done);
+        self.writer.send(Box::new(change));
     }
 
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError> {
@@ -203,6 +213,11 @@ impl Store for SqliteStore {
                 Some(Listed { aggregate, head })
             })
             .collect())
+    }
+
+    fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
+        let aggregate = aggregate.clone();
+        self.wait(Haste::Prompt, move |ledger| ledger.trim(&aggregate, before))
     }
 
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
@@ -262,7 +277,8 @@ impl Store for SqliteStore {
         // After the death of the machine every owner is dead, and a claim of the dead holds nobody up.
         let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
         let done = |_: Result<(), StoreError>| {};
-        self.writer.send(Box::new(Change::fleeting(work, done)));
+        let change = Change::new(Haste::Fleeting, work, done);
+        self.writer.send(Box::new(change));
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {

@@ -3,6 +3,18 @@
 use super::ledger::{Ledger, Outcome};
 use crate::error::StoreError;
 
+/// How soon and how safely a change has to be written, in rising order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Haste {
+    /// No caller waits for it: it may wait a little for others to share its commit. It may be lost if
+    /// the machine dies.
+    Fleeting,
+    /// A caller waits for the commit, but not for the sync. It may be lost if the machine dies.
+    Prompt,
+    /// It is on the disk when it is finished.
+    Lasting,
+}
+
 /// A change of any kind. It may be run more than once, if a transaction was undone, and is finished
 /// once.
 pub(super) trait Task: Send {
@@ -10,9 +22,7 @@ pub(super) trait Task: Send {
     /// [`Task::finish`].
     fn run(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()>;
 
-    /// Whether it has to be on the disk when it is finished. Otherwise it may be lost if the machine
-    /// dies, and only then.
-    fn is_lasting(&self) -> bool;
+    fn haste(&self) -> Haste;
 
     /// Tells what came of it: that of the last run, or why that does not count.
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
@@ -22,7 +32,7 @@ pub(super) trait Task: Send {
 pub(super) struct Change<T, E, W, D> {
     work: W,
     done: D,
-    is_lasting: bool,
+    haste: Haste,
     outcome: Option<Result<T, E>>,
 }
 
@@ -32,20 +42,12 @@ where
     D: FnOnce(Result<T, E>),
 {
     /// Does `work` and tells `done`.
-    pub(super) fn new(work: W, done: D) -> Self {
+    pub(super) fn new(haste: Haste, work: W, done: D) -> Self {
         Self {
             work,
             done,
-            is_lasting: true,
+            haste,
             outcome: None,
-        }
-    }
-
-    /// The same for what nobody misses after the death of the machine.
-    pub(super) fn fleeting(work: W, done: D) -> Self {
-        Self {
-            is_lasting: false,
-            ..Self::new(work, done)
         }
     }
 }
@@ -63,8 +65,8 @@ where
         Ok(())
     }
 
-    fn is_lasting(&self) -> bool {
-        self.is_lasting
+    fn haste(&self) -> Haste {
+        self.haste
     }
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {

@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::checkpoint::{self, Log};
 use super::heads::Heads;
 use super::ledger::Ledger;
-use super::task::Task;
+use super::task::{Haste, Task};
 use super::{classify, place::Folder, schema};
 use crate::error::StoreError;
 use crate::failpoint;
@@ -114,7 +114,7 @@ impl Desk {
             let mut group = vec![first];
             let more = LARGEST_GROUP.saturating_sub(1);
             group.extend(arrived.try_iter().take(more));
-            if !group.iter().any(|task| task.is_lasting()) {
+            if haste(&group) == Haste::Fleeting {
                 match arrived.recv_timeout(NO_HURRY) {
                     Ok(task) => group.push(task),
                     Err(RecvTimeoutError::Timeout) => {}
@@ -158,7 +158,7 @@ impl Desk {
         if let Some(error) = self.broken.get() {
             return Err(Trouble::Known(error.clone()));
         }
-        self.sync_if(group.iter().any(|task| task.is_lasting()))?;
+        self.sync_if(haste(group) == Haste::Lasting)?;
         self.begin()?;
         let written = match self.run(group) {
             Ok(written) => written,
@@ -258,6 +258,12 @@ enum Trouble {
     Told(rusqlite::Error),
     /// Perhaps it was undone.
     Unknown(rusqlite::Error),
+}
+
+/// That of the most urgent.
+fn haste(group: &Group) -> Haste {
+    let all = group.iter().map(|task| task.haste());
+    all.max().unwrap_or(Haste::Fleeting)
 }
 
 fn finish(group: Group, result: &Result<(), StoreError>) {

@@ -24,6 +24,7 @@ mod place;
 mod requests;
 mod run;
 mod snapshots;
+mod trim;
 
 pub use place::Place;
 pub use run::{run_all, run_model};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Place;
-use super::place::{job, texts};
+use super::place::{job, remaining};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::ClaimError;
@@ -40,9 +40,33 @@ impl Chance {
 struct Aggregate {
     epoch: Epoch,
     owner: Option<usize>,
+    /// All that there ever were.
     records: Vec<String>,
+    /// The versions with which appends began.
+    starts: Vec<u64>,
+    /// What may be trimmed is below this.
+    trimmed: u64,
     requests: Vec<RequestId>,
     snapshot: Option<u64>,
+}
+
+impl Aggregate {
+    fn length(&self) -> u64 {
+        u64::try_from(self.records.len()).unwrap()
+    }
+
+    /// Compares what was read: all records from one on that is not below what stays together with the
+    /// first that has to stay.
+    fn compare(&self, read: &[(u64, String)]) {
+        let numbered = (1..).zip(&self.records);
+        let numbered: Vec<(u64, String)> = numbered.map(|(n, text)| (n, text.clone())).collect();
+        let missing = numbered.len().checked_sub(read.len()).unwrap();
+        assert_eq!(read, &numbered[missing..]);
+        let starts = self.starts.iter().filter(|start| **start <= self.trimmed);
+        let least = starts.max().map_or(0, |start| start - 1);
+        let missing = u64::try_from(missing).unwrap();
+        assert!((least..=self.trimmed.saturating_sub(1)).contains(&missing));
+    }
 }
 
 struct Comparison<'a> {
@@ -78,7 +102,7 @@ impl Comparison<'_> {
         if self.handles[handle].is_none() {
             self.handles[handle] = Some(self.place.open());
         }
-        match self.chance.below(16) {
+        match self.chance.below(18) {
             0..=6 => self.append(handle),
             7..=8 => self.claim(handle),
             9 => self.release(handle),
@@ -86,6 +110,7 @@ impl Comparison<'_> {
             12 => self.snapshot(handle),
             13 => self.remove(handle),
             14 => self.close(handle),
+            15..=16 => self.trim(handle),
             _ => self.everything(),
         }
     }
@@ -102,7 +127,7 @@ impl Comparison<'_> {
         for _ in 0..=self.chance.below(2) {
             let id = self.chance.id();
             let aggregate = after.get_mut(id).unwrap();
-            let length = u64::try_from(aggregate.records.len()).unwrap();
+            let length = aggregate.length();
             let version = length + u64::from(self.chance.below(8) == 0);
             let epoch = match self.chance.below(8) {
                 0 => Epoch(self.chance.below(6)),
@@ -124,6 +149,9 @@ impl Comparison<'_> {
                 Append::new(job(id), Version(version), epoch, bytes)
             };
             appends.push(append.taking(taken));
+            if !texts.is_empty() {
+                aggregate.starts.push(length + 1);
+            }
             aggregate.records.extend(texts);
             reached.push(Version::EMPTY.after(aggregate.records.len()));
             aggregate.requests.retain(|request| Some(*request) != taken);
@@ -183,12 +211,21 @@ impl Comparison<'_> {
             self.store(handle)
                 .save_snapshot(&job(id), Version(at), at.to_string().into_bytes());
         let aggregate = self.model.get_mut(id).unwrap();
-        let length = u64::try_from(aggregate.records.len()).unwrap();
+        let length = aggregate.length();
         let known = length > 0 || aggregate.epoch > Epoch::UNCLAIMED;
         assert_eq!(result.is_ok(), known && at <= length, "{result:?}");
         if result.is_ok() {
             aggregate.snapshot = aggregate.snapshot.max(Some(at));
         }
+    }
+
+    fn trim(&mut self, handle: usize) {
+        let id = self.chance.id();
+        let aggregate = self.model.get_mut(id).unwrap();
+        // Sometimes past the end.
+        let before = self.chance.below(aggregate.length() + 4);
+        aggregate.trimmed = aggregate.trimmed.max(before.min(aggregate.length()));
+        self.store(handle).trim(&job(id), Version(before)).unwrap();
     }
 
     fn remove(&mut self, handle: usize) {
@@ -208,7 +245,7 @@ impl Comparison<'_> {
     fn everything(&self) {
         let store = self.place.open();
         for (id, aggregate) in &self.model {
-            assert_eq!(texts(&*store, id), aggregate.records);
+            aggregate.compare(&remaining(&*store, id, 0));
             let head = store.head(&job(id)).unwrap().unwrap_or_default();
             assert_eq!(head.epoch, aggregate.epoch);
             assert_eq!(head.version, Version::EMPTY.after(aggregate.records.len()));

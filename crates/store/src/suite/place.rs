@@ -48,16 +48,25 @@ fn bytes(records: &[&str]) -> Vec<Vec<u8>> {
     records.collect()
 }
 
-/// All records of a job, as text.
+/// All records of a job that was never trimmed, as text.
 pub(super) fn texts(store: &dyn Store, id: &str) -> Vec<String> {
-    let records = store.read(&job(id), Version::EMPTY).unwrap();
-    let mut expected = Version::EMPTY;
+    let records = remaining(store, id, 0);
+    let first = records.first().map(|(version, _)| *version);
+    assert!(first.is_none_or(|first| first == 1), "{first:?} is first");
+    records.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The records of a job after a version that were not trimmed, with their versions, as text.
+pub(super) fn remaining(store: &dyn Store, id: &str, after: u64) -> Vec<(u64, String)> {
+    let records = store.read(&job(id), Version(after)).unwrap();
+    let mut last = None;
     records
         .map(|record| {
-            let (version, bytes) = record.unwrap();
-            expected = expected.next();
-            assert_eq!(version, expected, "versions follow each other");
-            String::from_utf8(bytes).unwrap()
+            let (Version(version), bytes) = record.unwrap();
+            let follows = last.is_none_or(|last| version == last + 1);
+            assert!(follows, "{version} follows {last:?}");
+            last = Some(version);
+            (version, String::from_utf8(bytes).unwrap())
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Runs the checks, each on a place of its own.
 
-use super::{Place, concurrency, facts, journals, model, ownership, requests, snapshots};
+use super::{Place, concurrency, facts, journals, model, ownership, requests, snapshots, trim};
 
 /// A check, and the promise it is about.
 pub(super) type Check = (&'static str, fn(&Place));
@@ -10,6 +10,7 @@ pub fn run_all(make: impl Fn() -> Place) {
     let all = [
         journals::CHECKS,
         facts::CHECKS,
+        trim::CHECKS,
         ownership::CHECKS,
         requests::CHECKS,
         snapshots::CHECKS,

@@ -1,0 +1,57 @@
+//! Journals whose beginning was removed.
+//!
+//! A row that is missing is damage, unless it was trimmed. So the version with which a trimmed journal
+//! begins is kept, in `counters` under a name made from the aggregate's number; a journal that was never
+//! trimmed has no such row, and neither has a store written before there was trimming. It changes in the
+//! transaction that removes the rows: a crash leaves both or neither.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::ledger::{Ledger, Outcome, signed};
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::version::Version;
+
+/// The version of the first record of a journal that was trimmed.
+pub(super) fn begin(connection: &Connection, number: i64) -> rusqlite::Result<Option<Version>> {
+    let mut find =
+        connection.prepare_cached("SELECT value FROM counters WHERE name = 'begin/' || ?1")?;
+    let found = find.query_row([number], |row| row.get::<_, i64>(0));
+    // Less than nothing is damage, and trims nothing: the reader will miss its records.
+    let version = |value| Version(u64::try_from(value).unwrap_or(0));
+    Ok(found.optional()?.map(version))
+}
+
+impl Ledger<'_> {
+    /// Removes the rows that hold nothing but records older than `before`.
+    pub(super) fn trim(
+        &mut self,
+        aggregate: &AggregateId,
+        before: Version,
+    ) -> Outcome<(), StoreError> {
+        let Some(known) = self.heads.get(self.connection, aggregate)? else {
+            return Ok(Ok(()));
+        };
+        // The row with that record stays, and if there is none yet, the last: it tells where the
+        // journal is.
+        let mut find = self.connection.prepare_cached(
+            "SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2",
+        )?;
+        let before = signed(before.0);
+        let found = find.query_row((known.number, before), |row| row.get::<_, Option<i64>>(0))?;
+        let Some(begin) = found else {
+            return Ok(Ok(()));
+        };
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM batches WHERE aggregate = ?1 AND first < ?2")?;
+        if delete.execute((known.number, begin))? > 0 {
+            let mut keep = self.connection.prepare_cached(
+                "INSERT INTO counters VALUES ('begin/' || ?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            )?;
+            keep.execute((known.number, begin))?;
+        }
+        Ok(Ok(()))
+    }
+}
