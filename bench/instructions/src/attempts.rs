@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, NewItem, Record, Submitted};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -55,8 +56,9 @@ fn start(job: &mut Job, item: u32) -> Vec<Record> {
         step: 0,
         item,
         refused: None,
+        gate: Gate::None,
     };
-    react(job, &input, NOW)
+    react(job, &input, NOW).records
 }
 
 fn end(job: &mut Job, item: u32, failure: Option<Cause>) -> Vec<Record> {
@@ -68,7 +70,7 @@ fn end(job: &mut Job, item: u32, failure: Option<Cause>) -> Vec<Record> {
         error: error.to_owned(),
         ..AttemptEnd::default()
     };
-    react(job, &Input::Ended(Box::new(end)), NOW)
+    react(job, &Input::Ended(Box::new(end)), NOW).records
 }
 
 const TRANSIENT: Option<Cause> = Some(Cause::Other(Class::Transient));

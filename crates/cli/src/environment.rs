@@ -38,6 +38,8 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
             late_results,
         )?
         .unwrap_or_default(),
+        // Only `serve` can say so.
+        breaker_per_origin: false,
         has_functions: false,
     })
 }

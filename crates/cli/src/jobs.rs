@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::catalog::Book;
+use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::JobFolder;
@@ -205,16 +207,17 @@ impl Jobs {
         read.map_err(|error| of_journal(&error))
     }
 
-    /// Tells a job how the breakers stand that its commands ask.
-    pub(crate) fn meet_breakers(&self, job: &mut Job) -> Result<(), Refused> {
-        let names: Vec<_> = job.breakers().names().cloned().collect();
-        for name in names {
+    /// The breakers that a job uses, as they are now.
+    pub(crate) fn breakers_of(&self, job: &Job) -> Result<Admission, Refused> {
+        let mut breakers = Admission::of(job.plan().breakers());
+        breakers.tick(Clock::set().now());
+        for name in job.breakers() {
             let found = breakers::read(&*self.store, &name).map_err(|error| of_journal(&error))?;
-            if let Some((_, record)) = found {
-                job.learn(&name, record.state, record.at);
+            if let Some(journal) = found {
+                breakers.meet(&name, journal);
             }
         }
-        Ok(())
+        Ok(breakers)
     }
 
     /// Whoever runs a job now.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use undaunted_engine::breaker::{Admission, BreakerChange};
 use undaunted_engine::event::{Event, Kept, Passing, Record};
 use undaunted_engine::job::Job;
 use undaunted_policy::Cause;
@@ -257,7 +258,7 @@ impl Observer for Passer {
     }
 
     /// Often the end of a command is heard with its beginning; then there is nothing to look on at.
-    fn tick(&mut self, job: &Job) {
+    fn tick(&mut self, job: &Job, _: &Admission) {
         if let Some((start, files)) = self.begun.take()
             && job.running.contains_key(&start)
         {
@@ -268,6 +269,10 @@ impl Observer for Passer {
 
     fn leaving(&mut self, asked: u32, running: usize) {
         self.display.leaving(asked, running);
+    }
+
+    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+        self.display.turned(job, breaker, change);
     }
 }
 

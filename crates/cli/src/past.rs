@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::event::{Event, Resumed};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::{Histories, History};
@@ -28,6 +29,8 @@ pub(crate) enum Whose {
 /// A job and what has happened to some of its items.
 pub(crate) struct Past {
     pub(crate) job: Job,
+    /// The breakers it uses, as they are now.
+    pub(crate) breakers: Admission,
     pub(crate) items: BTreeMap<ItemPlace, History>,
     /// The rules that decided about failed attempts, as they were then.
     pub(crate) rules: BTreeMap<RuleKey, Value>,
@@ -117,6 +120,7 @@ impl Past {
         let (job, _) = read.map_err(|error| of_journal(&error))?;
         let items = histories.items;
         Ok(Self {
+            breakers: jobs.breakers_of(&job)?,
             job,
             items,
             rules,

@@ -3,19 +3,28 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
-use undaunted_engine::workflow::{Checked, Source, check_bytes};
+use undaunted_engine::workflow::{Checked, Source, check, check_bytes_by};
 
 use crate::environment;
 use crate::exit::Refused;
 
 /// Reads and checks one file; `-` is standard input.
 pub(crate) fn check_file(path: &str) -> Result<(Source, Checked), Refused> {
+    let operator = environment::operator()?;
+    check_file_by(path, |source| check(source, &operator))
+}
+
+/// Reads one file and checks it in another way.
+pub(crate) fn check_file_by(
+    path: &str,
+    check: impl FnOnce(&Source) -> Checked,
+) -> Result<(Source, Checked), Refused> {
     let bytes = read(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Refused::NotFound(format!("there is no file `{path}`")),
         _ => Refused::Invalid(format!("`{path}` cannot be read: {error}")),
     })?;
     let name = if path == "-" { "standard input" } else { path };
-    Ok(check_bytes(name, bytes, &environment::operator()?))
+    Ok(check_bytes_by(name, bytes, check))
 }
 
 fn read(path: &str) -> io::Result<Vec<u8>> {

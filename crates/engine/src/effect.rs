@@ -10,7 +10,7 @@ use crate::event::{Event, Record};
 use crate::gate;
 use crate::job::{Job, Stage, StepStage, StepState};
 
-pub use crate::gate::ready;
+pub use crate::gate::{ask, next_opening, offers, ready};
 
 /// Something to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub(crate) const fn ends_running(reason: Reason) -> bool {
     !matches!(reason, Reason::Tolerance)
 }
 
-/// When something happens by itself next: a retry falls due, a breaker lets something through, a step
-/// is waited for no longer, or the job's time is up.
+/// When something happens by itself next: a retry falls due, a hold expires, a step is waited for no
+/// longer, or the job's time is up. When a breaker lets more through is [`next_opening`].
 #[must_use]
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     if job.stage != Stage::Running {
@@ -103,10 +103,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         // Without a free slot nothing happens when a retry falls due.
         (gate::room(job, step, state) > 0).then_some(())?;
         let due = state.waiting.due_after(now).next();
-        let due = due.map(|(due, _)| due);
-        due.into_iter()
-            .chain(gate::next_opening(job, step, state, now))
-            .min()
+        due.map(|(due, _)| due)
     });
     let steps = job.busy_steps().filter(|_| may_start);
     let expiry = steps.filter_map(|(_, state)| state.held.next_expiry());

@@ -2,15 +2,17 @@
 //!
 //! Asked often, also while a million items are held: only the fronts of queues are looked at.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use undaunted_policy::Timestamp;
 
-use crate::breaker::Openness;
-use crate::event::Subject;
+use crate::breaker::{Admission, BreakerState, Gate, Offer, Openness};
 use crate::job::{Job, Stage, StepState};
 
 /// The items that may start now: retries that are due before new ones, those in input order.
 #[must_use]
-pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
+pub fn ready(job: &Job, admission: &Admission, now: Timestamp) -> Vec<(u32, u32)> {
     let mut ready = Vec::new();
     if job.stage != Stage::Running || job.paused.is_some() {
         return ready;
@@ -20,9 +22,10 @@ pub fn ready(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
         let released = state
             .held
             .breakers()
-            .flat_map(|breaker| let_go(job, step, state, breaker, now));
+            .flat_map(|breaker| let_go(job, admission, step, state, breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
-        let items = released.chain(due).chain(fresh(job, step, state, now));
+        let fresh = fresh(job, admission, step, state);
+        let items = released.chain(due).chain(fresh);
         let items = items.filter(|item| job.ending(step, *item).is_none());
         ready.extend(items.take(room).map(|item| (step, item)));
     }
@@ -37,22 +40,25 @@ pub(crate) fn room(job: &Job, step: u32, state: &StepState) -> u32 {
 /// What a breaker holds and lets go.
 fn let_go(
     job: &Job,
+    admission: &Admission,
     step: u32,
     state: &StepState,
     breaker: &str,
-    now: Timestamp,
 ) -> impl Iterator<Item = u32> {
-    let many = match job.openness(Some(breaker), now) {
+    let many = match admission.openness(breaker, job.id()) {
         Openness::Passes(many) => many,
-        // Its settings have changed: whoever asks finds out, and the others are told that they fail.
-        Openness::Probes if job.breakers().refuses(breaker) => u32::MAX,
+        // Settings have changed: the first item that asks probes, the others are refused.
+        Openness::Probes if admission.refuses(breaker) => u32::MAX,
         Openness::Probes => {
-            let first = state.held.queue(breaker).next();
-            let first = first.map(|(_, item)| (step, item));
-            u32::from(prober(job, breaker) == first)
+            let first = best(job, breaker, true);
+            let own = |(left, of, item): (u64, u32, u32)| {
+                let front = state.held.queue(breaker).next();
+                front == Some((left, item)) && of == step && admission.goes_first(breaker, left)
+            };
+            u32::from(first.is_some_and(own))
         }
         Openness::Holds => 0,
-        // They are told that they fail.
+        // They are refused when they ask.
         Openness::Refuses => u32::MAX,
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
@@ -61,21 +67,25 @@ fn let_go(
 
 /// Items that were never started and may be. While their breaker is open, as many are held as could
 /// run, and the others wait their turn behind them.
-fn fresh(job: &Job, step: u32, state: &StepState, now: Timestamp) -> impl Iterator<Item = u32> {
-    let breaker = job
-        .plan()
-        .first(step)
-        .and_then(|first| job.breaker_of(first));
-    let many = match job.openness(breaker, now) {
-        Openness::Passes(many) => many.saturating_sub(breaker.map_or(0, |name| job.held_by(name))),
-        Openness::Refuses => u32::MAX,
-        Openness::Holds => may_be_held(job, step, state, breaker),
-        Openness::Probes => {
-            let is_prober = breaker.is_some_and(|name| {
-                prober(job, name).is_some_and(|(of, item)| of == step && item == state.cursor)
-            });
-            may_be_held(job, step, state, breaker).max(is_prober.into())
-        }
+fn fresh(
+    job: &Job,
+    admission: &Admission,
+    step: u32,
+    state: &StepState,
+) -> impl Iterator<Item = u32> {
+    let many = match fresh_breaker(job, step) {
+        None => u32::MAX,
+        Some(breaker) => match admission.openness(breaker, job.id()) {
+            Openness::Passes(many) => many.saturating_sub(job.held_by(breaker)),
+            Openness::Refuses => u32::MAX,
+            Openness::Holds => may_be_held(job, admission, step, state, breaker),
+            Openness::Probes => {
+                let probes = best(job, breaker, true).is_some_and(|(left, of, item)| {
+                    (of, item) == (step, state.cursor) && admission.goes_first(breaker, left)
+                });
+                may_be_held(job, admission, step, state, breaker).max(probes.into())
+            }
+        },
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     let items = state.cursor..state.items.len();
@@ -83,73 +93,115 @@ fn fresh(job: &Job, step: u32, state: &StepState, now: Timestamp) -> impl Iterat
     items.take(many)
 }
 
+/// The breaker that the first command of a step names.
+fn fresh_breaker(job: &Job, step: u32) -> Option<&str> {
+    job.breaker_of(job.plan().first(step)?)
+}
+
+/// Whether items of a step were never started and may be.
+fn has_fresh(state: &StepState) -> bool {
+    state.cursor < state.items.len() && state.reached.is_none()
+}
+
 /// How many more items that were never started are held. If an item may only be held for so long, the
 /// time of all of them has to run.
-fn may_be_held(job: &Job, step: u32, state: &StepState, breaker: Option<&str>) -> u32 {
-    let known = breaker.and_then(|breaker| job.breakers().get(breaker));
+fn may_be_held(
+    job: &Job,
+    admission: &Admission,
+    step: u32,
+    state: &StepState,
+    breaker: &str,
+) -> u32 {
+    let known = admission.get(breaker);
     match known.and_then(|known| known.settings.max_hold) {
         Some(_) => u32::MAX,
         None => job.parallel(step).saturating_sub(state.held.len()),
     }
 }
 
-/// Who of a job finds out whether the target of a breaker is back, when its time has come: the one with
-/// the most attempts left, be it held or not started at all.
+/// The item of a job that would probe for a breaker: the one with the most attempts left, be it held or
+/// not started at all.
 #[must_use]
 pub fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
-    let held = job.busy_steps().filter_map(|(step, state)| {
+    best(job, breaker, false).map(|(_, step, item)| (step, item))
+}
+
+/// The same with how many attempts it has left; if asked for, only of steps with a free slot.
+fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, u32, u32)> {
+    let has_room = |step: u32, state: &StepState| !with_room || room(job, step, state) > 0;
+    let steps = || {
+        job.busy_steps()
+            .filter(|(step, state)| has_room(*step, state))
+    };
+    let held = steps().filter_map(|(step, state)| {
         let (left, item) = state.held.queue(breaker).next()?;
         Some((left, step, item))
     });
-    let fresh = job.busy_steps().filter_map(|(step, state)| {
-        let first = job.plan().first(step)?;
-        let next = state.cursor < state.items.len() && state.reached.is_none();
-        let asks = job.breaker_of(first) == Some(breaker);
-        (next && asks).then(|| (job.attempts_left(first, 0), step, state.cursor))
+    let fresh = steps().filter_map(|(step, state)| {
+        let asks = has_fresh(state) && fresh_breaker(job, step) == Some(breaker);
+        let first = job.plan().first(step).filter(|_| asks)?;
+        Some((job.attempts_left(first, 0), step, state.cursor))
     });
     // Of those that have equally many left, one that is held comes before one that never started.
-    let best = held
-        .chain(fresh)
-        .reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map(|(_, step, item)| (step, item))
+    held.chain(fresh)
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
-/// Whether an item may find out whether the target of a breaker is back: nobody who could has more
-/// attempts left. A breaker that holds nobody lets the first one that asks it.
-pub(crate) fn may_probe(job: &Job, of: Subject, breaker: &str) -> bool {
-    if job.breakers().refuses(breaker) {
-        return true;
-    }
-    let Some((step, item)) = prober(job, breaker) else {
-        return true;
-    };
-    let left = |step: u32, item: u32| {
-        let hold = job.step(step).and_then(|state| state.held.get(item));
-        let first = || {
-            job.plan()
-                .first(step)
-                .map(|first| job.attempts_left(first, 0))
-        };
-        hold.map(|hold| hold.left)
-            .or_else(first)
-            .unwrap_or_default()
-    };
-    (step, item) == (of.step, of.item)
-        || job.attempts_left(of.command, of.attempt) >= left(step, item)
-}
-
-/// When a breaker lets more of a step through by itself.
-pub(crate) fn next_opening(
+/// Asks the breaker of the command that an item is about to start. A probe goes to the item with the
+/// most attempts left of all jobs of the process.
+pub fn ask(
     job: &Job,
-    step: u32,
-    state: &StepState,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let waits = state.cursor < state.items.len() && state.reached.is_none();
-    let first = job.plan().first(step).filter(|_| waits);
-    let fresh = first.and_then(|first| job.breaker_of(first));
-    let held = state.held.breakers().map(|name| &**name);
-    let names = held.chain(fresh);
-    let openings = names.filter_map(|name| job.breakers().next(name));
-    openings.filter(|at| *at > now).min()
+    admission: &mut Admission,
+    (step, item): (u32, u32),
+    breaker: &Arc<str>,
+) -> Gate {
+    let id: Arc<str> = job.shared_id();
+    let active = job.active(step, item);
+    let command = active.map(|active| active.command);
+    let made = active.map_or(0, |active| active.attempts);
+    let command = command.or_else(|| job.plan().first(step));
+    let left = command.map_or(0, |command| job.attempts_left(command, made));
+    let first = best(job, breaker, true);
+    let first = first.is_none_or(|(most, of, other)| (of, other) == (step, item) || most <= left);
+    admission.ask(breaker, &id, first.then_some(left))
+}
+
+/// What a job has waiting for breakers that hold or are open.
+#[must_use]
+pub fn offers(job: &Job, admission: &Admission) -> BTreeMap<Arc<str>, Offer> {
+    let mut offers = BTreeMap::new();
+    if !job.plan().has_breakers() || job.stage != Stage::Running || job.paused.is_some() {
+        return offers;
+    }
+    for (step, state) in job.busy_steps() {
+        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let shut = |name: &&str| admission.get(name).is_some_and(BreakerState::is_shut);
+        let fresh = fresh.filter(shut).map(Arc::from);
+        for name in state.held.breakers().cloned().chain(fresh) {
+            let offer = Offer {
+                held: job.held_by(&name),
+                left: best(job, &name, true).map(|(left, ..)| left),
+                draw: job.seed().0,
+            };
+            offers.insert(name, offer);
+        }
+    }
+    offers
+}
+
+/// When a breaker lets more of a job through by itself.
+#[must_use]
+pub fn next_opening(job: &Job, admission: &Admission) -> Option<Timestamp> {
+    if !job.plan().has_breakers() || job.stage != Stage::Running || job.paused.is_some() {
+        return None;
+    }
+    let steps = job.busy_steps();
+    let steps = steps.filter(|(step, state)| room(job, *step, state) > 0);
+    let openings = steps.flat_map(|(step, state)| {
+        let fresh = fresh_breaker(job, step).filter(|_| has_fresh(state));
+        let held = state.held.breakers().map(|name| &**name);
+        let names = held.chain(fresh);
+        names.filter_map(|name| admission.next(name, job.id()))
+    });
+    openings.filter(|at| *at > admission.now()).min()
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use undaunted_policy::{Cause, Reason, Timestamp};
 
+use crate::breaker::Gate;
 use crate::event::{Kept, NewItem, PolicyChange};
 
 /// Something a job is told.
@@ -23,6 +24,8 @@ pub enum Input {
         item: u32,
         /// Why its command cannot be put together, if it cannot.
         refused: Option<String>,
+        /// What the breaker of its command answers.
+        gate: Gate,
     },
     /// An attempt has ended.
     Ended(Box<AttemptEnd>),

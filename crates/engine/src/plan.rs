@@ -26,6 +26,8 @@ pub struct Plan {
     named: BTreeSet<u32>,
     /// Whether something refers to the results of the map.
     results: bool,
+    /// Whether a command has a breaker.
+    breakers: bool,
     /// The steps that need a step, by its place.
     needing: Vec<Vec<u32>>,
 }
@@ -71,6 +73,7 @@ impl Plan {
             outputs: BTreeSet::new(),
             named: BTreeSet::new(),
             results: false,
+            breakers: false,
             needing: vec![Vec::new(); workflow.steps.len()],
         };
         for (step, found) in (0_u32..).zip(&workflow.steps) {
@@ -100,6 +103,7 @@ impl Plan {
             if let Some(slot) = self.places.get_mut(at) {
                 *slot = place;
             }
+            self.breakers |= command.breaker.is_some();
             if let Some(handler) = &command.on_failure {
                 self.lay_out(step, List::OnFailure(number), &handler.commands);
             }
@@ -233,6 +237,12 @@ impl Plan {
             }
             List::OnSuccess(parent) => self.command(parent)?.on_success.get(place.position),
         }
+    }
+
+    /// Whether a command has a breaker.
+    #[must_use]
+    pub const fn has_breakers(&self) -> bool {
+        self.breakers
     }
 
     /// The breakers that commands name, with their settings.

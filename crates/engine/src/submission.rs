@@ -97,6 +97,7 @@ pub fn submission(
         late_results_count: Some(around.operator.late_results_count),
         flow: around.flow,
         token_key: around.token_key,
+        origin_breakers: Some(around.operator.breaker_per_origin),
         ..Submitted::default()
     })
 }

@@ -39,23 +39,25 @@ pub enum Mutant {
     WrongBreakerAsked,
     /// A keeper is told to forget an attempt whose end is being written.
     ForgetsWhileWriting,
-    /// Records that rest on records that were refused are handed over all the same.
-    RestsOnRefused,
     /// Whoever leaves begins no command that gives items, and waits for it.
     NeverLeaves,
     /// A result that was taken while nobody ran the job is thrown away.
     TakenResultLost,
     /// A command that gives items is not begun again when the keeper that was told of it has died.
     InputNotBegunAgain,
-    /// What others made of a breaker is learned while something is being said to it.
-    BreakersMetTooSoon,
-    /// Nothing follows from a start that is taken back.
-    WithdrawalIgnored,
+    /// The result of an attempt is not told to its breaker.
+    FactLost,
+    /// A process starts what it knows to be held, because its own facts are not on the disk yet.
+    OwnFactsIgnored,
+    /// A process probes without the claim.
+    TwoProbers,
+    /// A hold is charged to the pool.
+    HoldCharged,
 }
 
 impl Mutant {
     /// Those that were thought of.
-    pub const INVENTED: [Self; 14] = [
+    pub const INVENTED: [Self; 18] = [
         Self::ExtraAttempt,
         Self::JitterDrawnAnew,
         Self::BudgetUnspent,
@@ -70,18 +72,19 @@ impl Mutant {
         Self::FailedWriteIgnored,
         Self::SecondStart,
         Self::TakeoverForgetsRunning,
+        Self::FactLost,
+        Self::OwnFactsIgnored,
+        Self::TwoProbers,
+        Self::HoldCharged,
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 8] = [
+    pub const MADE: [Self; 5] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
-        Self::RestsOnRefused,
         Self::NeverLeaves,
         Self::TakenResultLost,
         Self::InputNotBegunAgain,
-        Self::BreakersMetTooSoon,
-        Self::WithdrawalIgnored,
     ];
 }
 

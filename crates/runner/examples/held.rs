@@ -6,12 +6,12 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState};
+use undaunted_engine::breaker::{BreakerRecord, Fact, Gate};
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, NewItem, Record, Submitted};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
-use undaunted_policy::{BreakerSettings, Cause, Timestamp};
+use undaunted_policy::{Cause, Timestamp};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append, Epoch, SqliteStore, Store, Version};
 
@@ -49,30 +49,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = SqliteStore::open(folder.as_ref())?;
     let width = if is_held { u32::MAX } else { 1000 };
     let mut journal = Journal::begin(&store, (&text, width), number, now)?;
-    if is_held {
-        open_breaker(&store, &mut journal.job, now)?;
-    }
-    journal.fill(!is_held, number)
+    let gate = if is_held {
+        open_breaker(&store, &journal.job, now)?
+    } else {
+        Gate::None
+    };
+    journal.fill(&gate, number)
 }
 
-fn open_breaker(store: &SqliteStore, job: &mut Job, now: Timestamp) -> Result<(), Box<dyn Error>> {
-    let settings = job.plan().breakers().remove("api");
-    let mut breaker = BreakerState::with(settings.unwrap_or(BreakerSettings::DEFAULT));
-    let opened = BreakerRecord {
-        at: now,
-        change: breaker.trip(now),
-        job: None,
-        state: breaker.clone(),
-    };
-    let opened = vec![opened.encode()];
-    store.append(vec![Append::new(
+/// Opens the breaker, and gives what it answers from then on.
+fn open_breaker(store: &SqliteStore, job: &Job, at: Timestamp) -> Result<Gate, Box<dyn Error>> {
+    let settings = job.plan().breakers().remove("api").unwrap_or_default();
+    let facts = vec![Fact::Configured { at, settings }, Fact::Tripped { at }];
+    let opened = BreakerRecord::by_hand(facts).encode();
+    store.append(vec![Append::facts(
         breakers::aggregate("api")?,
-        Version::EMPTY,
-        Epoch::default(),
-        opened,
+        vec![opened],
     )])?;
-    job.learn("api", breaker, now);
-    Ok(())
+    Ok(Gate::Held {
+        breaker: "api".into(),
+        until: Some(at.after(settings.recovery_timeout)),
+        longest: settings.max_hold,
+    })
 }
 
 /// A job and its journal.
@@ -128,7 +126,8 @@ impl<'s> Journal<'s> {
     }
 
     /// Starts every item, and has it fail unless it is held.
-    fn fill(&mut self, fails: bool, number: u32) -> Result<(), Box<dyn Error>> {
+    fn fill(&mut self, gate: &Gate, number: u32) -> Result<(), Box<dyn Error>> {
+        let fails = *gate == Gate::None;
         let mut batch = Vec::new();
         for item in 0..number {
             let (step, refused) = (0, None);
@@ -136,8 +135,9 @@ impl<'s> Journal<'s> {
                 step,
                 item,
                 refused,
+                gate: gate.clone(),
             };
-            batch.extend(react(&mut self.job, &start, self.now));
+            batch.extend(react(&mut self.job, &start, self.now).records);
             if fails {
                 let end = Input::Ended(Box::new(AttemptEnd {
                     start: u64::from(item) + 1,
@@ -146,7 +146,7 @@ impl<'s> Journal<'s> {
                     error: "no answer from the other side".to_owned(),
                     ..AttemptEnd::default()
                 }));
-                batch.extend(react(&mut self.job, &end, self.now));
+                batch.extend(react(&mut self.job, &end, self.now).records);
             }
             if batch.len() > 4000 || item + 1 == number {
                 self.append(&batch)?;
@@ -160,8 +160,8 @@ impl<'s> Journal<'s> {
     }
 
     fn tell(&mut self, input: &Input) -> Result<(), Box<dyn Error>> {
-        let records = react(&mut self.job, input, self.now);
-        self.append(&records)
+        let reaction = react(&mut self.job, input, self.now);
+        self.append(&reaction.records)
     }
 
     fn append(&mut self, records: &[Record]) -> Result<(), Box<dyn Error>> {

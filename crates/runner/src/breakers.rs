@@ -1,19 +1,22 @@
-//! The breakers of a store.
+//! The breakers of a store: read, configured, changed by hand.
 //!
-//! Nobody owns a breaker: whoever changes one says which version of it they know, and whoever was
-//! slower reads it again. The last record of its journal is what it is.
+//! A breaker has no owner. Its journal takes facts from every process, without a version, and the state
+//! of the breaker is their fold.
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState, Change};
+use undaunted_engine::breaker::{BreakerJournal, BreakerRecord, BreakerState, Fact};
 use undaunted_engine::event::{Event, Text};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::{BreakerSettings, Timestamp};
-use undaunted_store::{AggregateId, Append, AppendError, Epoch, Store, Version};
+use undaunted_store::{AggregateId, Append, Store, Version};
 
 use crate::journal::JournalError;
 
 /// The family of the journals of breakers.
 pub const FAMILY: &str = "breaker";
+
+/// The family of the claims under which breakers are probed: `probe/NAME`.
+pub const PROBES: &str = "probe";
 
 /// The journal of a breaker.
 ///
@@ -21,7 +24,20 @@ pub const FAMILY: &str = "breaker";
 ///
 /// When the name cannot be one of a breaker.
 pub fn aggregate(breaker: &str) -> Result<AggregateId, JournalError> {
-    AggregateId::new(FAMILY, breaker).map_err(|_| JournalError::NoBreaker {
+    of_family(FAMILY, breaker)
+}
+
+/// What a process claims to probe for a breaker.
+///
+/// # Errors
+///
+/// When the name cannot be one of a breaker.
+pub fn probe_claim(breaker: &str) -> Result<AggregateId, JournalError> {
+    of_family(PROBES, breaker)
+}
+
+fn of_family(family: &str, breaker: &str) -> Result<AggregateId, JournalError> {
+    AggregateId::new(family, breaker).map_err(|_| JournalError::NoBreaker {
         breaker: breaker.to_owned(),
     })
 }
@@ -35,7 +51,7 @@ pub fn records(
     store: &dyn Store,
     breaker: &str,
     after: Version,
-) -> Result<Vec<(Version, BreakerRecord)>, JournalError> {
+) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
     let read = store.read(&aggregate(breaker)?, after)?;
     read.map(|read| {
         let (version, bytes) = read?;
@@ -44,24 +60,19 @@ pub fn records(
             version,
             why,
         })?;
-        Ok((version, record))
+        Ok((version.0, record))
     })
     .collect()
 }
 
-/// What a breaker is, and how many records it has; none if nobody ever named it.
+/// What the journal of a breaker comes to; nothing if no job ever used the breaker.
 ///
 /// # Errors
 ///
 /// When it cannot be read.
-pub fn read(
-    store: &dyn Store,
-    breaker: &str,
-) -> Result<Option<(Version, BreakerRecord)>, JournalError> {
-    let head = store.head(&aggregate(breaker)?)?;
-    let last = head.map_or(Version::default(), |head| head.version);
-    let before = Version(last.0.saturating_sub(1));
-    Ok(records(store, breaker, before)?.pop())
+pub fn read(store: &dyn Store, breaker: &str) -> Result<Option<BreakerJournal>, JournalError> {
+    let records = records(store, breaker, Version::EMPTY)?;
+    Ok((!records.is_empty()).then(|| BreakerJournal::fold(&records)))
 }
 
 /// The names of all breakers.
@@ -75,23 +86,22 @@ pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
     Ok(names.collect())
 }
 
-/// Every breaker by its name, and its last record.
+/// Every breaker by its name, and what its journal comes to.
 ///
 /// # Errors
 ///
 /// When they cannot be read.
-pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerRecord)>, JournalError> {
+pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalError> {
     let mut found = Vec::new();
     for name in names(store)? {
-        if let Some((_, record)) = read(store, &name)? {
-            found.push((name, record));
+        if let Some(journal) = read(store, &name)? {
+            found.push((name, journal));
         }
     }
     Ok(found)
 }
 
-/// Changes a breaker that is there, on behalf of a job or by hand, however many others do at the same
-/// time. What it has become.
+/// Changes a breaker by hand; none if the change is not called for. The state it has then.
 ///
 /// # Errors
 ///
@@ -99,47 +109,23 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerRecord)>, JournalEr
 pub fn change(
     store: &dyn Store,
     breaker: &str,
-    job: Option<&str>,
-    now: Timestamp,
-    how: impl Fn(&mut BreakerState) -> Option<Change>,
+    how: impl FnOnce(&BreakerState) -> Option<Fact>,
 ) -> Result<BreakerState, JournalError> {
-    loop {
-        let Some((version, mut last)) = read(store, breaker)? else {
-            return Err(JournalError::NoBreaker {
-                breaker: breaker.to_owned(),
-            });
-        };
-        let Some(change) = how(&mut last.state) else {
-            return Ok(last.state);
-        };
-        let record = BreakerRecord {
-            at: now,
-            change,
-            job: job.map(str::to_owned),
-            state: last.state,
-        };
-        match store.append(vec![append(breaker, version, &[&record])?]) {
-            Err(AppendError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => return Ok(record.state),
-        }
-    }
+    let missing = || JournalError::NoBreaker {
+        breaker: breaker.to_owned(),
+    };
+    let found = read(store, breaker)?.ok_or_else(missing)?;
+    let Some(fact) = how(&found.state) else {
+        return Ok(found.state);
+    };
+    let record = BreakerRecord::by_hand(vec![fact]);
+    store.append(vec![append(breaker, &record)?])?;
+    Ok(read(store, breaker)?.ok_or_else(missing)?.state)
 }
 
-/// Records for a breaker. Nobody claims one, so there is only one epoch.
-pub(crate) fn append(
-    breaker: &str,
-    after: Version,
-    records: &[&BreakerRecord],
-) -> Result<Append, JournalError> {
-    let records = records.iter().map(|record| record.encode()).collect();
-    let aggregate = aggregate(breaker)?;
-    Ok(Append::new(aggregate, after, Epoch::default(), records))
-}
-
-/// Whether an append was refused because somebody else was faster to change a breaker.
-pub(crate) fn was_overtaken(error: &AppendError) -> bool {
-    matches!(error, AppendError::Conflict { aggregate, .. } if aggregate.family() == FAMILY)
+/// A record for a breaker: neither a version nor an epoch stands in its way.
+pub(crate) fn append(breaker: &str, record: &BreakerRecord) -> Result<Append, JournalError> {
+    Ok(Append::facts(aggregate(breaker)?, vec![record.encode()]))
 }
 
 /// What has to be written so that the breakers of a workflow have the settings it gives them: the
@@ -148,39 +134,29 @@ pub(crate) fn configure(
     store: &dyn Store,
     job: &str,
     plan: &Plan,
-    now: Timestamp,
+    at: Timestamp,
 ) -> Result<(Vec<Append>, Vec<Event>), JournalError> {
     let (mut appends, mut events) = (Vec::new(), Vec::new());
     for (name, settings) in plan.breakers() {
-        let known = read(store, &name)?;
-        let version = known.as_ref().map_or(Version::default(), |(at, _)| *at);
-        let old = known.map(|(_, record)| record.state);
-        let Some(state) = with_settings(old.clone(), settings) else {
+        let old = read(store, &name)?.map(|journal| journal.state.settings);
+        if old == Some(settings) {
             continue;
-        };
+        }
         if let Some(old) = old {
-            events.push(Event::BreakerConfigured {
-                breaker: Text::Itself(name.clone()),
-                changes: settings_of_breakers(&name, &old.settings, &settings),
-            });
+            events.push(configured(&name, &old, &settings));
         }
         let record = BreakerRecord {
-            at: now,
-            change: Change::Configured,
             job: Some(job.to_owned()),
-            state,
+            ..BreakerRecord::by_hand(vec![Fact::Configured { at, settings }])
         };
-        appends.push(append(&name, version, &[&record])?);
+        appends.push(append(&name, &record)?);
     }
     Ok((appends, events))
 }
 
-/// A breaker with these settings, unless it has them already. What it is goes on: one that is open
-/// stays open as long as was said when it opened.
-fn with_settings(old: Option<BreakerState>, settings: BreakerSettings) -> Option<BreakerState> {
-    match old {
-        Some(old) if old.settings == settings => None,
-        Some(old) => Some(BreakerState { settings, ..old }),
-        None => Some(BreakerState::with(settings)),
+fn configured(name: &str, old: &BreakerSettings, new: &BreakerSettings) -> Event {
+    Event::BreakerConfigured {
+        breaker: Text::Itself(name.to_owned()),
+        changes: settings_of_breakers(name, old, new),
     }
 }

@@ -1,6 +1,6 @@
 //! A job in a store: read, claimed, submitted.
 
-use undaunted_engine::decide::react;
+use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::event::{Event, Record, RecordError, Submitted};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError, Plans};
@@ -295,41 +295,32 @@ fn found(
         job: name.clone(),
         why,
     })?;
-    loop {
-        let (breakers, told) = breakers::configure(store, &name, begun.plan(), now)?;
-        let mut job = begun.clone();
-        let events = known.iter().cloned().chain(told);
-        let with_it: Vec<Record> = events.map(record).collect();
-        for record in &with_it {
-            job.apply(record);
-        }
-        let records = [&submission].into_iter().chain(&with_it);
-        let records: Vec<Vec<u8>> = records.map(Record::encode).collect();
-        let version = Version::EMPTY.after(records.len());
-        let under = move |claim: &Claim| {
-            let (of, first) = (claim.aggregate.clone(), Version::EMPTY);
-            let mut appends = breakers.clone();
-            appends.push(Append::new(of, first, claim.epoch, records.clone()));
-            appends
-        };
-        match store.claim_writing(&aggregate, Box::new(under))? {
-            // Another submission has just named the same breaker.
-            Err(error) if breakers::was_overtaken(&error) => {}
-            Err(error) => return Err(error.into()),
-            Ok(claim) => {
-                return Ok(Held {
-                    job,
-                    claim,
-                    version,
-                    with_it,
-                    saved: Default::default(),
-                    is_new: true,
-                    first: None,
-                    rate: None,
-                });
-            }
-        }
+    let (breakers, told) = breakers::configure(store, &name, begun.plan(), now)?;
+    let mut job = begun;
+    let events = known.iter().cloned().chain(told);
+    let with_it: Vec<Record> = events.map(record).collect();
+    for record in &with_it {
+        job.apply(record);
     }
+    let records = [&submission].into_iter().chain(&with_it);
+    let records: Vec<Vec<u8>> = records.map(Record::encode).collect();
+    let version = Version::EMPTY.after(records.len());
+    let under = move |claim: &Claim| {
+        let (of, first) = (claim.aggregate.clone(), Version::EMPTY);
+        let own = Append::new(of, first, claim.epoch, records.clone());
+        [own].into_iter().chain(breakers.clone()).collect()
+    };
+    let claim = store.claim_writing(&aggregate, Box::new(under))??;
+    Ok(Held {
+        job,
+        claim,
+        version,
+        with_it,
+        saved: Default::default(),
+        is_new: true,
+        first: None,
+        rate: None,
+    })
 }
 
 /// Tells a job something that leads to nothing being done, and gives it back.
@@ -349,7 +340,8 @@ pub fn tell(
         version,
         ..
     } = held;
-    let records = react(&mut job, input, now);
+    // What leads to nothing being done says nothing to breakers.
+    let Reaction { records, .. } = react(&mut job, input, now);
     let records: Vec<_> = records.iter().map(Record::encode).collect();
     if !records.is_empty() {
         let append = Append::new(claim.aggregate.clone(), version, claim.epoch, records);

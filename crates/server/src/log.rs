@@ -3,18 +3,20 @@
 //! What a record of a job has to say is worked out here and can be looked at; writing it down is all
 //! that is left. Values of secrets are in no record, and what commands wrote is left out altogether.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use undaunted_engine::breaker::{BreakerChange, Change};
 use undaunted_engine::event::{Event, Late, Reached, Record, Stopped, Subject};
 use undaunted_engine::job::Job;
 use undaunted_engine::task::correlation_id;
-use undaunted_engine::view::{event, rfc3339};
+use undaunted_engine::view::{breaker_event, event, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
 
 /// How much a log record matters.
@@ -103,6 +105,8 @@ pub struct Log {
     level: Level,
     lines: SyncSender<Line>,
     left_out: Arc<AtomicU64>,
+    /// When each breaker opened or closed last. Every job that uses it is told, and it is logged once.
+    turned: Arc<Mutex<BTreeMap<String, Timestamp>>>,
 }
 
 /// What the thread that writes is told.
@@ -142,6 +146,7 @@ impl Log {
             level,
             lines,
             left_out,
+            turned: Arc::default(),
         }
     }
 
@@ -162,6 +167,16 @@ impl Log {
         if self.lines.try_send(Line::End(done)).is_ok() {
             // Nobody may be reading.
             let _ = written.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// Writes that a breaker has opened, half opened or closed.
+    pub fn turned(&self, breaker: &str, change: &BreakerChange) {
+        let mut turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = turned.insert(breaker.to_owned(), change.at);
+        drop(turned);
+        if last != Some(change.at) {
+            self.write(&turn_of(breaker, change).into_iter().collect::<Vec<_>>());
         }
     }
 
@@ -206,8 +221,7 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
         | Event::JobRedriven { .. }
         | Event::PolicyChanged { .. }
         | Event::PoolToppedUp { .. }
-        | Event::BreakerConfigured { .. }
-        | Event::BreakerClosed { .. } => Level::Info,
+        | Event::BreakerConfigured { .. } => Level::Info,
         Event::JobPartial(_)
         | Event::JobFailed(_)
         | Event::JobCancelled(_)
@@ -215,8 +229,7 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
         | Event::ItemDeadLettered { .. }
         | Event::InputFailed { .. }
         | Event::StepFailed { .. }
-        | Event::StepUnreachable { .. }
-        | Event::BreakerOpened(_) => Level::Warn,
+        | Event::StepUnreachable { .. } => Level::Warn,
         _ => Level::Debug,
     };
     let mut said = vec![plain(job, record, level)];
@@ -224,6 +237,24 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
         said.extend(stop(job, record, stopped));
     }
     said
+}
+
+/// That a breaker has opened, half opened or closed.
+fn turn_of(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
+    let view = breaker_event(breaker, change)?;
+    let (word, level) = match change.change {
+        Change::Opened | Change::Tripped => ("breaker_opened", Level::Warn),
+        Change::HalfOpened => ("breaker_half_opened", Level::Debug),
+        _ => ("breaker_closed", Level::Info),
+    };
+    let fields = view.fields().iter();
+    let fields = fields.filter(|(name, _)| !matches!(*name, "seq" | "at" | "type"));
+    Some(LogRecord {
+        at: change.at,
+        level,
+        what: What::Event(word),
+        fields: fields.cloned().collect(),
+    })
 }
 
 /// The event itself.

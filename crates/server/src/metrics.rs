@@ -144,13 +144,6 @@ impl Metrics {
                 let ratio = share(reached.completed, reached.target);
                 let _ = self.ratio.get_or_create(&self.of_job(job)).set(ratio);
             }
-            Event::BreakerOpened(opened) => {
-                self.breaker(job.texts.read(&opened.breaker), "open");
-            }
-            Event::BreakerHalfOpened { breaker } => {
-                self.breaker(job.texts.read(breaker), "half_open");
-            }
-            Event::BreakerClosed { breaker } => self.breaker(job.texts.read(breaker), "closed"),
             _ => {}
         }
         self.restore(job);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use undaunted_engine::breaker::{Admission, Gate};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, Record};
@@ -94,7 +95,7 @@ impl Scene {
     }
 
     pub(crate) fn tell(&mut self, input: &Input) {
-        let records = react(&mut self.job, input, self.now);
+        let records = react(&mut self.job, input, self.now).records;
         if !records.is_empty() {
             self.write(records);
         }
@@ -108,11 +109,12 @@ impl Scene {
 
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
-        for (step, item) in ready(&self.job, self.now) {
+        for (step, item) in ready(&self.job, &Admission::default(), self.now) {
             self.tell(&Input::Start {
                 step,
                 item,
                 refused: None,
+                gate: Gate::None,
             });
         }
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::Job;
 use undaunted_runner::drive::{Handle, Observer};
@@ -39,6 +40,13 @@ impl Observer for Watch {
     fn recorded(&mut self, job: &Job, _: u64, record: &Record) {
         self.metrics.observe(job, record);
         self.log.tell(job, record);
+        self.news.stir();
+    }
+
+    fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {
+        self.metrics
+            .found_breaker(breaker, change.state.breaker.phase());
+        self.log.turned(breaker, change);
         self.news.stir();
     }
 }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::decide::react;
@@ -22,6 +23,7 @@ use undaunted_policy::{Cause, Timestamp};
 
 use super::later::submitted;
 use super::law::uphold;
+use super::onward::{admission_of, gate_of};
 use super::record::reread;
 
 const LIST: &str = "
@@ -180,7 +182,11 @@ fn lawfully(job: &mut Job, record: &Record) {
 
 /// What was imported is what would be exported, and imported again.
 fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
-    let state = export(job, &Histories::of(|_, _| true).items);
+    let state = export(
+        job,
+        &Admission::default(),
+        &Histories::of(|_, _| true).items,
+    );
     let Ok(again) = import(&state, submitted) else {
         return uphold("what is exported can be imported", false, &state);
     };
@@ -218,14 +224,17 @@ fn gone_on_with(mut job: Job) {
     let items = items.to_vec();
     tell(&mut job, &Input::ItemsRead { step: 0, items }, now);
     for _ in 0..6 {
-        for (step, item) in ready(&job, now) {
+        let mut breakers = admission_of(&job, now);
+        for (step, item) in ready(&job, &breakers, now) {
             let refused = None;
+            let gate = gate_of(&job, &mut breakers, (step, item));
             tell(
                 &mut job,
                 &Input::Start {
                     step,
                     item,
                     refused,
+                    gate,
                 },
                 now,
             );
@@ -246,10 +255,7 @@ fn gone_on_with(mut job: Job) {
 }
 
 fn tell(job: &mut Job, input: &Input, now: Timestamp) {
-    let mut told = job.clone();
-    for record in react(&mut told, input, now) {
+    for record in react(&mut job.clone(), input, now).records {
         lawfully(job, &record);
     }
-    // What is known of breakers and of whoever collects stands in no record.
-    *job = told;
 }

@@ -1,12 +1,11 @@
 //! Bytes that may be a journal: one record after the other, as the lines of a text.
 //!
-//! A line is a record of the job as `notation` reads it; with `b` before it, one of a breaker, which
-//! the job is shown. Records that no engine would write one after the other are folded all the same:
+//! A line is a record of the job as `notation` reads it; with `b` before it, one of a breaker, which is
+//! folded by itself. Records that no engine would write one after the other are folded all the same:
 //! a stored fact is a fact. What comes of them can be looked at from every side (`shown`), asked
 //! about and gone on with (`onward`), and the same journal is always the same job.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use undaunted_engine::breaker::BreakerRecord;
 use undaunted_engine::event::Record;
@@ -15,7 +14,7 @@ use undaunted_engine::law::{broken_by, broken_in};
 
 use super::law::uphold;
 use super::shown::Shown;
-use super::{notation, onward};
+use super::{notation, onward, record};
 
 /// The most records of a journal that are folded: what more would show, fewer do.
 const MOST: usize = 200;
@@ -50,8 +49,8 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
     let mut lawful = true;
     for (seq, line) in (1..).zip(notation::lines(data).take(MOST)) {
         if let Some(line) = line.strip_prefix(b"b") {
-            if let Some((job, _)) = &mut found {
-                learn(job, line);
+            if let Ok(record) = BreakerRecord::decode(&notation::record(line)) {
+                record::ask(&record);
             }
             continue;
         }
@@ -77,17 +76,6 @@ fn fold(data: &[u8], seen: &mut BTreeSet<&'static str>) -> Option<(Job, bool)> {
     let (job, shown) = found?;
     shown.look(&job);
     Some((job, lawful))
-}
-
-/// Shows a job a breaker as a record has it: the one that is written there, or all it asks.
-fn learn(job: &mut Job, line: &[u8]) {
-    let Ok(record) = BreakerRecord::decode(&notation::record(line)) else {
-        return;
-    };
-    let names: Vec<Arc<str>> = job.breakers().names().cloned().collect();
-    for name in names {
-        job.learn(&name, record.state.clone(), record.at);
-    }
 }
 
 const fn stage(stage: Stage) -> &'static str {

@@ -16,6 +16,8 @@ use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{Cause, Timestamp};
 
+use super::onward::{admission_of, gate_of};
+
 const TEXT: &str = "
 mode: flow
 goals: [resize]
@@ -86,13 +88,16 @@ fn made() -> Option<Later> {
     };
     let now = T0.after(Duration::from_secs(1));
     flow.tell(&Input::Woke, now);
-    for (step, item) in ready(&flow.job, now) {
+    let mut breakers = admission_of(&flow.job, now);
+    for (step, item) in ready(&flow.job, &breakers, now) {
         let refused = None;
+        let gate = gate_of(&flow.job, &mut breakers, (step, item));
         flow.tell(
             &Input::Start {
                 step,
                 item,
                 refused,
+                gate,
             },
             now,
         );
@@ -117,7 +122,7 @@ fn made() -> Option<Later> {
 impl Later {
     fn tell(&mut self, input: &Input, now: Timestamp) {
         let told = react(&mut self.job, input, now);
-        self.records.extend(told);
+        self.records.extend(told.records);
     }
 
     /// The token that was given out for an item.

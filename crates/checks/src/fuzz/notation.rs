@@ -2,19 +2,22 @@
 //!
 //! A record is CBOR, in which a byte that changes is mostly the end of it. The same written as JSON
 //! can be changed, cut and put together line by line: `[5, [6, [[[0, 0, 0, 1], 1]]]]` stands for the
-//! bytes of a record, the format before them. Bytes that are no such text stand for themselves.
+//! bytes of a record, the format before them; `2[…]` for those of a record with another format. Bytes
+//! that are no such text stand for themselves.
 
 use serde_json::Value;
 use undaunted_engine::event::FORMAT;
 
 /// The bytes that a text stands for, or else the bytes themselves.
 pub(super) fn record(given: &[u8]) -> Vec<u8> {
-    let value = given
-        .starts_with(b"[")
-        .then(|| serde_json::from_slice(given));
+    let (format, text) = match given {
+        [format @ b'0'..=b'9', text @ ..] => (format.saturating_sub(b'0'), text),
+        text => (FORMAT, text),
+    };
+    let value = text.starts_with(b"[").then(|| serde_json::from_slice(text));
     match value {
         Some(Ok(value)) => {
-            let mut bytes = vec![FORMAT];
+            let mut bytes = vec![format];
             put(&value, &mut bytes);
             bytes
         }
@@ -106,6 +109,10 @@ mod tests {
             let bytes: Vec<u8> = numbers
                 .map(|number| u8::from_str_radix(number, 16).unwrap())
                 .collect();
+            let text = match bytes[0] {
+                FORMAT => text.to_owned(),
+                format => format!("{format}{text}"),
+            };
             assert_eq!(record(text.as_bytes()), bytes, "{text}");
         }
     }

@@ -3,8 +3,9 @@
 //! It is told everything a job can be told, now and at the end of time. What follows comes to an end,
 //! is written as it was decided, and leads to a job that can be told the next thing.
 
+use undaunted_engine::breaker::{Admission, Gate};
 use undaunted_engine::decide::{advance, decide, react};
-use undaunted_engine::effect::{awaits_rule, next_wake, ready, wanted};
+use undaunted_engine::effect::{ask as gate, awaits_rule, next_wake, ready, wanted};
 use undaunted_engine::event::{NewItem, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
@@ -36,6 +37,29 @@ pub(super) fn go_on(job: &Job) {
     }
 }
 
+/// The breakers of a job, which nothing is known of.
+pub(super) fn admission_of(job: &Job, now: Timestamp) -> Admission {
+    let mut breakers = Admission::of(job.plan().breakers());
+    breakers.tick(now);
+    breakers
+}
+
+/// What the breaker of the next command of an item answers. Where a request goes is not looked at.
+pub(super) fn gate_of(job: &Job, breakers: &mut Admission, place: (u32, u32)) -> Gate {
+    let active = job.active(place.0, place.1).map(|it| it.command);
+    let command = active.or_else(|| job.plan().first(place.0));
+    let command = command.and_then(|it| job.plan().command(it));
+    let Some(breaker) = command.and_then(|it| it.breaker.as_deref()) else {
+        return Gate::None;
+    };
+    let name = breaker.name.as_deref().unwrap_or("http://here.test");
+    gate(job, breakers, place, &name.into())
+}
+
+fn started(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
+    ready(job, &admission_of(job, now), now)
+}
+
 /// What is wanted of a job, and what its attempts are to do.
 fn ask(job: &Job, now: Timestamp) {
     let _ = wanted(job);
@@ -45,7 +69,7 @@ fn ask(job: &Job, now: Timestamp) {
     let running = job.running.values().copied();
     let asked = running
         .take(FEW)
-        .chain(ready(job, now).into_iter().take(FEW));
+        .chain(started(job, now).into_iter().take(FEW));
     for (step, item) in asked {
         let _ = correlation_id(job, step, item);
         let Ok(Some(task)) = task(job, step, item, Files::default(), now) else {
@@ -82,12 +106,15 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
         Input::Unpause,
         Input::TopUp { retries: u32::MAX },
     ];
-    let ready = ready(job, now).into_iter().take(FEW);
-    inputs.extend(ready.map(|(step, item)| Input::Start {
-        step,
-        item,
-        refused: None,
-    }));
+    let mut breakers = admission_of(job, now);
+    for (step, item) in started(job, now).into_iter().take(FEW) {
+        inputs.push(Input::Start {
+            step,
+            item,
+            refused: None,
+            gate: gate_of(job, &mut breakers, (step, item)),
+        });
+    }
     for &start in job.running.keys().take(FEW) {
         inputs.push(Input::Accepted { start });
         for failure in [None, Some(Cause::Timeout), Some(Cause::Exit(127))] {
@@ -131,7 +158,7 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
 fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     comes_to_an_end(job, input, now);
     let mut told = job.clone();
-    let records = react(&mut told, input, now);
+    let records = react(&mut told, input, now).records;
     let mut folded = job.clone();
     for record in &records {
         // Broken by a journal that was broken before; but it can be asked.

@@ -6,9 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState};
+use undaunted_engine::breaker::{Admission, BreakerJournal, BreakerRecord, Fact};
 use undaunted_engine::catalog::{Catalog, CatalogRecord};
 use undaunted_engine::event::{FORMAT, Record, RecordError};
 use undaunted_policy::Timestamp;
@@ -29,9 +28,18 @@ pub fn journal_record(data: &[u8]) -> BTreeSet<&'static str> {
     if let Some(record) = reread(&bytes, Record::decode, Record::encode) {
         seen.insert(record.event.word());
     }
-    if let Some(record) = reread(&bytes, BreakerRecord::decode, BreakerRecord::encode) {
-        ask(&record.state);
-        seen.insert(record.change.word());
+    let breaker = reread_as(
+        BreakerRecord::FORMAT,
+        &bytes,
+        BreakerRecord::decode,
+        BreakerRecord::encode,
+    );
+    if let Some(record) = breaker {
+        ask(&record);
+        seen.insert("breaker");
+        let journal = BreakerJournal::fold(&[(1, record)]);
+        let changes = journal.changes.iter();
+        seen.extend(changes.map(|(_, change)| change.change.word()));
     }
     if let Some(record) = reread(&bytes, CatalogRecord::decode, CatalogRecord::encode) {
         let mut catalog = Catalog::default();
@@ -58,7 +66,17 @@ pub(super) fn reread<R: Debug + PartialEq>(
     decode: impl Fn(&[u8]) -> Result<R, RecordError>,
     encode: impl Fn(&R) -> Vec<u8>,
 ) -> Option<R> {
-    let newer = bytes.first().is_some_and(|format| *format > FORMAT);
+    reread_as(FORMAT, bytes, decode, encode)
+}
+
+/// The same for a journal with formats of its own, of which this is the newest.
+fn reread_as<R: Debug + PartialEq>(
+    known: u8,
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Result<R, RecordError>,
+    encode: impl Fn(&R) -> Vec<u8>,
+) -> Option<R> {
+    let newer = bytes.first().is_some_and(|format| *format > known);
     match decode(bytes) {
         Err(error) => {
             let told = matches!(error, RecordError::Newer { .. }) == newer;
@@ -78,19 +96,32 @@ pub(super) fn reread<R: Debug + PartialEq>(
     }
 }
 
-/// A breaker can be asked, told and closed at any time.
-pub(super) fn ask(state: &BreakerState) {
-    for now in [0, 1, 1_700_000_000_000_000_000, u64::MAX].map(Timestamp::from_nanos) {
-        let mut asked = state.clone().clamped(now);
-        let _ = asked.admission(now);
-        let _ = asked.open(now, now.after(Duration::MAX));
-        let _ = asked.abandon_probe();
-        let _ = asked.trip(now);
-        let _ = asked.reset();
+/// A breaker can be folded, asked and closed at any time.
+pub(super) fn ask(record: &BreakerRecord) {
+    let name = std::sync::Arc::from("b");
+    for (first, now) in [(1, 0), (7, 1), (u64::MAX, u64::MAX)] {
+        let at = Timestamp::from_nanos(now);
+        let records = [(first, record.clone())];
+        let mut journal = BreakerJournal::fold(&records);
+        let mut admission = Admission::default();
+        admission.tick(at);
+        admission.meet(&name, journal.clone());
+        let _ = admission.ask(&name, &std::sync::Arc::from("j"), Some(1));
+        let by_hand = [
+            Fact::Imported {
+                since: at,
+                until: Timestamp::MAX,
+            },
+            journal.folded(),
+            Fact::Tripped { at },
+            Fact::Reset { at },
+        ];
+        let by_hand = BreakerRecord::by_hand(by_hand.to_vec());
+        journal.add(first.saturating_add(1), &by_hand);
         uphold(
             "a breaker that is closed is closed",
-            !asked.is_shut(),
-            &asked,
+            !journal.state.is_shut(),
+            &journal,
         );
     }
 }

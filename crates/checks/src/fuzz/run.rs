@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
         writeln!(f, "  input:  {}", self.input.escape_ascii())?;
         write!(
             f,
-            "  repeat: UNDAUNTED_FUZZ_SEED={} cargo test -p undaunted-checks --test fuzz",
+            "  repeat: UNDAUNTED_SEED={} cargo test -p undaunted-checks --test fuzz",
             self.seed
         )
     }

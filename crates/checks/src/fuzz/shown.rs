@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::checkpoint::export;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
@@ -75,12 +76,13 @@ impl Shown {
             let _ = best_effort_names(job, &of);
         }
         let _ = tolerated(job);
+        let breakers = Admission::of(job.plan().breakers());
         for (step, item) in all_held(job) {
-            let known = holding(job, step, item).is_some();
+            let known = holding(job, &breakers, step, item).is_some();
             uphold("what is held can be shown", known, &(step, item));
         }
-        for name in job.breakers().names() {
-            let _ = prober(job, name);
+        for name in job.breakers() {
+            let _ = prober(job, &name);
         }
         for (&(step, item), history) in &self.histories.items {
             for made in &history.attempts {
@@ -93,7 +95,7 @@ impl Shown {
             }
             for now in [now, Timestamp::MAX] {
                 let most = 5;
-                let told = forecast(job, step, item, now, most);
+                let told = forecast(job, &breakers, (step, item), now, most);
                 let few = told.is_none_or(|told| told.retries.len() <= most);
                 uphold("a forecast is as long as was asked", few, &(step, item));
             }
@@ -112,7 +114,7 @@ impl Shown {
     /// What is written for another system can be read by this one.
     fn exported(&self, job: &Job) {
         let histories: BTreeMap<_, _> = self.histories.items.clone();
-        let state = export(job, &histories);
+        let state = export(job, &Admission::default(), &histories);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
         uphold(

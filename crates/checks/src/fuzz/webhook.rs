@@ -138,7 +138,7 @@ fn arrives(flow: &Later, start: u64, result: &Result<String, String>) {
     };
     let mut told = flow.job.clone();
     let now = told.last_at.after(Duration::from_secs(1));
-    let records = react(&mut told, &Input::Ended(Box::new(end)), now);
+    let records = react(&mut told, &Input::Ended(Box::new(end)), now).records;
     uphold("a result has consequences", !records.is_empty(), &result);
     let mut folded = flow.job.clone();
     for record in &records {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undaunted_engine::breaker::{BreakerRecord, Fact};
 use undaunted_runner::request::{self, Request};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Store;
@@ -182,17 +183,18 @@ impl Simulation<'_> {
             (name, outside.die.falls(1, 2), outside.wall())
         };
         let Some(name) = name else { return };
-        let changed = breakers::change(&self.disk, &name, None, now, |state| {
-            Some(if trips {
-                state.trip(now)
-            } else {
-                state.reset()
-            })
-        });
+        let fact = if trips {
+            Fact::Tripped { at: now }
+        } else {
+            Fact::Reset { at: now }
+        };
+        let changed = breakers::change(&self.disk, &name, |_| Some(fact.clone()));
         let mut outside = look(&self.shared);
         if let Ok(state) = changed {
             outside.tell(|| format!("breaker {name} by hand: {}", state.word()));
-            outside.witness.breaker(&name, state);
+            let (record, now) = (BreakerRecord::by_hand(vec![fact]), outside.now);
+            let broken = outside.witness.gates.fold(&name, &record, now);
+            outside.witness.found.extend(broken);
         }
         drop(outside);
         self.everybody_looks();

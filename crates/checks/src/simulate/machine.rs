@@ -39,6 +39,11 @@ impl Machine for SimMachine {
         7
     }
 
+    /// Journals of breakers are short here, and are to be trimmed all the same.
+    fn trim_after(&self) -> u64 {
+        9
+    }
+
     /// At once: whether and when it is done changes nothing that anybody may notice, and so must not
     /// change what else happens.
     fn save(&self, work: Box<dyn FnOnce() + Send>) {

@@ -10,6 +10,7 @@ mod again;
 mod blows;
 mod campaign;
 pub mod case;
+mod gates;
 mod happen;
 pub mod harm;
 mod keepers;

@@ -3,13 +3,13 @@
 //! One thread, one queue. Whatever a process does reaches the world through [`Outside::touch`], where
 //! it may be killed: a process that is dead changes nothing any more, whatever its code still does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 use undaunted_runner::Answered;
-use undaunted_store::{Append, Claim, Done};
+use undaunted_store::{AggregateId, Append, Claim, Done};
 
 use super::case::{Act, Case};
 use super::harm::Harm;
@@ -98,6 +98,8 @@ pub(super) struct Life {
     pub(super) waiting: VecDeque<Write>,
     /// What is being written.
     pub(super) writing: Vec<Write>,
+    /// What it has claimed.
+    pub(super) claims: BTreeSet<AggregateId>,
     /// Whoever waits for an answer, and the answer.
     pub(super) asking: BTreeMap<u64, (Asking, Answered)>,
     /// Which turn is the one to come.

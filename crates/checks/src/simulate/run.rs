@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
+use undaunted_runner::breakers;
 use undaunted_store::MemoryStore;
 
 use super::case::Case;
@@ -56,8 +57,15 @@ pub fn run(plan: &Plan, with_history: bool) -> Outcome {
         happened: 0,
     };
     simulation.live(&plan.harm);
+    let disk = simulation.disk.another();
     drop(simulation);
     let mut outside = look(&shared);
+    let wrong = outside.witness.gates.states().find_map(|(name, state)| {
+        let found = breakers::read(&disk, name).ok().flatten();
+        let same = found.is_some_and(|found| found.state == *state);
+        (!same).then(|| format!("what is left of the journal of {name} does not come to {state:?}"))
+    });
+    outside.witness.found.extend(wrong);
     let witness = std::mem::take(&mut outside.witness);
     let jobs = witness.jobs.into_values();
     let jobs = jobs.filter_map(|seen| Some((seen.job?, seen.records)));

@@ -14,6 +14,7 @@ use undaunted_store::{
     MemoryStore, Owner, Records, Request, RequestId, Store, StoreError, Version,
 };
 
+use super::gates;
 use super::outside::{Happening, Outside, Shared, Touch, Write, look};
 
 /// A handle of one process.
@@ -173,6 +174,20 @@ fn full() -> StoreError {
 }
 
 impl Outside {
+    /// A process hands records over: it must not start what it knows to be held.
+    fn look_at_handed_over(&mut self, process: usize, appends: &[Append]) {
+        let Some(life) = self.lives.get(process) else {
+            return;
+        };
+        let own = life.writing.iter().chain(&life.waiting);
+        let mut broken = self.witness.gates.handed_over(appends, own, self.now);
+        broken.extend(gates::probed(appends, &life.claims));
+        for broken in broken {
+            self.tell(|| format!("VIOLATION {broken}"));
+            self.witness.violation(broken);
+        }
+    }
+
     /// Writes records, and looks at what they say.
     fn put(
         &mut self,
@@ -191,9 +206,10 @@ impl Outside {
                 return Err(why);
             }
         };
+        let now = self.now;
         let witness = &mut self.witness;
         let before = witness.found.len();
-        let told = witness.written(&said, &reached);
+        let told = witness.written(&said, now);
         for told in told {
             self.tell(|| told);
         }
@@ -237,6 +253,7 @@ impl Store for SimStore {
         if outside.touch(self.process) == Touch::Dead {
             return;
         }
+        outside.look_at_handed_over(self.process, &appends);
         if let Some(life) = outside.lives.get_mut(self.process) {
             life.waiting.push_back(Write::Append(appends, done));
         }
@@ -276,7 +293,11 @@ impl Store for SimStore {
     }
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
-        self.now(|inner| inner.claim(aggregate))
+        let claim = self.now(|inner| inner.claim(aggregate))?;
+        if let Some(life) = look(&self.shared).lives.get_mut(self.process) {
+            life.claims.insert(aggregate.clone());
+        }
+        Ok(claim)
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
@@ -290,6 +311,7 @@ impl Store for SimStore {
     fn let_go(&self, claim: &Claim) {
         let mut outside = look(&self.shared);
         if let Some(life) = outside.lives.get_mut(self.process) {
+            life.claims.remove(&claim.aggregate);
             life.waiting.push_back(Write::Release(claim.clone()));
         }
         outside.write_on(self.process);

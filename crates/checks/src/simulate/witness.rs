@@ -5,18 +5,18 @@
 //! the world are looked at; what does not hold is kept in words.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::time::Duration;
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState};
 use undaunted_engine::event::{Event, Record, Subject};
 use undaunted_engine::job::{Item, Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_policy::Reason;
-use undaunted_runner::{Order, breakers, journal};
-use undaunted_store::{Append, Version};
+use undaunted_runner::{Order, journal};
+use undaunted_store::Append;
 
 use super::again::Again;
+use super::gates::Gates;
 use super::ledger::Ledger;
 
 /// What is known of one job.
@@ -58,7 +58,7 @@ pub(super) struct Place {
 #[derive(Default)]
 pub(super) struct Witness {
     pub(super) jobs: BTreeMap<String, Seen>,
-    breakers: BTreeMap<String, BreakerState>,
+    pub(super) gates: Gates,
     tokens: BTreeMap<String, (String, u32, u32)>,
     plans: Plans,
     /// How many records there were.
@@ -72,30 +72,10 @@ impl Witness {
         self.found.push(what);
     }
 
-    /// Records have reached the disk, and each journal the version told. Answers what the records say,
-    /// for the history.
-    pub(super) fn written(&mut self, appends: &[Append], reached: &[Version]) -> Vec<String> {
-        let mut told = Vec::new();
-        let before = self.breakers.clone();
-        for (append, reached) in appends
-            .iter()
-            .zip(reached)
-            .filter(|(it, _)| it.aggregate.family() == breakers::FAMILY)
-        {
-            let last = append.records.last();
-            if let Some(Ok(record)) = last.map(|bytes| BreakerRecord::decode(bytes)) {
-                told.push(format!(
-                    "breaker {} is {} after {:?} (version {}, opened {} times)",
-                    append.aggregate.id(),
-                    record.state.word(),
-                    record.change,
-                    reached.0,
-                    record.state.breaker.generation()
-                ));
-                let id = append.aggregate.id().to_owned();
-                self.breakers.insert(id, record.state);
-            }
-        }
+    /// Records have reached the disk. What they say, for the history.
+    pub(super) fn written(&mut self, appends: &[Append], now: Duration) -> Vec<String> {
+        let [mut told, broken] = self.gates.written(appends, now);
+        self.found.extend(broken);
         for append in appends
             .iter()
             .filter(|it| it.aggregate.family() == journal::FAMILY)
@@ -105,7 +85,7 @@ impl Witness {
                 match Record::decode(bytes) {
                     Ok(record) => {
                         told.push(format!("{id}: {:?}", record.event));
-                        self.record(id, record, &before);
+                        self.record(id, record);
                     }
                     Err(why) => self.violation(format!("a record of {id} cannot be read: {why}")),
                 }
@@ -114,7 +94,7 @@ impl Witness {
         told
     }
 
-    fn record(&mut self, id: &str, record: Record, before: &BTreeMap<String, BreakerState>) {
+    fn record(&mut self, id: &str, record: Record) {
         self.events = self.events.saturating_add(1);
         let seen = self.jobs.entry(id.to_owned()).or_default();
         let mut broken = Vec::new();
@@ -128,8 +108,6 @@ impl Witness {
                     broken.extend(was_good(job, &seen.good, of));
                 }
             }
-            let opened = shut(&record, before, &self.breakers, job);
-            broken.extend(opened);
             job.apply(&record);
             broken.extend(incomplete(job, &record));
             broken.extend(left_behind(job));
@@ -155,11 +133,6 @@ impl Witness {
         for broken in broken {
             self.found.push(format!("{id}: {broken}"));
         }
-    }
-
-    /// Somebody has changed a breaker by hand.
-    pub(super) fn breaker(&mut self, name: &str, state: BreakerState) {
-        self.breakers.insert(name.to_owned(), state);
     }
 
     /// A keeper begins a command.
@@ -317,24 +290,4 @@ fn was_good(job: &Job, good: &BTreeSet<u64>, of: Subject) -> Option<String> {
         .is_some_and(|it| matches!(it.action, undaunted_engine::workflow::Action::SubFlow(_)));
     let known = is_flow || good.contains(start);
     (!known).then(|| format!("start {start} is recorded as a success, and was none"))
-}
-
-/// A start that was let through by a breaker that was open, before and after it was recorded.
-fn shut(
-    record: &Record,
-    before: &BTreeMap<String, BreakerState>,
-    after: &BTreeMap<String, BreakerState>,
-    job: &Job,
-) -> Option<String> {
-    let Event::AttemptStarted(started) = &record.event else {
-        return None;
-    };
-    let pass = started.pass.as_ref()?;
-    let name: Arc<str> = job.texts.read(&pass.breaker).into();
-    let shut = |known: &BTreeMap<String, BreakerState>| {
-        let until = known.get(&*name).and_then(BreakerState::until);
-        until.is_some_and(|until| until > record.at)
-    };
-    (shut(before) && shut(after))
-        .then(|| format!("a start passes the open breaker {name}: {record:?}"))
 }

@@ -15,7 +15,7 @@ fn a_broken_law_is_reported_with_its_input_and_the_command_that_repeats_it() {
     assert_eq!(
         finding.to_string(),
         "input 1 of seed 42: somebody shouted\n  input:  loud!\n  \
-         repeat: UNDAUNTED_FUZZ_SEED=42 cargo test -p undaunted-checks --test fuzz"
+         repeat: UNDAUNTED_SEED=42 cargo test -p undaunted-checks --test fuzz"
     );
 }
 

@@ -1,6 +1,6 @@
 //! A few seconds of fuzzing in every run, and proof that it would notice.
 //!
-//! The seed is `UNDAUNTED_FUZZ_SEED`, or else the time, so that every run tries other inputs; a
+//! The seed is `UNDAUNTED_SEED`, or else 1, so that every machine tries the same inputs; a
 //! failure names the seed and the command that repeats it. `UNDAUNTED_FUZZ_INPUTS` makes a run as long
 //! as one likes. `fuzz/` holds the same targets for `cargo fuzz`.
 

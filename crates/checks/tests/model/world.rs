@@ -1,12 +1,14 @@
 //! A case that runs: the pure engine on virtual time, with attempts that do what the script says.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_checks::simulate::case::{Act, Case, How};
-use undaunted_engine::decide::react;
-use undaunted_engine::effect::{Effect, next_wake, ready, wanted};
+use undaunted_engine::breaker::{Admission, BreakerState, Gate, Prober};
+use undaunted_engine::decide::{Reaction, react};
+use undaunted_engine::effect::{Effect, ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, NewItem, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
@@ -27,6 +29,8 @@ enum Report {
 pub(crate) struct World<'c> {
     case: &'c Case,
     pub(crate) job: Job,
+    breakers: Admission,
+    seq: u64,
     pub(crate) records: Vec<Record>,
     now: Timestamp,
     reports: BTreeMap<(Timestamp, u64, u8), Report>,
@@ -56,6 +60,8 @@ impl<'c> World<'c> {
         let mut world = Self {
             case,
             job: Job::begin(&first).unwrap(),
+            breakers: Admission::default(),
+            seq: 0,
             records: vec![first],
             now: T0,
             reports: BTreeMap::new(),
@@ -65,9 +71,23 @@ impl<'c> World<'c> {
     }
 
     fn tell(&mut self, input: &Input) -> Vec<Record> {
-        let records = react(&mut self.job, input, self.now);
+        let id = self.job.shared_id();
+        self.breakers.tick(self.now);
+        let Reaction { records, reports } = react(&mut self.job, input, self.now);
+        for report in &reports {
+            self.breakers.report(&id, report);
+            // Everything is on the disk at once.
+            let name = report.breaker();
+            self.seq += 1;
+            if self.breakers.seal(name, &id, self.seq).is_some() {
+                let (version, _) = self.breakers.version(name).unwrap();
+                assert!(self.breakers.written(name, &id, self.seq, version + 1));
+            }
+        }
+        self.breakers.refresh();
+        let offers = offers(&self.job, &self.breakers);
+        self.breakers.offer(&id, &offers);
         self.records.extend(records.iter().cloned());
-        let _ = self.job.breakers_mut().take();
         records
     }
 
@@ -81,7 +101,11 @@ impl<'c> World<'c> {
                 continue;
             }
             let report = self.reports.keys().next().copied();
-            let wake = next_wake(&self.job, self.now);
+            let opening = next_opening(&self.job, &self.breakers);
+            let wake = next_wake(&self.job, self.now)
+                .into_iter()
+                .chain(opening)
+                .min();
             match (report, wake) {
                 (Some((at, ..)), wake) if wake.is_none_or(|wake| at < wake) => {
                     self.now = self.now.max(at);
@@ -153,18 +177,16 @@ impl<'c> World<'c> {
     /// Starts what is ready; whether anything changed.
     fn start(&mut self) -> bool {
         let mut changed = false;
-        for (step, item) in ready(&self.job, self.now) {
+        self.breakers.tick(self.now);
+        for (step, item) in ready(&self.job, &self.breakers, self.now) {
             let made = task(&self.job, step, item, Files::default(), self.now);
             let made = made.unwrap();
-            if let Some(made) = &made
-                && let TaskWork::Call(call) = &made.work
-            {
-                self.aim(step, item, &call.url);
-            }
+            let gate = self.gate(step, item, made.as_ref().map(|made| &made.work));
             let records = self.tell(&Input::Start {
                 step,
                 item,
                 refused: None,
+                gate,
             });
             changed |= !records.is_empty();
             for record in &records {
@@ -189,16 +211,31 @@ impl<'c> World<'c> {
         changed
     }
 
-    /// A request asks the breaker of where it goes.
-    fn aim(&mut self, step: u32, item: u32, url: &str) {
-        let origin: Vec<&str> = url.splitn(4, '/').take(3).collect();
+    /// What the breaker of a command answers; a request asks that of where it goes.
+    fn gate(&mut self, step: u32, item: u32, work: Option<&TaskWork>) -> Gate {
         let active = self.job.active(step, item).map(|active| active.command);
         let command = active.or_else(|| self.job.plan().first(step)).unwrap();
         let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
-        if let Some(breaker) = breaker {
-            let settings = breaker.settings;
-            self.job.aim(step, item, &origin.join("/"), settings);
+        let Some(breaker) = breaker else {
+            return Gate::None;
+        };
+        let name: Arc<str> = match (&breaker.name, work) {
+            (Some(name), _) => Arc::from(name.as_str()),
+            (None, Some(TaskWork::Call(call))) => {
+                let origin: Vec<&str> = call.url.splitn(4, '/').take(3).collect();
+                Arc::from(origin.join("/"))
+            }
+            (None, work) => panic!("{work:?}"),
+        };
+        if self.breakers.get(&name).is_none() {
+            let state = BreakerState::with(breaker.settings);
+            self.breakers.meet(&name, state.into());
         }
+        self.breakers.tick(self.now);
+        if self.breakers.may_probe(&name) {
+            self.breakers.probed_by(&name, Prober::Ours);
+        }
+        ask(&self.job, &mut self.breakers, (step, item), &name)
     }
 
     /// What an attempt will report, by the script.

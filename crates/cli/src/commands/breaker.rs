@@ -5,10 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use undaunted_engine::breaker::BreakerState;
+use undaunted_engine::breaker::{BreakerState, Fact};
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
-use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
@@ -23,8 +22,9 @@ Examples:
   undaunted breaker trip payments      # nothing that names it starts for a while
   undaunted breaker reset payments     # let everything through again
 
-A command names its breaker in the workflow (`breaker: {name: payments}`). All jobs of a store
-share it; it is there from the first job on that names it. `explain JOB` says what it holds.")]
+A command has a breaker if its workflow says `breaker: true` (named after the origin of an HTTP
+request, else WORKFLOW/COMMAND) or `breaker: {name: payments}`. All jobs of a store share it; it
+is there from the first job on that uses it. `explain JOB` says what it holds.")]
 pub(crate) struct BreakerArgs {
     #[command(subcommand)]
     what: What,
@@ -67,24 +67,22 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             out.flush()?;
         }
         What::Show(one) => {
-            let records = breakers::records(&*jobs.store, &one.name, Version::default());
-            let records = records.map_err(|error| of_journal(&error))?;
-            if records.is_empty() {
-                return Err(unknown(&one.name).into());
-            }
+            let journal = breakers::read(&*jobs.store, &one.name);
+            let journal = journal.map_err(|error| of_journal(&error))?;
+            let journal = journal.ok_or_else(|| unknown(&one.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
-            screen::one(&mut out, &one.name, &records, now, one.json)?;
+            screen::one(&mut out, &one.name, &journal, now, one.json)?;
             out.flush()?;
         }
         What::Reset(one) => {
-            let how = |state: &mut BreakerState| Some(state.reset());
-            let state = breakers::change(&*jobs.store, &one.name, None, now, how);
+            let how = |_: &BreakerState| Some(Fact::Reset { at: now });
+            let state = breakers::change(&*jobs.store, &one.name, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }
         What::Trip(one) => {
-            let how = |state: &mut BreakerState| Some(state.trip(now));
-            let state = breakers::change(&*jobs.store, &one.name, None, now, how);
+            let how = |_: &BreakerState| Some(Fact::Tripped { at: now });
+            let state = breakers::change(&*jobs.store, &one.name, how);
             let state = state.map_err(|error| of_journal(&error))?;
             screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
         }

@@ -1,17 +1,21 @@
 //! `undaunted events`: everything that has happened to a job.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::breaker::{BreakerChange, BreakerJournal};
+use undaunted_engine::event::{Event, Record};
 use undaunted_engine::job::Job;
-use undaunted_engine::view;
-use undaunted_runner::journal;
+use undaunted_engine::view::{self, EventView};
+use undaunted_policy::Timestamp;
+use undaunted_runner::{breakers, journal};
 use undaunted_store::{Store, Version};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal, of_store};
 use crate::screen::events;
 
@@ -46,12 +50,14 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
     let mut job: Option<Job> = None;
     let mut seen = Version::default();
     let mut pulse = None;
+    let mut turns = Turns::default();
     loop {
         let now = jobs.store.pulse().map_err(|error| of_store(&error))?;
         if pulse != Some(now) {
             pulse = Some(now);
             let mut out = BufWriter::new(io::stdout().lock());
             let records = jobs.store.read(&aggregate, seen);
+            turns.read_on(&jobs)?;
             for read in records.map_err(|error| of_store(&error))? {
                 // What is before a damaged record is printed, and then it is said.
                 let shown = read.map_err(|error| of_store(&error)).and_then(|read| {
@@ -78,12 +84,15 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                         of_journal(&journal::JournalError::Job { job, why })
                     })?),
                 };
-                let event = view::event(job, version.0, &record);
-                if args.json {
-                    serde_json::to_writer(&mut out, &event)?;
-                    writeln!(out)?;
-                } else {
-                    events::line(&mut out, &event)?;
+                turns.note(&jobs, job, &record)?;
+                for event in turns.before(version.0, record.at) {
+                    print(&mut out, &event, args.json)?;
+                }
+                print(&mut out, &view::event(job, version.0, &record), args.json)?;
+            }
+            if job.as_ref().is_some_and(|job| !job.stage.has_ended()) {
+                for event in turns.before(0, Timestamp::MAX) {
+                    print(&mut out, &event, args.json)?;
                 }
             }
             out.flush()?;
@@ -93,5 +102,115 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
             return Ok(Exit::Done);
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+fn print(out: &mut impl Write, event: &EventView, as_json: bool) -> io::Result<()> {
+    if as_json {
+        serde_json::to_writer(&mut *out, event)?;
+        writeln!(out)
+    } else {
+        events::line(out, event)
+    }
+}
+
+/// The openings and closings of the breakers that a job uses. They are recorded once, with the breaker, and
+/// shown among the events of every job that uses it.
+#[derive(Default)]
+struct Turns {
+    /// The breakers, and how far each was read.
+    breakers: BTreeMap<String, u64>,
+    /// What others have done to them and is not shown yet, in the order of time.
+    unshown: BTreeMap<(Timestamp, u64), (String, BreakerChange)>,
+    /// What the job has done to them itself, by the last record of the commit it is part of.
+    own: BTreeMap<u64, Vec<(String, BreakerChange)>>,
+    job: String,
+    /// Since when the job is there.
+    since: Timestamp,
+    /// When the job has recorded such events itself, as earlier releases did.
+    recorded: BTreeSet<Timestamp>,
+    count: u64,
+}
+
+impl Turns {
+    /// Takes note of the breakers that a record names.
+    fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), Refused> {
+        let name = match &record.event {
+            Event::JobSubmitted(_) => {
+                self.since = record.at;
+                job.id().clone_into(&mut self.job);
+                for name in job.plan().breakers().into_keys() {
+                    self.meet(jobs, &name)?;
+                }
+                return Ok(());
+            }
+            Event::AttemptStarted(started) => started.pass.as_ref().map(|pass| &pass.breaker),
+            Event::Held(held) => Some(&held.breaker),
+            Event::BreakerOpened(_)
+            | Event::BreakerHalfOpened { .. }
+            | Event::BreakerClosed { .. } => {
+                self.recorded.insert(record.at);
+                return Ok(());
+            }
+            _ => None,
+        };
+        match name {
+            Some(name) => self.meet(jobs, job.texts.read(name)),
+            None => Ok(()),
+        }
+    }
+
+    fn meet(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
+        if self.breakers.contains_key(name) {
+            return Ok(());
+        }
+        self.breakers.insert(name.to_owned(), 0);
+        self.read(jobs, name)
+    }
+
+    /// Reads what has happened to the breakers since.
+    fn read_on(&mut self, jobs: &Jobs) -> Result<(), Refused> {
+        let names: Vec<String> = self.breakers.keys().cloned().collect();
+        names.iter().try_for_each(|name| self.read(jobs, name))
+    }
+
+    fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
+        let found = breakers::read(&*jobs.store, name).map_err(|error| of_journal(&error))?;
+        let BreakerJournal {
+            version, changes, ..
+        } = found.unwrap_or_default();
+        let seen = self.breakers.insert(name.to_owned(), version);
+        let seen = seen.unwrap_or_default();
+        for (at, change) in changes {
+            let is_new = at.map_or(seen == 0, |at| at > seen);
+            if !is_new || change.at < self.since {
+                continue;
+            }
+            let turn = (name.to_owned(), change);
+            let own = turn
+                .1
+                .seq
+                .filter(|_| turn.1.job.as_deref() == Some(&*self.job));
+            if let Some(seq) = own {
+                self.own.entry(seq).or_default().push(turn);
+            } else {
+                self.count = self.count.saturating_add(1);
+                self.unshown.insert((turn.1.at, self.count), turn);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is shown before a record of the job: what others had done by then, and what it has done itself
+    /// in the commit that ends with that record.
+    fn before(&mut self, seq: u64, time: Timestamp) -> Vec<EventView> {
+        let later = self.unshown.split_off(&(time, u64::MAX));
+        let shown = std::mem::replace(&mut self.unshown, later);
+        let own = self.own.remove(&seq).unwrap_or_default();
+        let shown = shown.into_values().chain(own);
+        let shown = shown.filter(|(_, change)| !self.recorded.contains(&change.at));
+        shown
+            .filter_map(|(name, change)| view::breaker_event(&name, &change))
+            .collect()
     }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::job::Job;
 use undaunted_engine::view::forecast;
 use undaunted_engine::view::history::History;
 use undaunted_runner::clock::Clock;
@@ -48,30 +47,30 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let now = Clock::set().now();
     let mut out = BufWriter::new(io::stdout().lock());
     let Whose::One(place, command) = whose else {
-        let (mut job, late) = read_late(&jobs, &id)?;
-        jobs.meet_breakers(&mut job)?;
+        let (job, late) = read_late(&jobs, &id)?;
+        let job = (&job, &jobs.breakers_of(&job)?);
         if args.json {
-            job_json(&mut out, &job, owner.as_ref(), &late)?;
+            job_json(&mut out, job, owner.as_ref(), &late)?;
         } else {
-            job_text(&mut out, &job, owner.as_ref(), now, &late)?;
+            job_text(&mut out, job, owner.as_ref(), now, &late)?;
         }
         out.flush()?;
         return Ok(Exit::Done);
     };
-    let mut past = Past::read(&jobs, &id, |found| found == place)?;
-    jobs.meet_breakers(&mut past.job)?;
+    let past = Past::read(&jobs, &id, |found| found == place)?;
     let none = History::default();
     let history = past.items.get(&place).unwrap_or(&none);
     let is_there = owner.is_some();
     let explained = Explained {
         job: &past.job,
+        breakers: &past.breakers,
         place,
         command,
         history,
         rules: &past.rules,
         now,
         is_there,
-        forecast: foretold(&past.job, place, command, now),
+        forecast: foretold(&past, place, command, now),
     };
     if args.json {
         explained.json(&mut out)?;
@@ -84,14 +83,15 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
 
 /// What comes next, if the item is at the command that was asked about.
 fn foretold(
-    job: &Job,
+    past: &Past,
     (step, item): ItemPlace,
     command: Option<u32>,
     now: undaunted_policy::Timestamp,
 ) -> Option<undaunted_engine::view::Forecast> {
+    let job = &past.job;
     let at = job.active(step, item)?.command;
     if job.stage.has_ended() || command.is_some_and(|asked| asked != at) {
         return None;
     }
-    forecast(job, step, item, now, FORETOLD)
+    forecast(job, &past.breakers, (step, item), now, FORETOLD)
 }

@@ -1,4 +1,4 @@
-//! `undaunted explain-config`: the policy of every command, and who said so.
+//! `undaunted explain-config`: the policy and the breaker of every command, and who said so.
 
 use std::io::{self, BufWriter, Write};
 

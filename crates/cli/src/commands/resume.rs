@@ -18,7 +18,7 @@ use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::diagnostics;
 use crate::screen::progress::Quietness;
-use crate::source::check_file;
+use crate::source::check_file_by;
 
 /// The job to go on with.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
         "" => &job.submitted().file,
         file => file,
     };
-    let (source, checked) = check_file(file)?;
+    let (source, checked) = check_file_by(file, |source| job.check(source.text()))?;
     diagnostics::show(&source, &checked.diagnostics);
     let Some(workflow) = &checked.workflow else {
         return Err(refusal(&source, &checked).into());

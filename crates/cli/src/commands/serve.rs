@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use undaunted_engine::workflow::Operator;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Left};
 use undaunted_runner::endpoints::Endpoints;
@@ -60,6 +61,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PATTERN")]
     allow_endpoint: Vec<String>,
 
+    /// Give HTTP steps that do not say `breaker` one for the origin they call
+    #[arg(long)]
+    breaker_per_origin: bool,
+
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log_level: Level,
@@ -78,7 +83,10 @@ enum Told {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
-    let operator = environment::operator()?;
+    let operator = Operator {
+        breaker_per_origin: args.breaker_per_origin,
+        ..environment::operator()?
+    };
     let endpoints = Endpoints::of(args.allow_endpoint.iter().map(String::as_str));
     let endpoints = endpoints.map_err(|wrong| Refused::Usage(wrong.to_string()))?;
     let public = base_url(args.public_url.as_deref())?;
@@ -215,8 +223,8 @@ fn recover(host: &Arc<Host>, log: &Log, tell: &Sender<Told>) {
 /// Breakers stand where they stood.
 fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), Refused> {
     let listed = breakers::list(&*jobs.store).map_err(|error| of_journal(&error))?;
-    for (name, record) in listed {
-        metrics.found_breaker(&name, record.state.breaker.phase());
+    for (name, journal) in listed {
+        metrics.found_breaker(&name, journal.state.breaker.phase());
     }
     Ok(())
 }

@@ -59,8 +59,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     }
     let (found, late) = read_late(&jobs, &id)?;
     let drawn = timeline::worth_drawing(&found);
-    let mut past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
-    jobs.meet_breakers(&mut past.job)?;
+    let past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
     let now = Clock::set().now();
     if args.json {
         job::json(&mut out, &past, owner.as_ref(), now, &late)?;

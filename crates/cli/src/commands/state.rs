@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use undaunted_engine::breaker::BreakerState;
+use undaunted_engine::breaker::{BreakerState, Fact};
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::event::{Event, Record};
@@ -95,10 +95,9 @@ fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     let wanted = |(step, item): (u32, u32)| {
         job.active(step, item).is_some() || job.dead.contains_key(&(step, item))
     };
-    let mut past = Past::read(&jobs, &id, wanted)?;
-    jobs.meet_breakers(&mut past.job)?;
+    let past = Past::read(&jobs, &id, wanted)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.items))?;
+    serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.breakers, &past.items))?;
     writeln!(out)?;
     out.flush()?;
     Ok(Exit::Done)
@@ -127,11 +126,12 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     stored.map_err(|error| of_journal(&error))?;
     for open in &imported.breakers {
         // One that is open longer for another reason stays open.
-        let how = |state: &mut BreakerState| {
+        let how = |state: &BreakerState| {
             let longer = state.until().is_some_and(|until| until >= open.until);
-            (!longer).then(|| state.open(open.since, open.until))
+            let (since, until) = (open.since, open.until);
+            (!longer).then_some(Fact::Imported { since, until })
         };
-        let changed = breakers::change(&*jobs.store, &open.name, None, now, how);
+        let changed = breakers::change(&*jobs.store, &open.name, how);
         changed.map_err(|error| of_journal(&error))?;
     }
     tell(job.id(), &imported, args.json)?;

@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use undaunted_engine::breaker::{BreakerRecord, BreakerState, Change};
+use undaunted_engine::breaker::{BreakerChange, BreakerJournal, BreakerState, Change};
 use undaunted_engine::view::rfc3339;
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Phase, Timestamp, WhenOpen};
-use undaunted_store::Version;
 
 use super::holds::ahead;
 use super::words::{count, plain, quoted};
@@ -17,13 +16,13 @@ const SHOWN: usize = 20;
 
 pub(crate) fn list(
     out: &mut impl Write,
-    found: &[(String, BreakerRecord)],
+    found: &[(String, BreakerJournal)],
     now: Timestamp,
     as_json: bool,
 ) -> io::Result<()> {
     if as_json {
-        for (name, record) in found {
-            writeln!(out, "{}", machine(name, &record.state))?;
+        for (name, journal) in found {
+            writeln!(out, "{}", machine(name, &journal.state))?;
         }
         return Ok(());
     }
@@ -37,10 +36,10 @@ pub(crate) fn list(
     let longest = found.iter().map(|(name, _)| plain(name).chars().count());
     let width = longest.max().unwrap_or_default().max("BREAKER".len());
     writeln!(out, "{:<width$}  {:<9}  STANDS", "BREAKER", "STATE")?;
-    for (name, record) in found {
+    for (name, journal) in found {
         let name = plain(name);
-        let word = record.state.word();
-        let sentence = sentence(&record.state, now);
+        let word = journal.state.word();
+        let sentence = sentence(&journal.state, now);
         writeln!(out, "{name:<width$}  {word:<9}  {sentence}")?;
     }
     Ok(())
@@ -49,18 +48,16 @@ pub(crate) fn list(
 pub(crate) fn one(
     out: &mut impl Write,
     name: &str,
-    records: &[(Version, BreakerRecord)],
+    journal: &BreakerJournal,
     now: Timestamp,
     as_json: bool,
 ) -> io::Result<()> {
-    let Some((_, last)) = records.last() else {
-        return Ok(());
-    };
+    let (last, records) = (&journal.state, &journal.changes);
     if as_json {
-        let mut shown = machine(name, &last.state);
+        let mut shown = machine(name, last);
         let history = records.iter().map(|(version, record)| {
             json!({
-                "seq": version.0, "at": rfc3339(record.at), "change": record.change.word(),
+                "seq": version, "at": rfc3339(record.at), "change": record.change.word(),
                 "job": record.job, "state": record.state.word(),
                 "failures": record.state.failures(),
                 "until": record.state.until().map(rfc3339),
@@ -71,13 +68,8 @@ pub(crate) fn one(
         }
         return writeln!(out, "{shown}");
     }
-    let settings = &last.state.settings;
-    writeln!(
-        out,
-        "breaker {}: {}",
-        plain(name),
-        sentence(&last.state, now)
-    )?;
+    let settings = &last.settings;
+    writeln!(out, "breaker {}: {}", plain(name), sentence(last, now))?;
     let many = |number: u32, one: &str, several: &str| {
         count(usize::try_from(number).unwrap_or(usize::MAX), one, several)
     };
@@ -113,11 +105,11 @@ pub(crate) fn one(
         let said = change(record);
         writeln!(out, "  {}  {by:<14}  {said}", rfc3339(record.at))?;
     }
-    next(out, name, &last.state)
+    next(out, name, last)
 }
 
 /// What has changed a breaker, in words.
-fn change(record: &BreakerRecord) -> String {
+fn change(record: &BreakerChange) -> String {
     let state = &record.state;
     let settings = &state.settings;
     let until = state.until().map(rfc3339);

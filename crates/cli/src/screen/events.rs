@@ -29,7 +29,10 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
         let mut fields = event.fields().iter();
         fields.find_map(|(known, value)| (*known == name).then_some(value))
     };
-    let text = |name: &str| field(name).map(plain).unwrap_or_default();
+    let text = |name: &str| {
+        let value = field(name).filter(|value| !value.is_null());
+        value.map(plain).unwrap_or_default()
+    };
     let item = match (field("item"), field("command")) {
         (Some(item), Some(command)) if item != command => {
             format!("  {}, {}", plain(item), plain(command))

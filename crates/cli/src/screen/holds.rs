@@ -1,11 +1,12 @@
 //! Items that breakers hold: by which, since when, when it looks again, what comes next.
 
 use serde::Serialize;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{Holding, rfc3339};
 use undaunted_policy::{Phase, Reason, Timestamp};
 
-use super::breakers;
+use super::breakers::sentence as breaker_sentence;
 use super::duration::short;
 use super::words::{count, plain};
 use crate::target;
@@ -22,8 +23,8 @@ pub(super) struct HoldingJson {
     goes_first: bool,
 }
 
-pub(super) fn json(job: &Job, of: &Holding) -> HoldingJson {
-    let state = job.breakers().get(&of.breaker);
+pub(super) fn json(breakers: &Admission, of: &Holding) -> HoldingJson {
+    let state = breakers.get(&of.breaker);
     HoldingJson {
         breaker: of.breaker.clone(),
         state: state.map(undaunted_engine::breaker::BreakerState::word),
@@ -45,8 +46,8 @@ pub(super) fn shortly(of: &Holding, now: Timestamp) -> String {
 }
 
 /// `held by api for 12s; it looks again in 40s; 3 attempts left`
-pub(super) fn sentence(job: &Job, of: &Holding, now: Timestamp) -> String {
-    let mut said = vec![shortly(of, now), looks(job, &of.breaker, now)];
+pub(super) fn sentence(job: &Job, breakers: &Admission, of: &Holding, now: Timestamp) -> String {
+    let mut said = vec![shortly(of, now), looks(job, breakers, &of.breaker, now)];
     if of.goes_first {
         said.push("this one goes first".to_owned());
     }
@@ -70,8 +71,8 @@ fn whole(from: Timestamp, to: Timestamp) -> String {
 }
 
 /// When a breaker looks again: `it looks again in 40s`.
-pub(super) fn looks(job: &Job, breaker: &str, now: Timestamp) -> String {
-    let state = job.breakers().get(breaker);
+pub(super) fn looks(job: &Job, breakers: &Admission, breaker: &str, now: Timestamp) -> String {
+    let state = breakers.get(breaker);
     let Some(state) = state else {
         return "how it stands is not known".to_owned();
     };
@@ -108,10 +109,15 @@ fn left(left: Option<u64>) -> String {
 }
 
 /// The story of an item that is held, one fact a line.
-pub(super) fn story(job: &Job, of: &Holding, now: Timestamp) -> Vec<(&'static str, String)> {
+pub(super) fn story(
+    job: &Job,
+    breakers: &Admission,
+    of: &Holding,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let mut facts = vec![("since", rfc3339(of.since))];
-    if let Some(state) = job.breakers().get(&of.breaker) {
-        facts.push(("breaker", breakers::sentence(state, now)));
+    if let Some(state) = breakers.get(&of.breaker) {
+        facts.push(("breaker", breaker_sentence(state, now)));
         facts.push(("then", then(job, of, state.breaker.phase())));
     }
     facts.push((

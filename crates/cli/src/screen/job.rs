@@ -54,9 +54,9 @@ pub(crate) fn json(
             .map(|(step, item, due)| waiting_json(job, step, item, due, now))
             .collect();
         fields.insert("waiting".to_owned(), waiting.into());
-        let held = all_held(job).filter_map(|place| held_json(job, place));
+        let held = all_held(job).filter_map(|place| held_json(past, place));
         fields.insert("held".to_owned(), held.collect());
-        fields.extend(limits::json(job));
+        fields.extend(limits::json(job, &past.breakers));
         let late = limits::late_list(job, late);
         fields.insert("late".to_owned(), late.into());
         let timeline = serde_json::to_value(timeline::json(past))?;
@@ -80,10 +80,12 @@ fn step_json(job: &Job, step: u32, state: &StepState) -> Value {
     })
 }
 
-fn held_json(job: &Job, (step, item): (u32, u32)) -> Option<Value> {
+fn held_json(past: &Past, (step, item): (u32, u32)) -> Option<Value> {
+    let (job, breakers) = (&past.job, &past.breakers);
     let active = job.active(step, item)?;
     let command = job.plan().command(active.command);
-    let mut shown = serde_json::to_value(holds::json(job, &holding(job, step, item)?)).ok()?;
+    let held = holding(job, breakers, step, item)?;
+    let mut shown = serde_json::to_value(holds::json(breakers, &held)).ok()?;
     if let Value::Object(fields) = &mut shown {
         let name = target::name(job, (step, item));
         fields.insert("item".to_owned(), name.into());
@@ -173,8 +175,8 @@ pub(crate) fn show(
     for (step, item, due) in waiting(job).take(NAMED) {
         show_waiting(out, job, step, item, due, now)?;
     }
-    show_held(out, job, now)?;
-    for (label, fact) in limits::facts(job, now) {
+    show_held(out, past, now)?;
+    for (label, fact) in limits::facts(job, &past.breakers, now) {
         writeln!(out, "  {label:<10} {fact}")?;
     }
     show_late(out, job, late)?;
@@ -243,13 +245,15 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
 }
 
 /// Items that breakers hold; a few of them.
-fn show_held(out: &mut impl Write, job: &Job, now: Timestamp) -> io::Result<()> {
+fn show_held(out: &mut impl Write, past: &Past, now: Timestamp) -> io::Result<()> {
+    let (job, breakers) = (&past.job, &past.breakers);
     for (step, item) in all_held(job).take(NAMED) {
-        let Some(held) = holding(job, step, item) else {
+        let Some(held) = holding(job, breakers, step, item) else {
             continue;
         };
         let name = plain(target::name(job, (step, item)));
-        writeln!(out, "    {name}: {}", holds::sentence(job, &held, now))?;
+        let said = holds::sentence(job, breakers, &held, now);
+        writeln!(out, "    {name}: {said}")?;
     }
     match all_held(job).skip(NAMED).count() {
         0 => Ok(()),

@@ -3,6 +3,7 @@
 //! `show` and `explain` say the same of them, to people and to machines.
 
 use serde_json::{Map, Value, json};
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::event::{Reached, Why};
 use undaunted_engine::job::{Job, StepState};
 use undaunted_engine::view::history::LateEnd;
@@ -30,13 +31,13 @@ pub(super) fn missing(state: &StepState) -> u32 {
 }
 
 /// One fact a line, each with its label. What a job does not have is left out.
-pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
+pub(super) fn facts(job: &Job, known: &Admission, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(pool) = job.pool {
         facts.push(("pool", of_pool(job, pool)));
     }
-    for name in job.breakers().names() {
-        if let Some(state) = job.breakers().get(name) {
+    for name in known.names() {
+        if let Some(state) = known.get(name) {
             let held = match job.held_by(name) {
                 0 => String::new(),
                 held => format!("; holds {} of this job", items(held.into())),
@@ -219,9 +220,9 @@ pub(super) fn late_words(late: &LateEnd) -> String {
 }
 
 /// The same facts for machines.
-pub(super) fn json(job: &Job) -> Map<String, Value> {
-    let breakers = job.breakers().names().filter_map(|name| {
-        let mut shown = breakers::machine(name, job.breakers().get(name)?);
+pub(super) fn json(job: &Job, known: &Admission) -> Map<String, Value> {
+    let breakers = known.names().filter_map(|name| {
+        let mut shown = breakers::machine(name, known.get(name)?);
         if let Value::Object(fields) = &mut shown {
             fields.insert("held".to_owned(), job.held_by(name).into());
         }

@@ -1,13 +1,13 @@
-//! The retry policy of every command, and where each value comes from.
+//! The retry policy and the breaker of every command, and where each value comes from.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Value;
-use undaunted_engine::workflow::{Command, Resolved, Source, Span, Work, Workflow};
-use undaunted_policy::RetryConfig;
+use serde_json::{Value, json};
+use undaunted_engine::workflow::{Breaker, Command, Resolved, Source, Span, Work, Workflow};
 use undaunted_policy::shape::format_duration;
+use undaunted_policy::{RetryConfig, WhenOpen};
 
 /// One thing that has a policy.
 struct Explained<'w> {
@@ -15,6 +15,7 @@ struct Explained<'w> {
     command: &'w str,
     span: Option<Span>,
     retry: &'w Resolved,
+    breaker: Option<&'w Breaker>,
 }
 
 fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
@@ -26,6 +27,7 @@ fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
                 command: &step.name,
                 span: None,
                 retry: &call.retry,
+                breaker: call.breaker.as_ref(),
             });
         }
         for command in &step.commands {
@@ -42,6 +44,7 @@ fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
         command: &command.id,
         span: Some(command.span),
         retry: &command.retry,
+        breaker: command.breaker.as_deref(),
     });
     let handlers = command
         .on_failure
@@ -88,6 +91,47 @@ struct CommandJson<'a> {
     command: &'a str,
     line: Option<usize>,
     settings: BTreeMap<String, SettingJson>,
+    breaker: Option<Value>,
+}
+
+/// A breaker without a name is that of the origin a request goes to.
+fn breaker_json(breaker: &Breaker) -> Value {
+    let settings = &breaker.settings;
+    json!({
+        "name": breaker.name,
+        "failure_threshold": settings.failure_threshold,
+        "recovery_timeout": format_duration(settings.recovery_timeout),
+        "half_open_max_calls": settings.half_open_max_calls,
+        "when_open": when_open(settings.when_open),
+        "max_hold": settings.max_hold.map(format_duration),
+    })
+}
+
+const fn when_open(when_open: WhenOpen) -> &'static str {
+    match when_open {
+        WhenOpen::Hold => "hold",
+        WhenOpen::Fail => "fail",
+    }
+}
+
+/// The line about a breaker in the table of its command.
+fn breaker_row(out: &mut impl Write, breaker: &Breaker) -> io::Result<()> {
+    let name = breaker.name.as_deref().unwrap_or("that of its origin");
+    let settings = &breaker.settings;
+    let open = format_duration(settings.recovery_timeout);
+    let failures = match settings.failure_threshold {
+        1 => "1 failure".to_owned(),
+        failures => format!("{failures} failures in a row"),
+    };
+    let then = match settings.when_open {
+        WhenOpen::Hold => "are held",
+        WhenOpen::Fail => "fail",
+    };
+    writeln!(
+        out,
+        "  {:<16} {name:<24} opens for {open} after {failures}; starts {then}",
+        "breaker"
+    )
 }
 
 /// One object.
@@ -98,6 +142,7 @@ pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -
         command: one.command,
         line: one.span.map(|span| source.position(span).line),
         settings: settings(source, one.retry),
+        breaker: one.breaker.map(breaker_json),
     });
     let commands: Vec<_> = commands.collect();
     serde_json::to_writer(&mut *out, &BTreeMap::from([("commands", commands)]))?;
@@ -135,24 +180,33 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
         let once = one.retry.policy.terms().limits().attempts().retries() == Some(0);
         if once && one.retry.origins().next().is_none() {
             writeln!(out, "  runs once: nothing says that it is retried")?;
+        } else {
+            rows(out, &settings)?;
+        }
+        if let Some(breaker) = one.breaker {
+            breaker_row(out, breaker)?;
+        }
+    }
+    Ok(())
+}
+
+/// A line for every setting of a policy.
+fn rows(out: &mut impl Write, settings: &BTreeMap<String, SettingJson>) -> io::Result<()> {
+    let first = ORDER
+        .iter()
+        .filter_map(|name| settings.get_key_value(*name));
+    let rest = settings
+        .iter()
+        .filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    for (name, setting) in first.chain(rest) {
+        if let ("rules", Value::Array(rules)) = (name.as_str(), &setting.value) {
+            table(out, rules, setting, settings)?;
             continue;
         }
-        let first = ORDER
-            .iter()
-            .filter_map(|name| settings.get_key_value(*name));
-        let rest = settings
-            .iter()
-            .filter(|(name, _)| !ORDER.contains(&name.as_str()));
-        for (name, setting) in first.chain(rest) {
-            if let ("rules", Value::Array(rules)) = (name.as_str(), &setting.value) {
-                table(out, rules, setting, &settings)?;
-                continue;
-            }
-            let value = shown(&setting.value);
-            let line = setting.line.map(|line| format!(", line {line}"));
-            let from = format!("{}{}", setting.from, line.unwrap_or_default());
-            writeln!(out, "  {name:<16} {value:<24} {from}")?;
-        }
+        let value = shown(&setting.value);
+        let line = setting.line.map(|line| format!(", line {line}"));
+        let from = format!("{}{}", setting.from, line.unwrap_or_default());
+        writeln!(out, "  {name:<16} {value:<24} {from}")?;
     }
     Ok(())
 }

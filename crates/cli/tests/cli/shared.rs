@@ -405,7 +405,45 @@ import (line 2)
      2  stderr /could not obtain lock/ → retry (attempts 20, backoff fixed)
      3  exit_code 1 and stderr /maintenance/ → hold
      4  anything → stop
+  breaker          importer                 opens for 1m after 5 failures in a row; starts are held
 
 "]]
     );
+}
+
+#[test]
+fn explain_config_shows_who_has_a_breaker_and_what_it_is_called() {
+    let home = Home::new();
+    home.write(
+        "nightly.yaml",
+        "
+- {id: get, http: {url: 'http://a.example'}, breaker: true}
+- {id: import, shell: ./import, breaker: {failure_threshold: 1, recovery_timeout: 5s, when_open: fail}}
+- {id: tell, http: {url: 'http://a.example'}}
+",
+    );
+    let printed = home.run(&["explain-config", "nightly.yaml"]).exits(0);
+    snapbox::assert_data_eq!(
+        printed.out,
+        snapbox::str![[r"
+get (line 2)
+  runs once: nothing says that it is retried
+  breaker          that of its origin       opens for 1m after 5 failures in a row; starts are held
+
+import (line 3)
+  runs once: nothing says that it is retried
+  breaker          nightly/import           opens for 5s after 1 failure; starts fail
+
+tell (line 4)
+  runs once: nothing says that it is retried
+
+"]]
+    );
+    let printed = home.json(&["explain-config", "nightly.yaml", "--json"]);
+    let commands = &printed.first().expect("an object")["commands"];
+    let named = |index: usize| &commands[index]["breaker"]["name"];
+    assert_eq!(*named(0), serde_json::Value::Null);
+    assert_eq!(*named(1), "nightly/import");
+    assert_eq!(commands[1]["breaker"]["when_open"], "fail");
+    assert_eq!(commands[2]["breaker"], serde_json::Value::Null);
 }

@@ -26,7 +26,7 @@ pub(crate) fn one_step(replies: &[Reply], work: &str) -> (StepServer, World) {
     let more = if work.is_empty() {
         String::new()
     } else {
-        format!(", work_config: {{{work}}}, breaker: {{failure_threshold: 1000}}")
+        format!(", work_config: {{{work}}}")
     };
     let world = flow(&server, "goals: [a]", &[("a", "x: {role: output}", &more)]);
     (server, world)

@@ -30,7 +30,6 @@ map:
   agent_template:
     - id: call
       http: {{url: '{}/${{item}}'}}
-      breaker: {{failure_threshold: 1000}}
       retry_config: {{attempts: 2, backoff: fixed, initial_delay: 1ms}}
 {more}",
         items.join(" "),

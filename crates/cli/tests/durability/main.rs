@@ -31,6 +31,7 @@ mod http_server;
 mod keeper_killed;
 mod kill;
 mod limits;
+mod opt_in;
 mod order;
 mod output;
 mod owners;

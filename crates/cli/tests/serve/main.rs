@@ -12,12 +12,14 @@
 
 mod api;
 mod breakers;
+mod breakers_many;
 mod client;
 mod commands;
 mod events;
 mod killed;
 mod many;
 mod observed;
+mod opt_in;
 mod query;
 mod random_instants;
 mod recovery;

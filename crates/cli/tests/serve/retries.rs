@@ -145,12 +145,11 @@ fn work_config_says_how_often_and_after_how_long() {
         &json!({"max_retries": -1, "backoff": 1, "backoff_type": "fixed"}),
     ));
     served.begin("unlimited", "unlimited", &json!({}));
-    let breaker = json!({"breaker": {"failure_threshold": 1000}});
     served.register(&step(
         &handlers,
         "defaults",
         &json!({"x": {"role": "output"}}),
-        &breaker,
+        &json!({}),
     ));
     served.begin("defaults", "defaults", &json!({}));
     let expected = table

@@ -209,7 +209,7 @@ pub(crate) fn step(handlers: &StepServer, id: &str, attributes: &Value, more: &V
 
 /// A step that requires nothing, gives `x`, and is retried like this.
 pub(crate) fn giver(handlers: &StepServer, id: &str, work: &Value) -> Value {
-    let more = json!({"work_config": work, "breaker": {"failure_threshold": 1000}});
+    let more = json!({"work_config": work});
     step(handlers, id, &json!({"x": {"role": "output"}}), &more)
 }
 

@@ -1,260 +1,185 @@
-//! The breakers of a job, as it knows them.
+//! One breaker as a process sees it: what is on the disk, what is being written, and what waits.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use undaunted_policy::{Admission, BreakerSettings, Ticket, Timestamp, WhenOpen};
+use undaunted_policy::mutant::{self, Mutant};
+use undaunted_policy::{Admission as Answer, Ticket, Timestamp, WhenOpen};
 
-use super::record::{BreakerRecord, Change};
-use super::release::{Openness, Release};
-use super::state::{BreakerState, Signal};
-use crate::event::Subject;
+use super::journal::{BreakerJournal, HISTORY};
+use super::record::{BreakerRecord, Fact};
+use super::release::Release;
+use super::state::{BreakerChange, BreakerState};
 
-/// The breakers that the commands of a job ask. Not part of its journal: they are read where they
-/// are kept, and what the job changes is written there together with the records that led to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Breakers {
-    known: BTreeMap<Arc<str>, Known>,
-    told: Vec<Told>,
-    changes: Vec<(Arc<str>, BreakerRecord)>,
-    /// The item that is about to start, and the breaker of its target, where that depends on the item.
-    aim: Option<((u32, u32), Arc<str>)>,
+/// A breaker.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// What is on the disk.
+    pub(super) journal: BreakerJournal,
+    /// Facts that were handed over to be written, oldest first.
+    pub(super) sealed: VecDeque<Sealed>,
+    /// Facts that were not handed over yet, by job.
+    pub(super) open: BTreeMap<Arc<str>, Vec<Fact>>,
+    /// All of that together: what decisions are made by.
+    pub(super) state: BreakerState,
+    /// The generation on the disk, and when this process first saw it.
+    pub(super) first_seen: Option<(u32, Timestamp)>,
+    /// Whether `state` has to be put together again.
+    pub(super) is_stale: bool,
+    pub(super) prober: Prober,
+    /// The opening after which the job that goes first was awakened.
+    pub(super) announced: Option<u32>,
+    /// What waits, by job.
+    pub(super) waiting: BTreeMap<Arc<str>, Offer>,
+    /// The jobs with an item that could probe, the one with the most attempts left first.
+    pub(super) ranking: BTreeSet<(Reverse<u64>, Arc<str>)>,
+    /// How held items of each job are let go since the breaker has closed.
+    pub(super) releases: BTreeMap<Arc<str>, Release>,
+    /// The jobs that use it.
+    pub(super) users: BTreeSet<Arc<str>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
-    state: BreakerState,
-    release: Option<Release>,
+/// Facts that were handed over to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Sealed {
+    pub(super) record: BreakerRecord,
+    /// They are on the disk, at this version at the latest, behind facts of others that are not known.
+    pub(super) reached: Option<u64>,
 }
 
-/// What a breaker was told by a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// An attempt that it let through starts.
-    Started {
-        /// The breaker.
-        breaker: Arc<str>,
-        /// The number of the start.
-        start: u64,
-        /// Which attempt.
-        of: Subject,
-        /// What it let it through with.
-        ticket: Ticket,
-        /// Whether it is the first of its item, whose time begins to run.
-        is_first: bool,
-        /// When.
-        at: Timestamp,
-    },
-    /// An attempt that it had let through has ended.
-    Ended {
-        /// The breaker.
-        breaker: Arc<str>,
-        /// Which attempt.
-        of: Subject,
-        /// What it had let it through with.
-        ticket: Ticket,
-        /// What that says about the target.
-        signal: Signal,
-        /// When.
-        at: Timestamp,
-    },
+/// Which process makes the probes of a breaker: the one that holds the claim `probe/NAME`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prober {
+    /// None that is known of; this process may try to claim it.
+    #[default]
+    Unclaimed,
+    /// This process.
+    Ours,
+    /// Another process.
+    Others,
 }
 
-impl Told {
-    /// When it was told.
-    pub(crate) const fn at(&self) -> Timestamp {
-        match self {
-            Self::Started { at, .. } | Self::Ended { at, .. } => *at,
+/// What a job has waiting for a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// How many of its items the breaker holds.
+    pub held: u32,
+    /// How many attempts the item has left that would probe; none if no item could start now.
+    pub left: Option<u64>,
+    /// Spreads the releases of different jobs.
+    pub draw: u64,
+}
+
+/// What a breaker lets through now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Openness {
+    /// So many starts.
+    Passes(u32),
+    /// One start, to find out whether the target is back.
+    Probes,
+    /// None; they wait.
+    Holds,
+    /// None; they fail.
+    Refuses,
+}
+
+impl Known {
+    /// Puts the state together again, if something has become known since. Whether it has changed.
+    pub(super) fn refresh(&mut self, now: Timestamp) -> bool {
+        if !std::mem::take(&mut self.is_stale) {
+            return false;
         }
+        let before = self.state.clone();
+        let generation = self.journal.state.breaker.generation();
+        if self.first_seen.is_none_or(|(of, _)| of != generation) {
+            self.first_seen = Some((generation, now));
+        }
+        self.state = self.handed_over(now);
+        if mutant::is(Mutant::OwnFactsIgnored) {
+            self.state = self.on_disk(now);
+            return self.follow(&before, now);
+        }
+        for (job, facts) in &self.open {
+            for fact in facts {
+                let _ = self.state.take(Some(job), fact);
+            }
+        }
+        self.follow(&before, now)
     }
 
-    /// The breaker that was told.
-    #[must_use]
-    pub const fn breaker(&self) -> &Arc<str> {
-        match self {
-            Self::Started { breaker, .. } | Self::Ended { breaker, .. } => breaker,
+    /// The state when everything is written that was handed over.
+    fn handed_over(&self, now: Timestamp) -> BreakerState {
+        let mut state = self.on_disk(now);
+        for sealed in &self.sealed {
+            let _ = state.apply(&sealed.record);
         }
-    }
-}
-
-impl Breakers {
-    /// Breakers with these settings, which nobody has asked yet.
-    pub(crate) fn of(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
-        let known = settings.into_iter().map(|(name, settings)| {
-            let state = BreakerState::with(settings);
-            (
-                Arc::from(name),
-                Known {
-                    state,
-                    release: None,
-                },
-            )
-        });
-        Self {
-            known: known.collect(),
-            ..Self::default()
-        }
+        state
     }
 
-    /// An item is about to start whose target has this breaker; one that is not known has these
-    /// settings.
-    pub(crate) fn aim(&mut self, place: (u32, u32), name: &str, settings: BreakerSettings) {
-        let name = self.name(name);
-        self.known
-            .entry(Arc::clone(&name))
-            .or_insert_with(|| Known {
-                state: BreakerState::with(settings),
-                release: None,
+    /// The state on the disk. No opening is waited for longer than its recovery timeout, however the
+    /// clock was set since: one that lies in the future began when it was first seen.
+    fn on_disk(&self, now: Timestamp) -> BreakerState {
+        let state = self.journal.state.clone();
+        let generation = state.breaker.generation();
+        let first_seen = self.first_seen.filter(|(of, _)| *of == generation);
+        state.clamped(first_seen.map_or(now, |(_, at)| at))
+    }
+
+    /// The state was another one before: releases what is held if the breaker has closed. Whether it
+    /// may let something start that it did not before.
+    pub(super) fn follow(&mut self, before: &BreakerState, now: Timestamp) -> bool {
+        if self.state.is_shut() {
+            self.releases.clear();
+        } else if before.is_shut() {
+            let timeout = self.state.settings.recovery_timeout;
+            let held = self.waiting.iter().filter(|(_, offer)| offer.held > 0);
+            let releases = held.map(|(job, offer)| {
+                let release = Release::new(now, timeout, offer.held, offer.draw);
+                (Arc::clone(job), release)
             });
-        self.aim = Some((place, name));
-    }
-
-    /// The breaker of the target of an item that is about to start.
-    pub(crate) fn aimed_at(&self, place: (u32, u32)) -> Option<&str> {
-        let aim = self.aim.as_ref().filter(|(of, _)| *of == place);
-        aim.map(|(_, name)| &**name)
-    }
-
-    /// Their names.
-    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.known.keys()
-    }
-
-    /// A breaker by its name.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&BreakerState> {
-        self.known.get(name).map(|known| &known.state)
-    }
-
-    /// The name, as it is kept here.
-    pub(crate) fn name(&self, name: &str) -> Arc<str> {
-        let known = self.known.get_key_value(name);
-        known.map_or_else(|| Arc::from(name), |(name, _)| Arc::clone(name))
-    }
-
-    /// Whether a start may go ahead. One that is not known lets everything through.
-    pub(crate) fn admission(&self, name: &str, now: Timestamp) -> Admission {
-        let state = self.get(name);
-        state.map_or_else(
-            || Admission::Go(Ticket::restored(0, false)),
-            |state| state.admission(now),
-        )
-    }
-
-    /// Whether starts fail while a breaker is open, instead of being held.
-    pub(crate) fn refuses(&self, name: &str) -> bool {
-        let state = self.get(name);
-        state.is_some_and(|state| state.settings.when_open == WhenOpen::Fail)
-    }
-
-    /// What a breaker lets through now.
-    pub(crate) fn openness(&self, name: &str, now: Timestamp) -> Openness {
-        match (self.admission(name, now), self.known.get(name)) {
-            (Admission::Go(ticket), _) if ticket.probe => Openness::Probes,
-            (Admission::Go(_), known) => {
-                let release = known.and_then(|known| known.release);
-                Openness::Passes(release.map_or(u32::MAX, |release| release.allowed(now)))
-            }
-            (Admission::Held { .. }, _) => Openness::Holds,
-            (Admission::Refused, _) => Openness::Refuses,
+            self.releases = releases.collect();
         }
+        before.breaker.phase() != self.state.breaker.phase()
+            || before.settings != self.state.settings
     }
 
-    /// When a breaker lets more through by itself than it does now.
-    pub(crate) fn next(&self, name: &str) -> Option<Timestamp> {
-        let known = self.known.get(name)?;
-        let release = known.release.and_then(|release| release.next());
-        known.state.until().or(release)
+    /// Whether the next start would be a probe.
+    pub(super) fn may_probe(&self, now: Timestamp) -> bool {
+        let answer = self.state.admission(now);
+        matches!(answer, Answer::Go(ticket) if ticket.probe && self.is_settled(ticket, now))
     }
 
-    /// Nobody has ever named a breaker where breakers are kept: it is as its settings make it.
-    pub fn unlearn(&mut self, name: &str) {
-        if let Some(known) = self.known.get_mut(name) {
-            known.state = BreakerState::with(known.state.settings);
-        }
+    /// Whether a probe may start by what was handed over to be written, too; that is written in order.
+    /// Facts that were not may be overtaken by those of other jobs: if a probe started before the result
+    /// of the one before it was written, two would be under way. Where starts fail instead, they are not
+    /// made to wait for that.
+    pub(super) fn is_settled(&self, ticket: Ticket, now: Timestamp) -> bool {
+        self.refuses() || self.handed_over(now).admission(now) == Answer::Go(ticket)
     }
 
-    /// Takes note of what a breaker is where it is kept. If it was shut and is not any more, so many
-    /// that the job holds are let go from now on.
-    pub(crate) fn learn(
-        &mut self,
-        name: &str,
-        state: BreakerState,
-        held: u32,
-        draw: u64,
-        now: Timestamp,
-    ) {
-        let release = (held > 0 && !state.is_shut())
-            .then(|| Release::new(now, state.settings.recovery_timeout, held, draw));
-        match self.known.get_mut(name) {
-            Some(known) => {
-                let was_shut = known.state.is_shut();
-                known.state = state;
-                if was_shut || known.release.is_none() {
-                    known.release = release;
-                }
-            }
-            None => {
-                self.known.insert(name.into(), Known { state, release });
-            }
-        }
+    pub(super) fn refuses(&self) -> bool {
+        self.state.settings.when_open == WhenOpen::Fail
     }
 
-    /// Tells a breaker something on behalf of a job; answers what that changes.
-    pub(crate) fn tell(&mut self, job: &str, told: Told) -> Option<Change> {
-        let name = Arc::clone(told.breaker());
-        let known = self.known.get_mut(&name)?;
-        let (change, at) = match &told {
-            Told::Started { ticket, at, .. } => {
-                if let Some(release) = &mut known.release {
-                    release.started();
-                }
-                (known.state.start(job, *ticket, *at), *at)
-            }
-            Told::Ended {
-                ticket, signal, at, ..
-            } => (known.state.report(*ticket, *signal, *at), *at),
-        };
-        if known.state.is_shut() {
-            known.release = None;
-        }
-        self.told.push(told);
-        let change = change?;
-        self.changes.push((
-            name,
-            BreakerRecord {
-                at,
-                change,
-                job: Some(job.to_owned()),
-                state: known.state.clone(),
-            },
-        ));
-        Some(change)
+    /// Takes a record over that is on the disk.
+    pub(super) fn stored(&mut self, version: u64, record: &BreakerRecord) -> Vec<BreakerChange> {
+        self.journal.add(version, record);
+        let fresh = self.journal.changes.iter();
+        let fresh =
+            fresh.filter(|(at, change)| *at == Some(version) && change.change.is_transition());
+        let fresh = fresh.map(|(_, change)| change.clone()).collect();
+        let changes = &mut self.journal.changes;
+        changes.retain(|(_, change)| change.change.is_transition());
+        let many = changes.len().saturating_sub(HISTORY);
+        changes.drain(..many);
+        self.is_stale = true;
+        fresh
     }
 
-    /// A breaker has closed while the job holds so many.
-    pub(crate) fn let_go(&mut self, name: &str, held: u32, draw: u64, now: Timestamp) {
-        if let Some(known) = self.known.get_mut(name) {
-            let timeout = known.state.settings.recovery_timeout;
-            known.release = (held > 0).then(|| Release::new(now, timeout, held, draw));
-        }
-    }
-
-    /// A job was paused from then to now, and let nothing go.
-    pub(crate) fn stand_still(&mut self, since: Timestamp, now: Timestamp) {
-        for known in self.known.values_mut() {
-            if let Some(release) = &mut known.release {
-                release.stand_still(since, now);
-            }
-        }
-    }
-
-    /// What the breakers were told since this was last asked, and the records that follow from it.
-    #[must_use]
-    pub fn take(&mut self) -> (Vec<Told>, Vec<(Arc<str>, BreakerRecord)>) {
-        (
-            std::mem::take(&mut self.told),
-            std::mem::take(&mut self.changes),
-        )
+    pub(super) fn position(&self, job: Option<&str>, seq: Option<u64>) -> Option<usize> {
+        let own = |it: &Sealed| it.record.job.as_deref() == job && it.record.seq == seq;
+        let found = self.sealed.iter().position(own);
+        found.filter(|_| job.is_some())
     }
 }

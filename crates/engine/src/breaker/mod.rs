@@ -1,17 +1,25 @@
 //! Breakers: one for each target, shared by all jobs of a store.
 //!
-//! A breaker has a journal of its own. Every record of it holds the whole state it led to, so the
-//! last one is all that has to be read. A job sees its breakers as they were last read and as its own
-//! starts and results have changed them since; when another job was faster, what this one wanted to
-//! write is put together again from what was told.
+//! A breaker is an aggregate of its own, outside of every job. Its journal holds facts: the results of
+//! attempts, probes, what an operator did by hand. Facts are appended without a version, so jobs and
+//! processes never conflict; the state of a breaker is the fold of its facts in journal order.
+//! [`Admission`] answers for all jobs of a process whether an attempt may start.
 
+mod admission;
+mod gate;
+mod journal;
 mod known;
 mod record;
-mod redo;
 mod release;
+mod report;
 mod state;
+mod stored;
+mod waiting;
 
-pub use known::{Breakers, Told};
-pub use record::{BreakerRecord, Change};
-pub use release::Openness;
-pub use state::{BreakerState, Probe, Signal};
+pub use admission::Admission;
+pub use gate::Gate;
+pub use journal::{BreakerJournal, HISTORY};
+pub use known::{Offer, Openness, Prober};
+pub use record::{BreakerRecord, Fact};
+pub use report::{Report, Signal};
+pub use state::{BreakerChange, BreakerState, Change, Probe};

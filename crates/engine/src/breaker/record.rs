@@ -1,64 +1,151 @@
-//! The records of a breaker's journal.
-//!
-//! Numbers of variants and fields are part of the stored format: they are added, never used again.
+//! The records of a breaker's journal: facts.
 
-use std::time::Duration;
+use undaunted_policy::{BreakerSettings, Timestamp};
 
-use minicbor::{Decode, Encode};
-use undaunted_policy::{Breaker, BreakerSettings, Phase, Timestamp, WhenOpen};
+use super::report::Signal;
+use super::state::{BreakerChange, BreakerState, Change};
+use super::stored;
+use crate::event::RecordError;
 
-use super::state::{BreakerState, Probe};
-use crate::event::{RecordError, codec, read_versioned, versioned};
-
-/// Something that has changed a breaker, and what it has come to.
+/// What one commit of a job, or an operator, adds to the journal of a breaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerRecord {
-    /// When.
-    pub at: Timestamp,
-    /// What has changed.
-    pub change: Change,
-    /// The job that changed it; none if somebody did by hand.
+    /// The job whose commit this is part of; none for what was done by hand or as housekeeping.
     pub job: Option<String>,
-    /// What it is now.
-    pub state: BreakerState,
+    /// How many records the journal of that job has with the commit. Job and number together tell a
+    /// process its own facts from those of others.
+    pub seq: Option<u64>,
+    /// In order.
+    pub facts: Vec<Fact>,
 }
 
-/// What changes a breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Change {
-    /// A job was submitted that gives it these settings.
-    #[n(0)]
-    Configured,
-    /// An attempt has failed, and that is counted.
-    #[n(1)]
-    Failed,
-    /// An attempt has succeeded, and the count starts again.
-    #[n(2)]
-    Succeeded,
-    /// So many have failed in a row that it opens, or a probe has failed.
-    #[n(3)]
-    Opened,
-    /// A rule, or somebody by hand, opens it.
-    #[n(4)]
-    Tripped,
-    /// Its time has passed, and a first probe is made.
-    #[n(5)]
-    HalfOpened,
-    /// Another probe is made.
-    #[n(6)]
-    Probed,
-    /// A probe has succeeded, and more are needed.
-    #[n(7)]
-    ProbeSucceeded,
-    /// A probe has come to nothing.
-    #[n(8)]
-    ProbeLost,
-    /// Enough probes have succeeded.
-    #[n(9)]
-    Closed,
-    /// Somebody closes it by hand.
-    #[n(10)]
-    Reset,
+/// Something that has happened to a breaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A submission gives it these settings; the latest one wins.
+    Configured {
+        /// When.
+        at: Timestamp,
+        /// Them.
+        settings: BreakerSettings,
+    },
+    /// Attempts have ended, one after the other and all alike.
+    Reported {
+        /// When the last of them did.
+        at: Timestamp,
+        /// The generation of the breaker in which they started.
+        generation: u32,
+        /// Whether it was a probe.
+        probe: bool,
+        /// What they say about the target.
+        signal: Signal,
+        /// How many.
+        many: u32,
+    },
+    /// A probe starts.
+    Probed {
+        /// When.
+        at: Timestamp,
+        /// The generation of the breaker.
+        generation: u32,
+    },
+    /// The process that ran a probe is gone, and its result is not waited for.
+    ProbeLost {
+        /// When.
+        at: Timestamp,
+        /// The generation of the breaker.
+        generation: u32,
+    },
+    /// An operator opens it.
+    Tripped {
+        /// When.
+        at: Timestamp,
+    },
+    /// An operator closes it.
+    Reset {
+        /// When.
+        at: Timestamp,
+    },
+    /// It was open elsewhere, and its state was imported.
+    Imported {
+        /// Since when it is open.
+        since: Timestamp,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// A record as releases wrote it before breakers were folds of facts: the state it led to.
+    State(Box<BreakerChange>),
+    /// All records up to a version come to this, so those may be trimmed. Says nothing new.
+    Folded {
+        /// The last of these records.
+        upto: u64,
+        /// What they come to.
+        state: Box<BreakerState>,
+        /// The latest openings and closings among them.
+        history: Vec<BreakerChange>,
+    },
+}
+
+impl BreakerRecord {
+    /// The newest format that is read, and the one that is written.
+    pub const FORMAT: u8 = stored::FACTS;
+
+    /// Facts that no job has told.
+    #[must_use]
+    pub const fn by_hand(facts: Vec<Fact>) -> Self {
+        Self {
+            job: None,
+            seq: None,
+            facts,
+        }
+    }
+
+    /// The record as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        stored::encode(self)
+    }
+
+    /// The record these bytes are.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`]
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        stored::decode(bytes)
+    }
+}
+
+impl Fact {
+    /// Adds a fact to those of the same commit. Results that are alike become one fact, so that a
+    /// thousand successes cost what one costs.
+    pub(super) fn add(facts: &mut Vec<Self>, fact: Self) {
+        if let (
+            Some(Self::Reported {
+                at: last,
+                generation: last_generation,
+                probe: false,
+                signal: last_signal,
+                many: last_many,
+            }),
+            Self::Reported {
+                at,
+                generation,
+                probe: false,
+                signal,
+                many,
+            },
+        ) = (facts.last_mut(), &fact)
+            && (*last_generation, *last_signal) == (*generation, *signal)
+            // A failure may be the one that opens the breaker, whose recovery timeout runs from then.
+            && (*last == *at || matches!(signal, Signal::Up | Signal::Unknown))
+        {
+            *last = *at;
+            *last_many = last_many.saturating_add(*many);
+            return;
+        }
+        facts.push(fact);
+    }
 }
 
 impl Change {
@@ -77,158 +164,6 @@ impl Change {
             Self::ProbeLost => "probe_lost",
             Self::Closed => "closed",
             Self::Reset => "reset",
-        }
-    }
-}
-
-impl BreakerRecord {
-    /// The record as bytes.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        versioned(&Stored::from(self))
-    }
-
-    /// The record these bytes are.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`]
-    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        read_versioned::<Stored>(bytes).map(Self::from)
-    }
-}
-
-/// A record as it is stored.
-#[derive(Encode, Decode)]
-struct Stored {
-    #[n(0)]
-    #[cbor(with = "codec::time")]
-    at: Timestamp,
-    #[n(1)]
-    change: Change,
-    #[n(2)]
-    job: Option<String>,
-    #[n(3)]
-    settings: StoredSettings,
-    #[n(4)]
-    phase: StoredPhase,
-    #[n(5)]
-    generation: u32,
-    #[n(6)]
-    probe: Option<StoredProbe>,
-}
-
-#[derive(Encode, Decode)]
-struct StoredSettings {
-    #[n(0)]
-    failure_threshold: u32,
-    #[n(1)]
-    #[cbor(with = "codec::span")]
-    recovery_timeout: Duration,
-    #[n(2)]
-    half_open_max_calls: u32,
-    #[n(3)]
-    fails: bool,
-    #[n(4)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
-    max_hold: Option<Duration>,
-}
-
-#[derive(Encode, Decode)]
-enum StoredPhase {
-    #[n(0)]
-    Closed {
-        #[n(0)]
-        failures: u32,
-    },
-    #[n(1)]
-    Open {
-        #[n(0)]
-        #[cbor(with = "codec::time")]
-        since: Timestamp,
-        #[n(1)]
-        #[cbor(with = "codec::time")]
-        until: Timestamp,
-    },
-    #[n(2)]
-    HalfOpen {
-        #[n(0)]
-        successes: u32,
-        #[n(1)]
-        probing: bool,
-    },
-}
-
-#[derive(Encode, Decode)]
-struct StoredProbe {
-    #[n(0)]
-    job: String,
-    #[n(1)]
-    #[cbor(with = "codec::time")]
-    since: Timestamp,
-}
-
-impl From<&BreakerRecord> for Stored {
-    fn from(record: &BreakerRecord) -> Self {
-        let state = &record.state;
-        let settings = &state.settings;
-        Self {
-            at: record.at,
-            change: record.change,
-            job: record.job.clone(),
-            settings: StoredSettings {
-                failure_threshold: settings.failure_threshold,
-                recovery_timeout: settings.recovery_timeout,
-                half_open_max_calls: settings.half_open_max_calls,
-                fails: settings.when_open == WhenOpen::Fail,
-                max_hold: settings.max_hold,
-            },
-            phase: match state.breaker.phase() {
-                Phase::Closed { failures } => StoredPhase::Closed { failures },
-                Phase::Open { since, until } => StoredPhase::Open { since, until },
-                Phase::HalfOpen { successes, probing } => {
-                    StoredPhase::HalfOpen { successes, probing }
-                }
-            },
-            generation: state.breaker.generation(),
-            probe: state.probe.as_ref().map(|probe| StoredProbe {
-                job: probe.job.clone(),
-                since: probe.since,
-            }),
-        }
-    }
-}
-
-impl From<Stored> for BreakerRecord {
-    fn from(stored: Stored) -> Self {
-        let settings = stored.settings;
-        let phase = match stored.phase {
-            StoredPhase::Closed { failures } => Phase::Closed { failures },
-            StoredPhase::Open { since, until } => Phase::Open { since, until },
-            StoredPhase::HalfOpen { successes, probing } => Phase::HalfOpen { successes, probing },
-        };
-        Self {
-            at: stored.at,
-            change: stored.change,
-            job: stored.job,
-            state: BreakerState {
-                settings: BreakerSettings {
-                    failure_threshold: settings.failure_threshold,
-                    recovery_timeout: settings.recovery_timeout,
-                    half_open_max_calls: settings.half_open_max_calls,
-                    when_open: if settings.fails {
-                        WhenOpen::Fail
-                    } else {
-                        WhenOpen::Hold
-                    },
-                    max_hold: settings.max_hold,
-                },
-                breaker: Breaker::restored(phase, stored.generation),
-                probe: stored.probe.map(|probe| Probe {
-                    job: probe.job,
-                    since: probe.since,
-                }),
-            },
         }
     }
 }

@@ -11,19 +11,6 @@ use undaunted_policy::Timestamp;
 /// The longest time over which what was held is let go.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What a breaker lets through now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Openness {
-    /// So many starts.
-    Passes(u32),
-    /// One start, which finds out whether the target is back.
-    Probes,
-    /// None; they wait.
-    Holds,
-    /// None; they fail.
-    Refuses,
-}
-
 /// A breaker has closed, and lets go what a job holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Release {
@@ -83,10 +70,6 @@ impl Release {
     /// When the next one may start.
     pub(super) fn next(&self) -> Option<Timestamp> {
         (!self.is_over()).then(|| self.at(self.gone))
-    }
-
-    pub(super) fn stand_still(&mut self, since: Timestamp, now: Timestamp) {
-        self.since = self.since.after(now.since(self.since.max(since)));
     }
 
     pub(super) const fn started(&mut self) {

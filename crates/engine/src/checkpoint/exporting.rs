@@ -10,7 +10,7 @@ use super::shape::{
     BackoffState, BackoffStrategy, CircuitBreakerState, CommandRetryState, Instant, RetryAttempt,
     RetryCheckpointState, RetryExecution, Span,
 };
-use crate::breaker::BreakerState;
+use crate::breaker::{Admission, BreakerState};
 use crate::job::{Active, Doing, Item, Job};
 use crate::task::correlation_id;
 use crate::view::history::{Attempt, History};
@@ -18,7 +18,11 @@ use crate::workflow::Command;
 
 /// The retries of every item that is not settled, and of every dead letter; in the round they are in.
 #[must_use]
-pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryCheckpointState {
+pub fn export(
+    job: &Job,
+    breakers: &Admission,
+    histories: &BTreeMap<(u32, u32), History>,
+) -> RetryCheckpointState {
     let mut state = RetryCheckpointState {
         global_retry_config: job.plan().command(0).map_or(Value::Null, |command| {
             let config = RetryConfig::from(&command.retry.policy);
@@ -50,8 +54,8 @@ pub fn export(job: &Job, histories: &BTreeMap<(u32, u32), History>) -> RetryChec
         let step = job.plan().step_of(*command);
         add_item(&mut state, job, (step, identity), &active, (None, None));
     }
-    for name in job.breakers().names() {
-        let known = job.breakers().get(name).map(breaker_of);
+    for name in breakers.names() {
+        let known = breakers.get(name).map(breaker_of);
         let known = known.map(|breaker| (name.to_string(), breaker));
         state.circuit_breaker_states.extend(known);
     }

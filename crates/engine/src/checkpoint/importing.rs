@@ -168,6 +168,7 @@ pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, Impor
 /// The breakers that are open, and since and until when. One that is half open is looked at again at
 /// once.
 fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>, ImportError> {
+    let settings = job.plan().breakers();
     let mut open = Vec::new();
     for (key, told) in &state.circuit_breaker_states {
         match told.state.as_str() {
@@ -186,12 +187,15 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
             let mut numbers = numbers.filter(|(_, command)| command.id == *key);
             numbers.find_map(|(number, _)| job.breaker_of(number))
         };
-        let named = job.breakers().names().find(|name| ***name == **key);
-        let name = named.map(|name| &**name).or_else(by_command);
+        let name = if settings.contains_key(key) {
+            Some(key.as_str())
+        } else {
+            by_command()
+        };
         let name = name.ok_or_else(|| ImportError::Breaker { key: key.clone() })?;
         let since = told.opened_at.map_or(job.submitted_at, |at| at.0);
-        let settings = job.breakers().get(name).map(|state| state.settings);
-        let timeout = settings.unwrap_or_default().recovery_timeout;
+        let timeout = settings.get(name).copied().unwrap_or_default();
+        let timeout = timeout.recovery_timeout;
         let until = match told.next_attempt_at {
             Some(until) => until.0,
             None if told.state == "HalfOpen" => job.submitted_at,

@@ -4,47 +4,43 @@ use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use super::flow;
 use super::input::decide;
+use crate::breaker::Report;
 use crate::event::{Ended, Event, Reached, Record};
 use crate::input::Input;
 use crate::job::{Job, Stage, StepStage, StepState};
 use crate::workflow::InputSource;
 
-/// Tells a job something, and all that follows from it until nothing more does. What is returned
-/// has been applied already; it must be on the disk before anybody acts upon it.
-#[must_use]
-pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Vec<Record> {
-    let events = decide(job, input, now);
-    // Whoever goes on with a job tells first what has ended since, and then that time has passed.
-    match input {
-        Input::Resume { .. } => job.is_collecting = true,
-        Input::Woke => job.is_collecting = false,
-        _ => {}
-    }
-    follow(job, events, now)
+/// What follows from something a job is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reaction {
+    /// What has happened. Applied already; on the disk before an effect of it begins.
+    pub records: Vec<Record>,
+    /// What the breakers of the job are told, in the same append.
+    pub reports: Vec<Report>,
 }
 
-/// Applies events, and all that follows from them until nothing more does.
-pub(crate) fn follow(job: &mut Job, mut events: Vec<Event>, now: Timestamp) -> Vec<Record> {
-    let mut records = Vec::new();
-    let time = if job.is_collecting {
-        Timestamp::ZERO
-    } else {
-        now
+/// Tells a job something, and all that follows from it until nothing more does.
+#[must_use]
+pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
+    let mut events = decide(job, input, now);
+    // That time is up is said by `Woke` alone: after a resume the results that were collected meanwhile
+    // count first, however late they are collected.
+    let time = match input {
+        Input::Woke => now,
+        _ => Timestamp::ZERO,
     };
+    let mut reaction = Reaction::default();
     loop {
         for event in events.drain(..) {
             let record = Record { at: now, event };
-            let told = job.told_by(&record);
+            reaction.reports.extend(job.report_of(&record));
             job.apply(&record);
-            records.push(record);
-            if let Some(event) = told.and_then(|told| job.tell_breaker(told)) {
-                records.push(Record { at: now, event });
-            }
+            reaction.records.push(record);
         }
         // Asked even if the input had no consequence: a job that was just submitted has to begin.
         events = advance(job, time);
         if events.is_empty() {
-            return records;
+            return reaction;
         }
     }
 }

@@ -9,7 +9,7 @@ use undaunted_policy::{
 
 use super::facts::Facts;
 use super::fail::{Stop, finish, handler, skip, stop};
-use super::hold::hold;
+use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
 use crate::event::{Event, Failed, Retrying, Subject, Succeeded, Sum};
@@ -173,10 +173,9 @@ fn failed(
             })));
         }
         (None, Consequence::Hold) => {
-            // `check` has seen that a command with such a rule asks a breaker.
             let asked = facts.job.passes.get(&end.start);
             let breaker = asked.map_or("", |(breaker, _)| &**breaker);
-            hold(facts, of, breaker, Some(Sum::of(&verdict.arithmetic)));
+            hold_by_rule(facts, of, breaker, Sum::of(&verdict.arithmetic));
         }
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
         // A job that too many failures stop lets running attempts finish, so this one has failed

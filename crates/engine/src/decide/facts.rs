@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
@@ -59,6 +60,11 @@ impl<'j> Facts<'j> {
             text: text.to_owned(),
         });
         Text::Kept(number)
+    }
+
+    /// The instant so long from now.
+    pub(super) fn after(&self, time: Option<Duration>) -> Option<Timestamp> {
+        time.map(|time| self.now.after(time))
     }
 
     /// How the last attempt of an item's command failed, in words; nothing if none has.

@@ -1,66 +1,79 @@
 //! A breaker keeps an item back, and lets it go; or it was held for too long.
 
-use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::shape::format_duration;
-use undaunted_policy::{Admission, Reason, Then, Ticket};
+use undaunted_policy::{Reason, Then, Ticket, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
 use super::words::with_last;
-use crate::event::{Event, Pass, Released, Subject, Sum, Text};
-use crate::gate;
+use crate::breaker::Gate;
+use crate::event::{Event, Held, Pass, Released, Subject, Sum, Text};
 use crate::job::{Active, Doing};
 
-/// What a breaker says to a start.
-pub(super) enum Gate {
-    /// Go ahead.
-    Open(Option<Pass>),
+/// What becomes of a start.
+pub(super) enum Passage {
+    /// It goes ahead, through a breaker if the command has one.
+    Free(Option<Pass>),
     /// Not now; that is on record already, or is from now on.
     Held,
-    /// No.
+    /// It fails.
     Refused(Stop),
 }
 
-/// Asks the breaker of the command an item is about to start.
-pub(super) fn ask(facts: &mut Facts<'_>, of: Subject, active: &Active) -> Gate {
-    let job = facts.job;
-    // What the item was aimed at may be the target of the command before this one.
-    let command = job.plan().command(of.command);
-    let asks_none = command.is_none_or(|command| command.breaker.is_none());
-    if asks_none && !mutant::is(Mutant::WrongBreakerAsked) {
-        return Gate::Open(None);
-    }
-    let aimed_at = job.breakers().aimed_at((of.step, of.item));
-    let Some(breaker) = job.breaker_of(of.command).or(aimed_at) else {
-        return Gate::Open(None);
-    };
-    let held = active.doing == Doing::Held;
-    match job.breakers().admission(breaker, facts.now) {
-        // One is let through to find out, and that is the one with the most attempts left.
-        Admission::Go(ticket) if ticket.probe && !gate::may_probe(job, of, breaker) => {
-            keep(facts, of, breaker, held)
+/// Takes the answer of the breaker of the command that an item is about to start.
+pub(super) fn pass(facts: &mut Facts<'_>, of: Subject, active: &Active, gate: &Gate) -> Passage {
+    match gate {
+        Gate::None => Passage::Free(None),
+        Gate::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
+        Gate::Held {
+            breaker,
+            until,
+            longest,
+        } => {
+            if active.doing != Doing::Held {
+                hold(facts, of, breaker, [*until, facts.after(*longest)], None);
+            }
+            Passage::Held
         }
-        Admission::Go(ticket) => Gate::Open(Some(go(facts, of, breaker, ticket))),
-        Admission::Held { .. } => keep(facts, of, breaker, held),
-        Admission::Refused => Gate::Refused(circuit_open(facts, active, breaker, "")),
+        Gate::Refused { breaker } => Passage::Refused(circuit_open(facts, active, breaker, "")),
     }
 }
 
-fn keep(facts: &mut Facts<'_>, of: Subject, breaker: &str, held: bool) -> Gate {
-    if !held {
-        hold(facts, of, breaker, None);
-    }
-    Gate::Held
+/// A rule holds an item after a failure: its breaker opens because of that, and lets it go later.
+pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: Subject, breaker: &str, sum: Sum) {
+    let command = facts.job.plan().command(of.command);
+    // `check` has seen that a command with such a rule has a breaker.
+    let settings = command.and_then(|command| command.breaker.as_deref());
+    let settings = settings.map(|breaker| breaker.settings).unwrap_or_default();
+    let until = facts.after(Some(settings.recovery_timeout));
+    let expires = facts.after(settings.max_hold);
+    hold(facts, of, breaker, [until, expires], Some(sum));
 }
 
-/// An item is held from now on.
-pub(super) fn hold(facts: &mut Facts<'_>, of: Subject, breaker: &str, sum: Option<Sum>) {
-    let mut held = facts.job.hold(of, breaker, sum, facts.now);
-    held.breaker = facts.text(breaker);
-    facts.push(Event::Held(Box::new(held)));
+/// An item is held from now on: when its breaker is probed, and how long it may be held.
+fn hold(
+    facts: &mut Facts<'_>,
+    subject: Subject,
+    breaker: &str,
+    [until, longest]: [Option<Timestamp>; 2],
+    sum: Option<Sum>,
+) {
+    let job = facts.job;
+    let active = job.active(subject.step, subject.item);
+    let deadline = active.and_then(|active| job.deadline_of(subject.step, active));
+    let left = job.attempts_left(subject.command, subject.attempt);
+    let breaker = facts.text(breaker);
+    facts.push(Event::Held(Box::new(Held {
+        subject,
+        breaker,
+        until,
+        expires: deadline.into_iter().chain(longest).min(),
+        left: Some(left).filter(|left| *left < u64::MAX),
+        sum,
+    })));
 }
 
-fn go(facts: &mut Facts<'_>, of: Subject, breaker: &str, ticket: Ticket) -> Pass {
+fn open(facts: &mut Facts<'_>, of: Subject, breaker: &str, ticket: Ticket) -> Pass {
     let name: Text = facts.text(breaker);
     if let Some(held) = facts.job.held_for(of, facts.now) {
         facts.push(Event::Released(Released {

@@ -23,7 +23,8 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
             step,
             item,
             refused,
-        } => start::start(&mut facts, *step, *item, refused.as_deref()),
+            gate,
+        } => start::start(&mut facts, (*step, *item), refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut facts, end),
         Input::Accepted { start } => ended::accepted(&mut facts, *start),
         Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
@@ -33,18 +34,7 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
             error,
             stderr,
         } => items::failed(&mut facts, *step, *reason, error, *stderr),
-        Input::Woke => {
-            if job.stage == Stage::Running && job.deadline().is_some_and(|end| end <= now) {
-                facts.push(Event::JobStopping {
-                    reason: Reason::Deadline,
-                });
-            } else if job.stage == Stage::Running {
-                ended::expire(&mut facts);
-                if job.paused.is_none() {
-                    hold::expire(&mut facts);
-                }
-            }
-        }
+        Input::Woke => woke(&mut facts),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
                 facts.push(Event::JobStopping {
@@ -79,6 +69,22 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         }),
     }
     facts.into_events()
+}
+
+/// Time has passed: the job's may be up, or that of a result or a hold.
+fn woke(facts: &mut Facts<'_>) {
+    let (job, now) = (facts.job, facts.now);
+    if job.stage != Stage::Running {
+        return;
+    }
+    if job.deadline().is_some_and(|end| end <= now) {
+        let reason = Reason::Deadline;
+        return facts.push(Event::JobStopping { reason });
+    }
+    ended::expire(facts);
+    if job.paused.is_none() {
+        hold::expire(facts);
+    }
 }
 
 fn top_up(facts: &mut Facts<'_>, retries: u32) {

@@ -16,7 +16,6 @@ mod resume;
 mod start;
 mod words;
 
-pub(crate) use advance::follow;
-pub use advance::{advance, react};
+pub use advance::{Reaction, advance, react};
 pub use input::decide;
 pub use words::of_cause as cause_in_words;

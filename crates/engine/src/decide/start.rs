@@ -4,12 +4,18 @@ use undaunted_policy::{Reason, Then, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
-use super::hold::{Gate, ask};
+use super::hold::{Passage, pass};
 use super::words::with_last;
+use crate::breaker::Gate;
 use crate::event::{Event, Started, Subject};
 use crate::job::{Active, Doing, Item, Job, Stage, StepState};
 
-pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option<&str>) {
+pub(super) fn start(
+    facts: &mut Facts<'_>,
+    (step, item): (u32, u32),
+    refused: Option<&str>,
+    gate: &Gate,
+) {
     let job = facts.job;
     if job.stage != Stage::Running || job.paused.is_some() || !has_room(job, step, item) {
         return;
@@ -42,10 +48,10 @@ pub(super) fn start(facts: &mut Facts<'_>, step: u32, item: u32, refused: Option
     if let Some(why) = forbidden(facts, step, active, refused) {
         return stop_unless_repeated(facts, of, active, &why);
     }
-    let pass = match ask(facts, of, active) {
-        Gate::Open(pass) => pass,
-        Gate::Held => return,
-        Gate::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
+    let pass = match pass(facts, of, active, gate) {
+        Passage::Free(pass) => pass,
+        Passage::Held => return,
+        Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
     };
     facts.push(Event::AttemptStarted(Started {
         subject: Subject {

@@ -67,6 +67,10 @@ pub struct Submitted {
     /// from its name.
     #[n(16)]
     pub token_key: Option<u64>,
+    /// Whether HTTP requests that name no breaker have one for their origin. A job that was stored before
+    /// breakers were opt-in does not say, and has.
+    #[n(17)]
+    pub origin_breakers: Option<bool>,
 }
 
 /// How the steps of a flow are retried that do not say.

@@ -26,4 +26,4 @@ pub use text::Text;
 
 pub(crate) use codec::cause::parts as cause_parts;
 pub(crate) use codec::class::word as class_word;
-pub(crate) use record::{read_versioned, versioned};
+pub(crate) use record::{read_versioned, read_versioned_as, versioned, versioned_as};

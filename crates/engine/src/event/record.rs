@@ -31,10 +31,12 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordError {
     /// A newer release wrote it.
-    #[error("it has format {found}; this release knows formats up to {FORMAT}")]
+    #[error("it has format {found}; this release knows formats up to {known}")]
     Newer {
         /// The format it has.
         found: u8,
+        /// The newest format that this release knows.
+        known: u8,
     },
     /// It cannot be read.
     #[error("it cannot be read: {what}")]
@@ -63,9 +65,14 @@ impl Record {
 
 /// A record of any journal as bytes.
 pub(crate) fn versioned(record: &impl Encode<()>) -> Vec<u8> {
+    versioned_as(FORMAT, record)
+}
+
+/// A record of a journal that has its own formats, as bytes.
+pub(crate) fn versioned_as(format: u8, record: &impl Encode<()>) -> Vec<u8> {
     // Most are shorter, so that nothing is moved while they are written.
     let mut bytes = Vec::with_capacity(64);
-    bytes.push(FORMAT);
+    bytes.push(format);
     // Writing to memory cannot fail.
     let _ = minicbor::encode(record, &mut bytes);
     bytes
@@ -76,8 +83,16 @@ pub(crate) fn read_versioned<R>(bytes: &[u8]) -> Result<R, RecordError>
 where
     R: for<'b> Decode<'b, ()>,
 {
+    read_versioned_as(FORMAT, bytes)
+}
+
+/// The record of a journal that has its own formats, if it has this one.
+pub(crate) fn read_versioned_as<R>(format: u8, bytes: &[u8]) -> Result<R, RecordError>
+where
+    R: for<'b> Decode<'b, ()>,
+{
     match bytes.split_first() {
-        Some((&FORMAT, rest)) => {
+        Some((&found, rest)) if found == format => {
             let mut decoder = minicbor::Decoder::new(rest);
             let record = decoder.decode().map_err(|error| RecordError::Malformed {
                 what: error.to_string(),
@@ -90,7 +105,10 @@ where
                 })
             }
         }
-        Some((&found, _)) if found > FORMAT => Err(RecordError::Newer { found }),
+        Some((&found, _)) if found > format => Err(RecordError::Newer {
+            found,
+            known: format,
+        }),
         _ => Err(RecordError::Malformed {
             what: "it has no format".to_owned(),
         }),

@@ -73,7 +73,8 @@ impl Job {
                     pool.limits.per_item = per_item.unwrap_or(pool.limits.per_item);
                 }
             }
-            // A job begins with its submission. Breakers are kept elsewhere, and told of for readers.
+            // A job begins with its submission. Breakers are not part of jobs; jobs of earlier releases
+            // have their openings and closings on record.
             Event::JobSubmitted(_)
             | Event::BreakerOpened(_)
             | Event::BreakerHalfOpened { .. }
@@ -225,7 +226,7 @@ impl Job {
         }
         self.running.insert(started.start, (of.step, of.item));
         if let Some(pass) = &started.pass {
-            let breaker = self.breakers.name(self.texts.read(&pass.breaker));
+            let breaker = self.texts.read(&pass.breaker).into();
             self.passes.insert(started.start, (breaker, pass.ticket()));
         }
         if self.plan.is_main(of.command) {

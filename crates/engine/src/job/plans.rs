@@ -23,6 +23,8 @@ pub struct Plans {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     text: String,
+    /// A workflow without a name is called after it.
+    file: String,
     goals: Vec<String>,
     init: Vec<String>,
     /// What the operator had settled, as it is stored.
@@ -52,9 +54,16 @@ impl Key {
     fn of(submitted: &Submitted) -> Self {
         let aim = submitted.flow.as_ref().map(crate::event::FlowRun::aim);
         let aim = aim.unwrap_or_default();
-        let settled = (submitted.ceilings, submitted.completion, submitted.work);
+        let (completion, work) = (submitted.completion, submitted.work);
+        let settled = (
+            submitted.ceilings,
+            completion,
+            work,
+            submitted.origin_breakers,
+        );
         Self {
             text: submitted.text.clone(),
+            file: submitted.file.clone(),
             goals: aim.goals,
             init: aim.init.into_keys().collect(),
             // What cannot be written down is the same as itself only.

@@ -117,7 +117,6 @@ impl Job {
         for step in &mut self.steps {
             step.stand_still(away, since, now);
         }
-        self.breakers.stand_still(since, now);
     }
 }
 

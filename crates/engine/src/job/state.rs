@@ -15,15 +15,15 @@ use super::open::OpenSteps;
 use super::plans::Plans;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
-use crate::breaker::Breakers;
 use crate::event::{Counts, Event, FlowRun, ImportedCommand, Record, Submitted, Text, codec};
 use crate::flow::{Given, Readiness, readiness};
 use crate::plan::Plan;
-use crate::workflow::{Mode, Operator, Severity, Source, Workflow, check_aimed};
+use crate::workflow::{Checked, Mode, Operator, Severity, Source, Workflow, check_aimed};
 
 /// A job: what its journal comes to.
 #[derive(Clone, Debug)]
 pub struct Job {
+    pub(crate) id: Arc<str>,
     pub(crate) submitted: Arc<Submitted>,
     pub(crate) plan: Arc<Plan>,
     /// When it was submitted.
@@ -49,15 +49,10 @@ pub struct Job {
     pub next_start: u64,
     /// Which item each running attempt belongs to, by the number of its start.
     pub running: BTreeMap<u64, (u32, u32)>,
-    /// Whether somebody has just gone on with it and is still telling what has ended since. No record
-    /// says so.
-    pub(crate) is_collecting: bool,
     /// Running attempts whose result comes later, and until when it is waited for.
     pub accepted: BTreeMap<u64, Timestamp>,
     /// What breakers let running attempts through with, by the number of the start.
     pub(crate) passes: BTreeMap<u64, Let>,
-    /// The breakers its commands ask, as they are known here. No record changes them.
-    pub(crate) breakers: Breakers,
     /// The pool.
     pub pool: Option<Pool>,
     /// Attempts, retries and delays.
@@ -181,6 +176,7 @@ impl Job {
             open: OpenSteps::default(),
             steps: steps.collect(),
             plan,
+            id: submitted.job.as_str().into(),
             submitted: Arc::new((**submitted).clone()),
             submitted_at: record.at,
             last_at: record.at,
@@ -191,10 +187,8 @@ impl Job {
             resumed_at: Timestamp::ZERO,
             next_start: 1,
             running: BTreeMap::new(),
-            is_collecting: false,
             accepted: BTreeMap::new(),
             passes: BTreeMap::new(),
-            breakers: Breakers::default(),
             pool,
             counts: Counts::default(),
             scope: Scope::default(),
@@ -209,7 +203,6 @@ impl Job {
             recovered: None,
         };
         job.begin_flow();
-        job.breakers = Breakers::of(job.plan.breakers());
         job.find_open();
         Ok(job)
     }
@@ -224,6 +217,12 @@ impl Job {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.submitted.job
+    }
+
+    /// The same, shared with those that keep it.
+    #[must_use]
+    pub fn shared_id(&self) -> Arc<str> {
+        Arc::clone(&self.id)
     }
 
     /// Its workflow, laid out.
@@ -412,8 +411,16 @@ fn ceilings(submitted: &Submitted) -> Ceilings {
     })
 }
 
-/// Reads the workflow that is stored with a job.
-pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workflow, JobError> {
+impl Job {
+    /// Checks a text that is to replace its workflow, with what the operator had settled when the job
+    /// was submitted.
+    #[must_use]
+    pub fn check(&self, text: &str) -> Checked {
+        check_stored(&self.submitted, text)
+    }
+}
+
+fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     let operator = Operator {
         ceilings: ceilings(submitted),
         completion: submitted
@@ -424,6 +431,8 @@ pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workf
                 ..CompletionRule::default()
             }),
         work: submitted.work.map_or(WorkDefaults::DEFAULT, Into::into),
+        // A job that does not say was stored when every origin had one.
+        breaker_per_origin: submitted.origin_breakers.unwrap_or(true),
         // Whoever submitted it had them.
         has_functions: true,
         ..Operator::default()
@@ -437,6 +446,12 @@ pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workf
         // It is not part of the plan: many flows may share that.
         flow.init.clear();
     }
+    checked
+}
+
+/// Reads the workflow that is stored with a job.
+pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workflow, JobError> {
+    let checked = check_stored(submitted, text);
     checked.workflow.ok_or_else(|| JobError::Workflow {
         why: checked
             .diagnostics

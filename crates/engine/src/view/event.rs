@@ -25,18 +25,20 @@ pub struct EventView {
 /// What is shown of a record. The job is as it is after the record.
 #[must_use]
 pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
-    let mut view = EventView {
-        fields: vec![
-            ("seq", seq.into()),
-            ("at", time(record.at)),
-            ("type", record.event.word().into()),
-        ],
-    };
+    let mut view = EventView::of(vec![
+        ("seq", seq.into()),
+        ("at", time(record.at)),
+        ("type", record.event.word().into()),
+    ]);
     view.fill(job, &record.event);
     view
 }
 
 impl EventView {
+    pub(super) const fn of(fields: Vec<(&'static str, Value)>) -> Self {
+        Self { fields }
+    }
+
     /// Its fields, in order.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {

@@ -7,7 +7,7 @@
 
 use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
 
-use crate::breaker::BreakerState;
+use crate::breaker::{Admission, BreakerState};
 use crate::job::{Doing, Job};
 
 /// The retries an item would still get, and why there would be no more.
@@ -21,7 +21,13 @@ pub struct Forecast {
 
 /// What would become of an item that was started and is not settled, asking at most `most` times.
 #[must_use]
-pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) -> Option<Forecast> {
+pub fn forecast(
+    job: &Job,
+    breakers: &Admission,
+    (step, item): (u32, u32),
+    now: Timestamp,
+    most: usize,
+) -> Option<Forecast> {
     let active = job.active(step, item)?;
     let command = job.plan().command(active.command)?;
     if active.repeated().is_some() {
@@ -44,8 +50,8 @@ pub fn forecast(job: &Job, step: u32, item: u32, now: Timestamp, most: usize) ->
     let mut at = match active.doing {
         Doing::Waiting(due) => due.max(now),
         Doing::Held => {
-            let breaker = job.breaker_of(active.command);
-            let state = breaker.and_then(|name| job.breakers().get(name));
+            let hold = job.step(step).and_then(|state| state.held.get(item));
+            let state = hold.and_then(|hold| breakers.get(&hold.breaker));
             state.and_then(BreakerState::until).unwrap_or(now).max(now)
         }
         Doing::Running(_) | Doing::Undecided => now,

@@ -1,6 +1,7 @@
 //! What is shown of a job: plain data for machines and for whoever puts it into words.
 
 mod attempt;
+mod breaker;
 mod event;
 mod forecast;
 pub mod history;
@@ -9,6 +10,7 @@ mod shared;
 mod signature;
 
 pub use attempt::{AttemptView, SumView, attempt};
+pub use breaker::breaker_event;
 pub use event::{EventView, event, rfc3339};
 pub use forecast::{Forecast, forecast};
 pub use report::{ItemCounts, Missing, Report, Status, report};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use undaunted_policy::{Timestamp, Tolerance};
 
 use super::event::rfc3339;
-use crate::breaker::BreakerState;
+use crate::breaker::{Admission, BreakerState};
 use crate::event::Reached;
 use crate::gate::prober;
 use crate::job::{Item, Job, Settled, StepState};
@@ -36,9 +36,9 @@ pub struct Holding {
 
 /// How an item is held, if it is.
 #[must_use]
-pub fn holding(job: &Job, step: u32, item: u32) -> Option<Holding> {
+pub fn holding(job: &Job, breakers: &Admission, step: u32, item: u32) -> Option<Holding> {
     let hold = job.step(step)?.held.get(item)?;
-    let state = job.breakers().get(&hold.breaker);
+    let state = breakers.get(&hold.breaker);
     let shut = state.is_some_and(BreakerState::is_shut);
     Some(Holding {
         step,

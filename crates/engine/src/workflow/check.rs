@@ -60,10 +60,20 @@ pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> C
 /// Checks a file that may be anything, text or not.
 #[must_use]
 pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, Checked) {
+    check_bytes_by(name, bytes, |source| check(source, operator))
+}
+
+/// Checks a file that may be anything by a check that takes text.
+#[must_use]
+pub fn check_bytes_by(
+    name: &str,
+    bytes: Vec<u8>,
+    check: impl FnOnce(&Source) -> Checked,
+) -> (Source, Checked) {
     match String::from_utf8(bytes) {
         Ok(text) => {
             let source = Source::new(name, text);
-            let checked = check(&source, operator);
+            let checked = check(&source);
             (source, checked)
         }
         Err(error) => {

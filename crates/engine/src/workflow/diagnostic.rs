@@ -80,6 +80,8 @@ codes! {
     UnlimitedRetries = "unlimited-retries" Warning;
     /// Many items that come back at the same time.
     NoJitter = "no-jitter" Warning;
+    /// A map of HTTP requests that no breaker stands before.
+    MapWithoutBreaker = "map-without-breaker" Warning;
     /// A setting that another one makes meaningless.
     NoEffect = "no-effect" Warning;
 }

@@ -95,6 +95,7 @@ const CLASS: Shape = Shape::Words(&[
     "rate_limit",
     "interrupted",
 ]);
+const BREAKER: Shape = Shape::AnyOf(&[Shape::Flag, Shape::Keys(Table::Breaker)]);
 const TEXTS: Shape = Shape::MapOf(&Shape::AnyOf(&[Shape::Text, Shape::Number, Shape::Flag]));
 
 /// What a command does: one of these, or the name of an agent.
@@ -161,7 +162,7 @@ tables! {
         on_failure: Shape::AnyOf(&[Shape::Keys(Table::Handler), Shape::ListOf(&Shape::Keys(Table::Command))]), "What runs when the command has stopped being retried.";
         on_success: Shape::AnyOf(&[Shape::Keys(Table::Command), Shape::ListOf(&Shape::Keys(Table::Command))]), "What runs after it has succeeded.";
         retry_config: Shape::Keys(Table::RetryConfig), "How it is retried.";
-        breaker: Shape::Keys(Table::Breaker), "The breaker it asks before every attempt.";
+        breaker: BREAKER, "The breaker it asks before every attempt: `true`, or its settings; none without it.";
         on_interrupt: Shape::Words(&["retry", "stop"]), "What becomes of an attempt that vanished with its process.";
     }
     /// What runs when a command has failed.
@@ -312,7 +313,7 @@ tables! {
         memoizable: Shape::Flag, "Whether results may be used again.";
         labels: TEXTS, "Names to find it by.";
         attributes: Shape::MapOf(&Shape::Keys(Table::Attribute)), "What it takes and gives.";
-        breaker: Shape::Keys(Table::Breaker), "The breaker it asks before every attempt.";
+        breaker: BREAKER, "The breaker it asks before every attempt: `true`, or its settings; none without it.";
     }
     /// Where a flow step is done.
     FlowHttp "the http of a flow step" {

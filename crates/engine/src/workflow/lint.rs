@@ -41,6 +41,7 @@ pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut 
             lint.command(command);
             if let Work::Map(map) = &step.work {
                 lint.waves(command, map);
+                lint.outage(command);
             }
         }
     }
@@ -234,6 +235,19 @@ impl Lint<'_, '_> {
             let span = origin.map_or(command.span, |origin| origin.span);
             let message = "items that fail together are retried together: there is no jitter";
             self.warn(Code::NoJitter, span, message, "add `jitter: true`");
+        }
+    }
+
+    /// In an outage every item of a map uses up its own retries, unless a breaker holds it.
+    fn outage(&mut self, command: &Command) {
+        let is_http = matches!(command.action, Action::Http(_));
+        if is_http && command.breaker.is_none() && !command.declines_breaker {
+            let message = "the requests of this map have no breaker: in an outage every item uses up its own retries";
+            let help = "add `breaker: true`; `breaker: false` says that none is wanted";
+            self.warn(Code::MapWithoutBreaker, command.span, message, help);
+        }
+        for inner in &command.on_success {
+            self.outage(inner);
         }
     }
 

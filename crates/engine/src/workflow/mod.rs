@@ -15,7 +15,9 @@ mod source;
 pub mod template;
 mod yaml;
 
-pub use check::{Checked, check, check_aimed, check_bytes, check_retry_config, check_step};
+pub use check::{
+    Checked, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step,
+};
 pub use definition::plain_definition;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use model::*;

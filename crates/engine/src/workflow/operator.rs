@@ -7,6 +7,10 @@ use undaunted_policy::{Ceilings, CompletionRule};
 
 /// The operator's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting on its own, named where it is given"
+)]
 pub struct Operator {
     /// Limits on the pools that workflows ask for.
     pub ceilings: Ceilings,
@@ -18,6 +22,8 @@ pub struct Operator {
     pub completion: CompletionRule,
     /// Whether the result of a job is brought up to date with what comes after a step was complete.
     pub late_results_count: bool,
+    /// Whether HTTP requests that do not say have a breaker for the origin they go to.
+    pub breaker_per_origin: bool,
     /// Whether whoever runs the workflows has functions that commands can name.
     pub has_functions: bool,
 }

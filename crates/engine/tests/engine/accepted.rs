@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::input::Input;
@@ -124,11 +125,7 @@ fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_t
 
 #[test]
 fn results_that_never_come_use_up_the_attempts() {
-    let mut scene = flow(
-        "",
-        ", completion_timeout: 60000",
-        "    breaker: {failure_threshold: 1000}",
-    );
+    let mut scene = flow("", ", completion_timeout: 60000", "");
     while scene.came_to().0 == "running" {
         let _ = scene.start();
         let running: Vec<u64> = scene.job.running.keys().copied().collect();
@@ -284,7 +281,9 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_one
         assert_eq!(digest(&found), digest(&live));
         assert_eq!(found.accepted, live.accepted);
         assert_eq!(wanted(&found), wanted(&live));
-        assert_eq!(ready(&found, record.at), ready(&live, record.at));
+        let admission = Admission::default();
+        let startable = |job: &Job| ready(job, &admission, record.at);
+        assert_eq!(startable(&found), startable(&live));
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
         assert_eq!(report(&found), report(&live));
     }
@@ -296,10 +295,7 @@ fn it_goes_on_from_wherever_its_journal_was_cut() {
     let cuts = whole.written.iter();
     for &count in cuts.filter(|count| **count < whole.journal.len()) {
         let mut scene = whole.clone();
-        scene.journal.truncate(count);
-        scene.job = fold(&scene.journal);
-        scene.breakers.clear();
-        scene.now = scene.job.last_at;
+        scene.cut(count);
         let waited_for = scene.job.accepted.clone();
         let _ = scene.tell(&Input::Resume { seen: None });
         assert_eq!(scene.job.accepted, waited_for, "cut at {count}");
@@ -322,10 +318,11 @@ fn it_goes_on_from_wherever_its_journal_was_cut() {
 
 #[test]
 fn whoever_takes_an_attempt_on_is_there_and_what_comes_of_it_says_no_more() {
-    let mut scene = begun();
+    let mut scene = flow("", "", "    breaker: true");
+    let _ = scene.start();
     let _ = accept(&mut scene, 0);
     let breaker = |scene: &Scene| {
-        let name = scene.job.breakers().names().next().unwrap().clone();
+        let name = scene.job.breakers().first().unwrap().clone();
         scene.breaker(&name).clone()
     };
     assert_eq!(breaker(&scene).failures(), 0);

@@ -1,29 +1,70 @@
 //! Records of breakers as they were written: every one stays readable, and means what it meant.
+//!
+//! Format 1 held the whole state and is only read. Format 2 holds facts.
 
 use std::path::Path;
 
 use proptest::prelude::*;
-use undaunted_engine::breaker::{BreakerRecord, BreakerState, Change, Probe};
+use undaunted_engine::breaker::{
+    BreakerChange, BreakerRecord, BreakerState, Change, Fact, Probe, Signal,
+};
 use undaunted_engine::event::{FORMAT, RecordError};
 use undaunted_policy::{Breaker, BreakerSettings, Phase, WhenOpen};
 
 use crate::golden::{Cbor, NULL, file, golden, tree};
 use crate::scene::{at, secs};
 
-/// The record of each golden file, by its name.
-fn records() -> Vec<(String, BreakerRecord)> {
-    let closed = |failures| Phase::Closed { failures };
-    let open = Phase::Open {
+/// The format that is written.
+const FACTS: u8 = 2;
+
+fn open() -> Phase {
+    Phase::Open {
         since: at(5),
         until: at(65),
-    };
+    }
+}
+
+/// A change as records of format 1 have it.
+fn change(change: Change, phase: Phase) -> BreakerChange {
+    let by_hand = matches!(change, Change::Tripped | Change::Reset);
+    let probing = matches!(phase, Phase::HalfOpen { probing: true, .. });
+    BreakerChange {
+        at: at(5),
+        change,
+        job: (!by_hand).then(|| "7f3k".to_owned()),
+        seq: None,
+        failures: 0,
+        state: BreakerState {
+            settings: BreakerSettings {
+                failure_threshold: 5,
+                recovery_timeout: secs(60),
+                half_open_max_calls: 3,
+                when_open: if by_hand {
+                    WhenOpen::Fail
+                } else {
+                    WhenOpen::Hold
+                },
+                max_hold: (change == Change::Configured).then(|| secs(600)),
+            },
+            breaker: Breaker::restored(phase, 300),
+            probe: probing.then(|| Probe {
+                job: "7f3k".to_owned(),
+                since: at(4),
+            }),
+        },
+    }
+}
+
+/// What each golden file of format 1 means, by its name.
+fn states() -> Vec<(String, BreakerChange)> {
+    let closed = |failures| Phase::Closed { failures };
     let half_open = |successes, probing| Phase::HalfOpen { successes, probing };
-    let records = [
+    let changes = [
         (Change::Configured, closed(0)),
         (Change::Failed, closed(4)),
         (Change::Succeeded, closed(0)),
-        (Change::Opened, open),
-        (Change::Tripped, open),
+        (Change::Opened, open()),
+        (Change::Tripped, open()),
         (Change::HalfOpened, half_open(0, true)),
         (Change::Probed, half_open(1, true)),
         (Change::ProbeSucceeded, half_open(2, false)),
@@ -31,40 +72,132 @@ fn records() -> Vec<(String, BreakerRecord)> {
         (Change::Closed, closed(0)),
         (Change::Reset, closed(0)),
     ];
-    let records = records.map(|(change, phase)| {
-        let by_hand = matches!(change, Change::Tripped | Change::Reset);
-        let probing = matches!(phase, Phase::HalfOpen { probing: true, .. });
-        let record = BreakerRecord {
-            at: at(5),
-            change,
-            job: (!by_hand).then(|| "7f3k".to_owned()),
-            state: BreakerState {
-                settings: BreakerSettings {
-                    failure_threshold: 5,
-                    recovery_timeout: secs(60),
-                    half_open_max_calls: 3,
-                    when_open: if by_hand {
-                        WhenOpen::Fail
-                    } else {
-                        WhenOpen::Hold
-                    },
-                    max_hold: (change == Change::Configured).then(|| secs(600)),
-                },
-                breaker: Breaker::restored(phase, 300),
-                probe: probing.then(|| Probe {
-                    job: "7f3k".to_owned(),
-                    since: at(4),
-                }),
-            },
-        };
-        (format!("breaker_record_{}", change.word()), record)
+    let changes = changes.map(|(word, phase)| {
+        let name = format!("breaker_record_{}", word.word());
+        (name, change(word, phase))
     });
-    records.into()
+    changes.into()
+}
+
+/// The record that a record of format 1 is read as.
+fn read_as(change: &BreakerChange) -> BreakerRecord {
+    BreakerRecord {
+        job: change.job.clone(),
+        seq: None,
+        facts: vec![Fact::State(Box::new(change.clone()))],
+    }
+}
+
+fn reported(signal: Signal, probe: bool, many: u32) -> Fact {
+    Fact::Reported {
+        at: at(5),
+        generation: 300,
+        probe,
+        signal,
+        many,
+    }
+}
+
+/// The record of each golden file of format 2, by its name.
+fn facts() -> Vec<(&'static str, BreakerRecord)> {
+    let (since, until, generation) = (at(5), at(65), 300);
+    let settings = change(Change::Configured, open()).state.settings;
+    let opened = BreakerChange {
+        failures: 5,
+        ..change(Change::Opened, open())
+    };
+    let probing = Phase::HalfOpen {
+        successes: 1,
+        probing: true,
+    };
+    let probed = change(Change::HalfOpened, probing);
+    let by_job = |facts| BreakerRecord {
+        job: Some("7f3k".to_owned()),
+        seq: Some(1000),
+        facts,
+    };
+    let by_hand = BreakerRecord::by_hand;
+    vec![
+        (
+            "configured",
+            by_job(vec![Fact::Configured {
+                at: since,
+                settings,
+            }]),
+        ),
+        (
+            "reported_up",
+            by_job(vec![reported(Signal::Up, false, 1000)]),
+        ),
+        (
+            "reported_down",
+            by_job(vec![reported(Signal::Down, false, 2)]),
+        ),
+        (
+            "reported_unknown",
+            by_job(vec![reported(Signal::Unknown, true, 1)]),
+        ),
+        (
+            "reported_trip",
+            by_job(vec![reported(Signal::Trip, false, 1)]),
+        ),
+        (
+            "probed",
+            by_job(vec![Fact::Probed {
+                at: since,
+                generation,
+            }]),
+        ),
+        (
+            "probe_lost",
+            by_hand(vec![Fact::ProbeLost {
+                at: since,
+                generation,
+            }]),
+        ),
+        ("tripped", by_hand(vec![Fact::Tripped { at: since }])),
+        ("reset", by_hand(vec![Fact::Reset { at: since }])),
+        ("imported", by_job(vec![Fact::Imported { since, until }])),
+        ("state", by_job(vec![Fact::State(Box::new(opened.clone()))])),
+        (
+            "folded",
+            by_hand(vec![Fact::Folded {
+                upto: 1000,
+                state: Box::new(probed.state.clone()),
+                history: vec![opened, probed],
+            }]),
+        ),
+        (
+            "several",
+            by_job(vec![
+                reported(Signal::Up, true, 1),
+                reported(Signal::Down, false, 3),
+                Fact::Probed {
+                    at: since,
+                    generation,
+                },
+            ]),
+        ),
+    ]
+}
+
+fn name_of(fact: &str) -> String {
+    format!("breaker_fact_{fact}")
+}
+
+/// All golden files, with what they are read as.
+fn all() -> Vec<(String, BreakerRecord)> {
+    let states = states();
+    let states = states.iter().map(|(name, it)| (name.clone(), read_as(it)));
+    let facts = facts().into_iter();
+    let facts = facts.map(|(name, record)| (name_of(name), record));
+    states.chain(facts).collect()
 }
 
 #[test]
-fn every_record_of_a_breaker_is_read_and_written_as_ever() {
-    for (name, record) in records() {
+fn every_record_of_facts_is_read_and_written_as_ever() {
+    for (name, record) in facts() {
+        let name = name_of(name);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let held = std::fs::read_to_string(folder.join(format!("{name}.hex")));
         assert_eq!(
@@ -73,71 +206,185 @@ fn every_record_of_a_breaker_is_read_and_written_as_ever() {
             "{name}.hex differs"
         );
         let bytes = golden(&name);
+        assert_eq!(bytes[0], FACTS, "{name}");
         assert_eq!(BreakerRecord::decode(&bytes).as_ref(), Ok(&record));
         assert_eq!(record.encode(), bytes, "{name}");
     }
 }
 
 #[test]
-fn no_change_of_a_breaker_is_forgotten() {
-    let numbers = records().into_iter().map(|(name, _)| {
-        let mut found = tree(&golden(&name)[1..]);
-        match found.at(&[1]) {
-            Cbor::Plain(number) => number.clone(),
-            Cbor::List(list) => match &list[0] {
-                Cbor::Plain(number) => number.clone(),
-                Cbor::List(_) => panic!("{list:?}"),
-            },
+fn every_record_of_format_1_is_read_and_is_the_state_that_it_was() {
+    for (name, change) in states() {
+        let bytes = golden(&name);
+        assert_eq!(bytes[0], FORMAT, "{name}");
+        let read = BreakerRecord::decode(&bytes).unwrap();
+        assert_eq!(read, read_as(&change), "{name}");
+        // Whatever the breaker was before.
+        let tripped = BreakerRecord::by_hand(vec![Fact::Tripped { at: at(1) }]);
+        for before in [vec![], vec![tripped]] {
+            let mut state = BreakerState::default();
+            for record in &before {
+                let _ = state.apply(record);
+            }
+            assert_eq!(state.apply(&read), std::slice::from_ref(&change), "{name}");
+            assert_eq!(state, change.state, "{name}");
         }
-    });
-    let numbers: Vec<Vec<u8>> = numbers.collect();
-    let all: Vec<Vec<u8>> = (0_u8..11)
-        .map(|number| minicbor::to_vec(number).unwrap())
-        .collect();
-    assert_eq!(numbers, all);
+        let rewritten = read.encode();
+        assert_eq!(rewritten[0], FACTS, "format 1 is not written any more");
+        assert_eq!(BreakerRecord::decode(&rewritten), Ok(read));
+    }
+}
+
+/// The number that an enumeration stands as.
+fn number(found: &Cbor) -> Vec<u8> {
+    match found {
+        Cbor::Plain(number) => number.clone(),
+        Cbor::List(list) => number(&list[0]),
+    }
+}
+
+fn numbers(count: u8) -> Vec<Vec<u8>> {
+    let numbers = (0..count).map(|number| minicbor::to_vec(number).unwrap());
+    numbers.collect()
 }
 
 #[test]
-fn a_record_that_lacks_a_field_is_read_without_it_or_refused() {
-    for (name, record) in records() {
-        for (path, optional) in [
-            (&[0][..], false),
-            (&[1], false),
-            (&[2], true),
-            (&[3], false),
-            (&[3, 0], false),
-            (&[3, 1], false),
-            (&[3, 2], false),
-            (&[3, 3], false),
-            (&[4], false),
-            (&[5], false),
-        ] {
-            let mut lacking = tree(&golden(&name)[1..]);
-            *lacking.at(path) = Cbor::Plain(vec![NULL]);
-            let mut bytes = vec![FORMAT];
-            lacking.write(&mut bytes);
-            let found = BreakerRecord::decode(&bytes);
-            if optional {
-                let mut expected = record.clone();
-                expected.job = None;
-                assert_eq!(found, Ok(expected), "{name}");
-            } else {
-                assert!(
-                    matches!(found, Err(RecordError::Malformed { .. })),
-                    "{name} without {path:?}: {found:?}"
-                );
-            }
+fn no_change_of_a_breaker_is_forgotten() {
+    let found = states().into_iter().map(|(name, _)| {
+        let mut found = tree(&golden(&name)[1..]);
+        number(found.at(&[1]))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), numbers(11));
+}
+
+#[test]
+fn no_fact_and_no_signal_is_forgotten() {
+    let mut kinds = Vec::new();
+    let mut signals = Vec::new();
+    for (name, _) in facts() {
+        let mut found = tree(&golden(&name_of(name))[1..]);
+        kinds.push(number(found.at(&[2, 0])));
+        if name.starts_with("reported") {
+            signals.push(number(found.at(&[2, 0, 1, 3])));
         }
+    }
+    kinds.sort();
+    kinds.dedup();
+    assert_eq!(kinds, numbers(9));
+    assert_eq!(signals, numbers(4));
+}
+
+/// The bytes of a golden file without one of its fields.
+fn without(name: &str, path: &[usize]) -> Vec<u8> {
+    let bytes = golden(name);
+    let mut lacking = tree(&bytes[1..]);
+    *lacking.at(path) = Cbor::Plain(vec![NULL]);
+    let mut left = vec![bytes[0]];
+    lacking.write(&mut left);
+    left
+}
+
+fn is_malformed(name: &str, path: &[usize]) {
+    let found = BreakerRecord::decode(&without(name, path));
+    assert!(
+        matches!(found, Err(RecordError::Malformed { .. })),
+        "{name} without {path:?}: {found:?}"
+    );
+}
+
+#[test]
+fn a_record_of_format_1_that_lacks_a_field_is_read_without_it_or_refused() {
+    for (name, change) in states() {
+        for path in [
+            &[0][..],
+            &[1],
+            &[3],
+            &[3, 0],
+            &[3, 1],
+            &[3, 2],
+            &[3, 3],
+            &[4],
+            &[5],
+        ] {
+            is_malformed(&name, path);
+        }
+        let by_hand = BreakerChange {
+            job: None,
+            ..change
+        };
+        let found = BreakerRecord::decode(&without(&name, &[2]));
+        assert_eq!(found, Ok(read_as(&by_hand)), "{name}");
     }
 }
 
 #[test]
+fn a_record_of_facts_that_lacks_a_field_is_read_without_it_or_refused() {
+    for (name, record) in facts() {
+        let name = name_of(name);
+        is_malformed(&name, &[2]);
+        for number in 0..record.facts.len() {
+            is_malformed(&name, &[2, number]);
+            is_malformed(&name, &[2, number, 0]);
+            let mut whole = tree(&golden(&name)[1..]);
+            let Cbor::List(fields) = whole.at(&[2, number, 1]) else {
+                panic!("{name} has no fields");
+            };
+            for field in 0..fields.len() {
+                is_malformed(&name, &[2, number, 1, field]);
+            }
+        }
+        let expected = BreakerRecord {
+            job: None,
+            ..record.clone()
+        };
+        assert_eq!(BreakerRecord::decode(&without(&name, &[0])), Ok(expected));
+        let expected = BreakerRecord {
+            seq: None,
+            ..record
+        };
+        assert_eq!(BreakerRecord::decode(&without(&name, &[1])), Ok(expected));
+    }
+}
+
+#[test]
+fn a_change_that_has_no_count_of_failures_is_read_as_one_of_none() {
+    // Releases that wrote format 1 did not count them, and neither do changes that nothing counted to.
+    let found = BreakerRecord::decode(&without("breaker_fact_state", &[2, 0, 1, 0, 7]));
+    let [Fact::State(change)] = &found.unwrap().facts[..] else {
+        panic!("no state");
+    };
+    assert_eq!((change.change, change.failures), (Change::Opened, 0));
+}
+
+#[test]
 fn a_record_of_a_newer_release_is_refused() {
-    for (name, _) in records() {
+    for (name, _) in all() {
         let mut bytes = golden(&name);
-        bytes[0] = FORMAT + 1;
-        let found = BreakerRecord::decode(&bytes);
-        assert_eq!(found, Err(RecordError::Newer { found: FORMAT + 1 }));
+        bytes[0] = FACTS + 1;
+        let (found, known) = (FACTS + 1, FACTS);
+        let error = BreakerRecord::decode(&bytes).unwrap_err();
+        assert_eq!(error, RecordError::Newer { found, known }, "{name}");
+        assert_eq!(
+            error.to_string(),
+            "it has format 3; this release knows formats up to 2"
+        );
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_short_has_no_format_or_something_behind_it_is_malformed() {
+    for (name, _) in all() {
+        let whole = golden(&name);
+        let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
+        let longer = [&whole[..], &[0]].concat();
+        let without_format = [&[0], &whole[1..]].concat();
+        for bytes in cut.chain([longer, without_format]) {
+            let found = BreakerRecord::decode(&bytes);
+            assert!(
+                matches!(found, Err(RecordError::Malformed { .. })),
+                "{name} as {bytes:?}: {found:?}"
+            );
+        }
     }
 }
 
@@ -148,12 +395,21 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let records = records();
+        let records = all();
         let mut bytes = golden(&which.get(&records).0);
         let place = place.index(bytes.len());
         bytes[place] = byte;
         if let Ok(found) = BreakerRecord::decode(&bytes) {
             prop_assert_eq!(BreakerRecord::decode(&found.encode()), Ok(found));
         }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_read_as_a_record_of_a_breaker_or_refused(
+        format in 0_u8..4,
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let bytes = [&[format], &bytes[..]].concat();
+        let _ = BreakerRecord::decode(&bytes);
     }
 }

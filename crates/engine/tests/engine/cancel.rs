@@ -1,5 +1,6 @@
 //! Cancelling, suspending and going on.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::event::Event;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Stage;
@@ -122,6 +123,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
         step: 0,
         item: 0,
         refused: None,
+        gate: Gate::None,
     };
     scene.at(100);
     assert_eq!(scene.hear(&start), [""; 0]);

@@ -167,7 +167,14 @@ fn a_record_of_the_catalog_that_is_newer_cut_short_or_too_long_is_refused() {
         let mut newer = whole.clone();
         newer[0] = FORMAT + 1;
         let found = CatalogRecord::decode(&newer);
-        assert_eq!(found, Err(RecordError::Newer { found: FORMAT + 1 }));
+        let (known, newer) = (FORMAT, FORMAT + 1);
+        assert_eq!(
+            found,
+            Err(RecordError::Newer {
+                found: newer,
+                known
+            })
+        );
         for length in 0..whole.len() {
             let found = CatalogRecord::decode(&whole[..length]);
             assert!(matches!(found, Err(RecordError::Malformed { .. })));

@@ -145,6 +145,18 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
                 ..Submitted::default()
             })),
         ),
+        // What a release wrote whose requests all had a breaker, and what is written since.
+        (
+            "job_submitted_http",
+            Event::JobSubmitted(Box::new(requesting())),
+        ),
+        (
+            "job_submitted_opt_in",
+            Event::JobSubmitted(Box::new(Submitted {
+                origin_breakers: Some(false),
+                ..requesting()
+            })),
+        ),
         (
             "job_resumed_held",
             Event::JobResumed(Resumed {
@@ -156,6 +168,25 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
             }),
         ),
     ]
+}
+
+/// A job that sends a request and says nothing of a breaker.
+fn requesting() -> Submitted {
+    let lines = [
+        "- http: {url: 'http://pay.test/charge'}",
+        "  retry_config: {attempts: 7, backoff: fixed, initial_delay: 1s}",
+    ];
+    Submitted {
+        job: "7f3k".to_owned(),
+        text: lines.map(|line| format!("{line}\n")).concat(),
+        file: "/w/w.yaml".to_owned(),
+        working_dir: "/w".to_owned(),
+        seed: 7,
+        release: Some("0.1.0".to_owned()),
+        late_results_count: Some(false),
+        token_key: Some(1),
+        ..Submitted::default()
+    }
 }
 
 fn of_items() -> Vec<(&'static str, Event)> {

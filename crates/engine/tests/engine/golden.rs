@@ -32,7 +32,7 @@ pub(crate) fn file(name: &str, bytes: &[u8]) -> String {
     });
     let shown = tree(&bytes[1..]).shown();
     let lines: String = lines.collect();
-    format!("# {name}, format {FORMAT}\n# {shown}\n{lines}")
+    format!("# {name}, format {}\n# {shown}\n{lines}", bytes[0])
 }
 
 fn record(event: Event) -> Record {
@@ -164,6 +164,7 @@ fn without(event: &Event, field: usize) -> Event {
         (Event::JobSubmitted(it), 14) => it.work = None,
         (Event::JobSubmitted(it), 15) => it.flow = None,
         (Event::JobSubmitted(it), 16) => it.token_key = None,
+        (Event::JobSubmitted(it), 17) => it.origin_breakers = None,
         (Event::JobResumed(it), 5) => it.restored.held = None,
         (Event::AttemptStarted(it), 2) => it.pass = None,
         (Event::Held(it), 2) => it.until = None,
@@ -236,8 +237,10 @@ fn sum_without(mut sum: Sum, field: usize) -> Sum {
 /// Where the fields of an event stand that may be missing, and their numbers.
 fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
     match event {
-        Event::JobSubmitted(it) if it.work.is_some() || it.flow.is_some() => {
-            (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13, 14, 15, 16])
+        Event::JobSubmitted(it)
+            if it.work.is_some() || it.flow.is_some() || it.token_key.is_some() =>
+        {
+            (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17])
         }
         Event::JobSubmitted(it) if it.completion.is_some() => {
             (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13])
@@ -334,7 +337,13 @@ fn a_record_of_a_newer_release_is_refused_and_never_guessed_at() {
         let mut bytes = golden("attempt_started");
         bytes[0] = found;
         let error = Record::decode(&bytes).unwrap_err();
-        assert_eq!(error, RecordError::Newer { found });
+        assert_eq!(
+            error,
+            RecordError::Newer {
+                found,
+                known: FORMAT
+            }
+        );
         assert_eq!(
             error.to_string(),
             format!("it has format {found}; this release knows formats up to 1")

@@ -1,5 +1,6 @@
 //! How long an item may be held, and what says something about a target.
 
+use undaunted_engine::breaker::Fact;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason, WhenOpen};
 
@@ -79,9 +80,7 @@ fn a_clock_that_was_set_back_keeps_nothing_held_for_longer() {
     scene.at(5);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.job.steps[0].held.next_expiry(), Some(at(25)));
-    let mut ahead = scene.breaker(NAME).clone();
-    let _ = ahead.trip(at(100_000));
-    scene.job.learn(NAME, ahead, scene.now);
+    scene.others(NAME, None, vec![Fact::Tripped { at: at(100_000) }]);
     assert_eq!(
         scene.breaker(NAME).until(),
         Some(at(65)),
@@ -112,9 +111,7 @@ fn a_release_does_not_run_on_while_the_job_is_paused() {
     let _ = scene.start();
     assert_eq!(scene.held().len(), 40);
     let _ = scene.tell(&Input::Pause);
-    let mut closed = scene.breaker(NAME).clone();
-    let _ = closed.reset();
-    scene.job.learn(NAME, closed, scene.now);
+    scene.reset(NAME);
     let _ = scene.at(100).tell(&Input::Unpause);
     assert!(scene.ready().len() < 40, "not all of them at once");
     scene.at(106);
@@ -144,9 +141,7 @@ fn what_was_held_is_not_held_on_by_a_breaker_that_has_come_to_fail() {
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2]);
-    let mut fails = scene.breaker(NAME).clone();
-    fails.settings.when_open = WhenOpen::Fail;
-    scene.job.learn(NAME, fails, scene.now);
+    scene.configure(NAME, |settings| settings.when_open = WhenOpen::Fail);
     scene.at(60);
     let said_first = said(&scene.start());
     assert_eq!(said_first[1], "attempt_started 0/0 0.2 as 4, a probe");

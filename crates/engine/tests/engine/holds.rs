@@ -288,12 +288,9 @@ fn a_rule_that_holds_trips_the_breaker_and_uses_an_attempt_and_a_unit_of_the_poo
     let _ = scene.start();
     assert_eq!(
         said(&scene.fail(0, Cause::Exit(3))),
-        [
-            "attempt_failed 0/0 0.1 Exit(3)",
-            "breaker_opened until +60s",
-            "held 0/0 0.1 until +60s"
-        ]
+        ["attempt_failed 0/0 0.1 Exit(3)", "held 0/0 0.1 until +60s"]
     );
+    assert_eq!(scene.turned(), ["tripped until +60s"]);
     let active = scene.active(0);
     assert_eq!((active.attempts, active.progress().retries), (1, 1));
     assert_eq!(active.progress().spent, secs(0), "no delay");
@@ -349,7 +346,8 @@ fn a_start_from_before_the_opening_is_held_by_its_rule_and_does_not_trip_again()
     scene.at(30);
     assert_eq!(
         said(&scene.fail(1, Cause::Exit(3)))[1..],
-        ["held 0/1 0.1 until +60s"]
+        ["held 0/1 0.1 until +90s"],
+        "the job does not know that it came too late to trip the breaker"
     );
     assert_eq!(scene.breaker(NAME), &open, "it looks again when it said");
     scene.at(60);

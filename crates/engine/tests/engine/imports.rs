@@ -264,7 +264,7 @@ fn what_is_exported_and_imported_is_the_same() {
     scene.at(1);
     let _ = scene.start();
     let _ = scene.fail_saying(0, Cause::Exit(1), "no route to host");
-    let exported = export(&scene.job, &histories(&scene));
+    let exported = export(&scene.job, &scene.admission, &histories(&scene));
     let keys: Vec<&str> = exported
         .command_retry_states
         .keys()
@@ -300,7 +300,7 @@ fn what_was_imported_is_exported_before_any_item_has_turned_to_it() {
         at: scene.now,
         event: imported.event,
     });
-    let exported = export(&scene.job, &BTreeMap::new());
+    let exported = export(&scene.job, &scene.admission, &BTreeMap::new());
     let found = &exported.command_retry_states["a0/get"];
     assert_eq!(found.attempt_count, Some(2));
 }

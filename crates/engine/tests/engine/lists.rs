@@ -1,5 +1,6 @@
 //! Plain lists: one command after the other.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -95,6 +96,7 @@ fn nothing_happens_to_a_job_that_has_ended() {
             step: 0,
             item: 0,
             refused: None,
+            gate: Gate::None,
         },
         Input::Ended(Box::default()),
         Input::ItemsRead {

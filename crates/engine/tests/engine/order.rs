@@ -1,5 +1,6 @@
 //! Which item goes first, and how many run.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -25,6 +26,7 @@ fn start(item: u32) -> Input {
         step: 0,
         item,
         refused: None,
+        gate: Gate::None,
     }
 }
 

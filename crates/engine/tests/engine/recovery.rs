@@ -1,5 +1,6 @@
 //! Recovery is not a mode: what a journal comes to wants what the live job wanted.
 
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::effect::{Effect, next_wake, ready, wanted, wanted_by};
 use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
@@ -67,7 +68,9 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_job
         let found = fold(&journal[..count]);
         assert_eq!(digest(&found), digest(&live));
         assert_eq!(wanted(&found), wanted(&live));
-        assert_eq!(ready(&found, record.at), ready(&live, record.at));
+        let admission = Admission::default();
+        let startable = |job: &Job| ready(job, &admission, record.at);
+        assert_eq!(startable(&found), startable(&live));
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
         assert_eq!(report(&found), report(&live));
     }

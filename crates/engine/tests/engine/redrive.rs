@@ -1,5 +1,6 @@
 //! Dead letters tried again or given up, and jobs that are paused.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -182,7 +183,8 @@ map:
             .hear(&Input::Start {
                 step: 0,
                 item: 0,
-                refused: None
+                refused: None,
+                gate: Gate::None,
             })
             .is_empty()
     );

@@ -1,5 +1,6 @@
 //! What comes late, twice or from nowhere has no consequence.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::decide;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::Cause;
@@ -63,6 +64,7 @@ fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
             step,
             item: 0,
             refused: None,
+            gate: Gate::None,
         };
         let read = Input::ItemsRead {
             step,

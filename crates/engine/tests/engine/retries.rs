@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::event::{Event, Record, Retrying, Sum};
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason, Schedule, Seed};
@@ -128,6 +129,7 @@ fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
         step: 0,
         item: 0,
         refused: None,
+        gate: Gate::None,
     };
     assert_eq!(scene.hear(&early), [""; 0]);
     scene.pass(Duration::from_nanos(1));

@@ -1,13 +1,15 @@
 //! A job on a virtual clock, told one thing at a time. Every record it gives is checked against the
-//! laws, and encoded and decoded on its way into the journal.
+//! laws, and encoded and decoded on its way into the journal. Reports of the job go to the admission of
+//! the process, and their facts into the journals of the breakers, as a runner does it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_engine::breaker::{BreakerRecord, BreakerState, Breakers, Told};
-use undaunted_engine::decide::react;
-use undaunted_engine::effect::{next_wake, ready, wanted};
+use undaunted_engine::breaker::{
+    Admission, BreakerRecord, BreakerState, Fact, Gate, Prober, Report as BreakerReport,
+};
+use undaunted_engine::decide::{Reaction, react};
+use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, NewItem, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Active, Doing, Item, Job, Plans, Stage};
@@ -16,9 +18,10 @@ use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::view::{Report, report};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_policy::{Admission, Cause, Reason, Timestamp};
+use undaunted_policy::{Admission as Answer, BreakerSettings, Cause, Reason, Timestamp};
 
-use crate::spoken::{said, wished};
+use crate::journals::Journals;
+use crate::spoken::{said, turn, wished};
 
 /// When every job of these tests is submitted.
 pub(crate) const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -34,15 +37,20 @@ pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A job, its journal and its breakers as they are on the disk, and the time.
+/// A job, its journal and those of its breakers as they are on the disk, the admission of the process
+/// that runs it, and the time.
 #[derive(Clone)]
 pub(crate) struct Scene {
     pub(crate) job: Job,
     pub(crate) journal: Vec<Vec<u8>>,
     /// How many records it had after each thing it was told: those of one decision are written together.
     pub(crate) written: Vec<usize>,
-    pub(crate) breakers: BTreeMap<Arc<str>, BreakerState>,
+    pub(crate) admission: Admission,
+    pub(crate) breakers: Journals,
     pub(crate) now: Timestamp,
+    /// The latest time so far, and whether the clock was set back since.
+    latest: Timestamp,
+    is_set_back: bool,
     plans: Arc<Plans>,
 }
 
@@ -57,13 +65,20 @@ impl Scene {
     }
 
     pub(crate) fn with(text: &str, seed: u64, operator: &Operator) -> Self {
-        let record = submitted("7f3k", text, seed, operator);
+        Self::submitted(&submitted("7f3k", text, seed, operator))
+    }
+
+    /// The job of a submission.
+    pub(crate) fn submitted(record: &Record) -> Self {
         let mut scene = Self {
-            job: Job::begin(&record).unwrap(),
+            job: Job::begin(record).unwrap(),
             journal: vec![record.encode()],
             written: vec![1],
-            breakers: BTreeMap::new(),
-            now: T0,
+            admission: Admission::default(),
+            breakers: Journals::default(),
+            now: record.at,
+            latest: record.at,
+            is_set_back: false,
             plans: Arc::default(),
         };
         let _ = scene.tell(&Input::Woke);
@@ -98,8 +113,12 @@ impl Scene {
 
     /// Tells the job something now. What follows keeps every law, and is on the disk.
     pub(crate) fn tell(&mut self, input: &Input) -> Vec<Record> {
+        self.is_set_back |= self.now < self.latest;
+        self.latest = self.latest.max(self.now);
+        self.admission.tick(self.now);
+        self.meet_breakers();
         let mut before = self.job.clone();
-        let records = react(&mut self.job, input, self.now);
+        let Reaction { records, reports } = react(&mut self.job, input, self.now);
         for record in &records {
             let bytes = record.encode();
             let read = Record::decode(&bytes).unwrap();
@@ -119,7 +138,7 @@ impl Scene {
         let left = items.filter(|(_, item)| undecided(item)).count();
         assert_eq!(left, 0, "a decision was not finished");
         self.can_be_saved();
-        self.keep_breakers(before.breakers());
+        self.tell_breakers(&reports);
         self.written.push(self.journal.len());
         records
     }
@@ -133,25 +152,130 @@ impl Scene {
         assert_eq!(restored.save(), saved);
     }
 
-    /// What changes breakers is on the disk too, and no start was made that they do not let through.
-    fn keep_breakers(&mut self, before: &Breakers) {
-        let id = self.job.id().to_owned();
-        let (told, changes) = self.job.breakers_mut().take();
-        let after = self.job.breakers();
-        for name in after.names() {
-            let mut state = before.get(name).unwrap().clone();
-            let own = told.iter().filter(|told| told.breaker() == name);
-            let expected: Vec<BreakerRecord> = own
-                .filter_map(|told| changed_by(&mut state, &id, told))
-                .collect();
-            assert_eq!(after.get(name), Some(&state), "{told:?}");
-            let written = changes.iter().filter(|(of, _)| of == name);
-            let written: Vec<BreakerRecord> = written.map(|(_, record)| reread(record)).collect();
-            assert_eq!(written, expected);
-            if let Some(last) = written.last() {
-                let _ = self.breakers.insert(Arc::clone(name), last.state.clone());
+    /// Reads the journals of breakers that the job asks and the process does not know.
+    fn meet_breakers(&mut self) {
+        for name in self.job.breakers() {
+            if self.admission.get(&name).is_none() {
+                self.meet(&name, self.settings_of(&name));
             }
         }
+    }
+
+    /// Reads the journal of a breaker; one that has none has these settings.
+    fn meet(&mut self, name: &Arc<str>, settings: BreakerSettings) {
+        let journal = if self.breakers.of(name).is_empty() {
+            BreakerState::with(settings).into()
+        } else {
+            self.breakers.fold(name)
+        };
+        self.admission.meet(name, journal);
+    }
+
+    /// What the workflow says about a breaker; one that no command names is that of an origin.
+    fn settings_of(&self, name: &str) -> BreakerSettings {
+        let plan = self.job.plan();
+        let by_origin = (0..).map_while(|number| plan.command(number));
+        let mut by_origin = by_origin.filter_map(|command| command.breaker.as_deref());
+        let by_origin = by_origin.find(|breaker| breaker.name.is_none());
+        let named = plan.breakers().get(name).copied();
+        named.unwrap_or_else(|| by_origin.unwrap().settings)
+    }
+
+    /// What the job reports is on the disk too, and no start was made that its breaker did not let
+    /// through.
+    fn tell_breakers(&mut self, reports: &[BreakerReport]) {
+        let id = self.job.shared_id();
+        for report in reports {
+            if let BreakerReport::Started { breaker, ticket } = report {
+                let state = self.admission.get(breaker).unwrap();
+                let answer = state.admission(self.now);
+                assert_eq!(answer, Answer::Go(*ticket), "{report:?} of {state:?}");
+            }
+            self.admission.report(&id, report);
+        }
+        let seq = u64::try_from(self.journal.len()).unwrap();
+        let names: Vec<Arc<str>> = self.admission.names().cloned().collect();
+        for name in &names {
+            if let Some(record) = self.admission.seal(name, &id, seq) {
+                let version = self.breakers.append(name, &record);
+                assert!(self.admission.written(name, &id, seq, version));
+            }
+        }
+        self.admission.refresh();
+        for name in &names {
+            self.check_breaker(name);
+        }
+        self.offer();
+    }
+
+    /// The process knows what the journal of a breaker comes to.
+    fn check_breaker(&self, name: &str) {
+        if self.breakers.of(name).is_empty() {
+            return;
+        }
+        let (known, folded) = (self.breaker(name), self.breakers.fold(name).state);
+        if self.is_set_back {
+            // A process that finds a breaker open until long after now does not wait for that long.
+            assert_eq!(known.word(), folded.word());
+            assert_eq!(known.breaker.generation(), folded.breaker.generation());
+        } else {
+            assert_eq!(known, &folded, "`{name}`");
+        }
+    }
+
+    /// The job says what it has waiting, and claims that are of no use are let go.
+    fn offer(&mut self) {
+        let offers = offers(&self.job, &self.admission);
+        self.admission.offer(&self.job.shared_id(), &offers);
+        for name in self.admission.idle_probers() {
+            self.admission.probed_by(&name, Prober::Unclaimed);
+        }
+    }
+
+    /// Another job, or an operator by hand, adds facts to the journal of a breaker, and the process
+    /// reads them.
+    pub(crate) fn others(&mut self, name: &str, job: Option<&str>, facts: Vec<Fact>) {
+        let (name, at) = (Arc::from(name), self.now);
+        self.admission.tick(at);
+        let (known, _) = self.admission.version(&name).unwrap();
+        if known == 0 {
+            let settings = self.breaker(&name).settings;
+            let configured = BreakerRecord::by_hand(vec![Fact::Configured { at, settings }]);
+            let _ = self.breakers.append(&name, &configured);
+        }
+        let record = BreakerRecord {
+            job: job.map(str::to_owned),
+            seq: job.map(|_| 1),
+            facts,
+        };
+        let _ = self.breakers.append(&name, &record);
+        let unknown = self.breakers.after(&name, known);
+        assert!(self.admission.learn(&name, unknown));
+        self.offer();
+    }
+
+    /// An operator opens a breaker.
+    pub(crate) fn trip(&mut self, name: &str) {
+        self.others(name, None, vec![Fact::Tripped { at: self.now }]);
+    }
+
+    /// An operator closes a breaker.
+    pub(crate) fn reset(&mut self, name: &str) {
+        self.others(name, None, vec![Fact::Reset { at: self.now }]);
+    }
+
+    /// A submission gives a breaker other settings.
+    pub(crate) fn configure(&mut self, name: &str, change: impl FnOnce(&mut BreakerSettings)) {
+        let mut settings = self.breaker(name).settings;
+        change(&mut settings);
+        let at = self.now;
+        self.others(name, None, vec![Fact::Configured { at, settings }]);
+    }
+
+    /// Openings and closings since this was last asked, in words.
+    pub(crate) fn turned(&mut self) -> Vec<String> {
+        let turned = self.admission.take_turned();
+        turned.iter().map(|(_, change)| turn(change)).collect()
     }
 
     /// The same, in words.
@@ -171,12 +295,22 @@ impl Scene {
         self
     }
 
-    pub(crate) fn ready(&self) -> Vec<(u32, u32)> {
-        ready(&self.job, self.now)
+    /// The admission as it answers now.
+    pub(crate) fn asked(&self) -> Admission {
+        let mut admission = self.admission.clone();
+        admission.tick(self.now);
+        admission
     }
 
+    pub(crate) fn ready(&self) -> Vec<(u32, u32)> {
+        ready(&self.job, &self.asked(), self.now)
+    }
+
+    /// When something happens by itself next: in the job, or because a breaker lets more through.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
-        next_wake(&self.job, self.now)
+        let own = next_wake(&self.job, self.now);
+        let opening = next_opening(&self.job, &self.asked());
+        own.into_iter().chain(opening).min()
     }
 
     pub(crate) fn wanted(&self) -> Vec<String> {
@@ -188,33 +322,51 @@ impl Scene {
         let mut records = Vec::new();
         for (step, item) in self.ready() {
             let made = task(&self.job, step, item, Files::default(), self.now);
-            if let Ok(Some(made)) = &made {
-                self.aim(step, item, &made.work);
-            }
+            let gate = self.gate(step, item);
             let refused = made.err().map(|why| why.to_string());
             records.extend(self.tell(&Input::Start {
                 step,
                 item,
                 refused,
+                gate,
             }));
         }
         records
     }
 
-    /// A request asks the breaker of where it goes.
-    fn aim(&mut self, step: u32, item: u32, work: &TaskWork) {
-        let TaskWork::Call(call) = work else { return };
-        let origin = call
-            .url
-            .splitn(4, '/')
-            .take(3)
-            .collect::<Vec<_>>()
-            .join("/");
+    /// Asks the breaker of the command that an item is about to start. Nobody else probes here, so the
+    /// process has the claim whenever it needs it.
+    pub(crate) fn gate(&mut self, step: u32, item: u32) -> Gate {
+        self.admission.tick(self.now);
+        let Some(name) = self.asks(step, item) else {
+            return Gate::None;
+        };
+        if self.admission.may_probe(&name) {
+            self.admission.probed_by(&name, Prober::Ours);
+        }
+        ask(&self.job, &mut self.admission, (step, item), &name)
+    }
+
+    /// The breaker of the command that an item is about to start: the one it names, or that of where
+    /// its request goes.
+    fn asks(&mut self, step: u32, item: u32) -> Option<Arc<str>> {
         let active = self.job.active(step, item).map(|active| active.command);
-        let command = active.or_else(|| self.job.plan().first(step)).unwrap();
-        let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
-        let settings = breaker.unwrap().settings;
-        self.job.aim(step, item, &origin, settings);
+        let command = active.or_else(|| self.job.plan().first(step))?;
+        let breaker = self.job.plan().command(command)?.breaker.as_deref()?;
+        if let Some(name) = &breaker.name {
+            return Some(Arc::from(name.as_str()));
+        }
+        let settings = breaker.settings;
+        let made = task(&self.job, step, item, Files::default(), self.now);
+        let TaskWork::Call(call) = made.ok()??.work else {
+            return None;
+        };
+        let origin: Vec<&str> = call.url.splitn(4, '/').take(3).collect();
+        let name = Arc::from(origin.join("/"));
+        if self.admission.get(&name).is_none() {
+            self.meet(&name, settings);
+        }
+        Some(name)
     }
 
     /// The number of the start that runs for an item of the step that is at work.
@@ -277,17 +429,31 @@ impl Scene {
 
     /// What a process finds that reads the journal: nothing else survives a crash.
     pub(crate) fn refolded(&self) -> Job {
-        let mut job = fold(&self.journal);
-        for (name, state) in &self.breakers {
-            job.learn(name, state.clone(), self.now);
-        }
-        job
+        fold(&self.journal)
     }
 
-    /// Whoever ran it dies, and somebody else goes on with it now.
-    pub(crate) fn crash_and_resume(&mut self) -> Vec<Record> {
+    /// Another process has read the journals.
+    pub(crate) fn restart(&mut self) {
         self.job = self.refolded();
+        self.admission = Admission::default();
+        self.admission.tick(self.now);
+        self.meet_breakers();
+        self.offer();
+    }
+
+    /// The process that ran the job dies, and another one resumes it now.
+    pub(crate) fn crash_and_resume(&mut self) -> Vec<Record> {
+        self.restart();
         self.tell(&Input::Resume { seen: None })
+    }
+
+    /// Only so many records were written, and none of breakers.
+    pub(crate) fn cut(&mut self, records: usize) {
+        self.journal.truncate(records);
+        self.breakers = Journals::default();
+        self.now = self.refolded().last_at;
+        (self.latest, self.is_set_back) = (self.now, false);
+        self.restart();
     }
 
     pub(crate) fn report(&self) -> Report {
@@ -308,7 +474,8 @@ impl Scene {
 
     /// The breaker of that name.
     pub(crate) fn breaker(&self, name: &str) -> &BreakerState {
-        self.job.breakers().get(name).unwrap()
+        let known = self.admission.get(name);
+        known.unwrap_or_else(|| panic!("no breaker `{name}`"))
     }
 
     /// Attempts, retries and delays, as the report has them.
@@ -349,37 +516,6 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
         at: T0,
         event: Event::JobSubmitted(Box::new(submitted)),
     }
-}
-
-/// What a breaker makes of what it is told. A start is made only if it lets it through.
-pub(crate) fn changed_by(
-    state: &mut BreakerState,
-    job: &str,
-    told: &Told,
-) -> Option<BreakerRecord> {
-    let (at, change) = match told {
-        Told::Started { ticket, at, .. } => {
-            let admission = state.admission(*at);
-            assert_eq!(admission, Admission::Go(*ticket), "{told:?} of {state:?}");
-            (*at, state.start(job, *ticket, *at)?)
-        }
-        Told::Ended {
-            ticket, signal, at, ..
-        } => (*at, state.report(*ticket, *signal, *at)?),
-    };
-    Some(BreakerRecord {
-        at,
-        change,
-        job: Some(job.to_owned()),
-        state: state.clone(),
-    })
-}
-
-/// A record of a breaker after it was on the disk.
-pub(crate) fn reread(record: &BreakerRecord) -> BreakerRecord {
-    let read = BreakerRecord::decode(&record.encode()).unwrap();
-    assert_eq!(&read, record);
-    read
 }
 
 /// The job these records are.

@@ -1,27 +1,17 @@
 //! What other jobs do to a breaker holds here too, as soon as it is known.
 
-use undaunted_engine::breaker::{BreakerState, Probe};
-use undaunted_policy::{Cause, Phase, Reason, WhenOpen};
+use undaunted_engine::breaker::{Fact, Signal};
+use undaunted_policy::{Cause, Reason, WhenOpen};
 
 use crate::breakers::{NAME, finish, map, open, started};
 use crate::scene::{Scene, at};
 use crate::spoken::said;
 
-/// Others have changed the breaker like this.
-fn learn(scene: &mut Scene, change: impl FnOnce(&mut BreakerState)) {
-    let mut state = scene.breaker(NAME).clone();
-    change(&mut state);
-    scene.job.learn(NAME, state.clone(), scene.now);
-    let _ = scene.breakers.insert(NAME.into(), state);
-}
-
 #[test]
 fn what_another_job_has_opened_holds_here() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     scene.at(10);
-    learn(&mut scene, |state| {
-        let _ = state.trip(at(4));
-    });
+    scene.others(NAME, None, vec![Fact::Tripped { at: at(4) }]);
     assert_eq!(said(&scene.start())[0], "held 0/0 0.0 until +64s");
     assert_eq!(scene.counted().0, 0);
     assert_eq!(scene.next_wake(), Some(at(64)));
@@ -34,13 +24,16 @@ fn failures_of_other_jobs_count_with_those_of_this_one() {
     let mut scene = Scene::over(&map(3, "", ""), 3);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    learn(&mut scene, |state| {
-        let ticket = undaunted_policy::Ticket::restored(0, false);
-        let down = undaunted_engine::breaker::Signal::Health(undaunted_policy::Health::Down);
-        let _ = state.report(ticket, down, at(0));
-    });
-    let said = said(&scene.fail(1, Cause::Exit(1)));
-    assert_eq!(said[1], "breaker_opened until +60s", "three in a row");
+    let failed = Fact::Reported {
+        at: at(0),
+        generation: 0,
+        probe: false,
+        signal: Signal::Down,
+        many: 1,
+    };
+    scene.others(NAME, Some("another"), vec![failed]);
+    let _ = scene.fail(1, Cause::Exit(1));
+    assert_eq!(scene.turned(), ["opened until +60s"], "three in a row");
 }
 
 #[test]
@@ -51,9 +44,7 @@ fn what_another_job_has_closed_lets_go_here_one_after_the_other() {
     let _ = scene.start();
     assert_eq!(scene.held().len(), 6);
     scene.at(20);
-    learn(&mut scene, |state| {
-        let _ = state.reset();
-    });
+    scene.reset(NAME);
     assert!(started(&scene.start()).len() <= 1, "not all at once");
     finish(&mut scene);
     assert_eq!(scene.came_to(), ("completed", None, [30, 0, 0]));
@@ -67,26 +58,14 @@ fn while_another_job_probes_nothing_starts_here() {
     scene.at(1);
     let _ = scene.start();
     scene.at(60);
-    learn(&mut scene, |state| {
-        let generation = state.breaker.generation();
-        let phase = Phase::HalfOpen {
-            successes: 0,
-            probing: true,
-        };
-        state.breaker = undaunted_policy::Breaker::restored(phase, generation);
-        state.probe = Some(Probe {
-            job: "another".to_owned(),
-            since: at(60),
-        });
-    });
+    let (at, generation) = (at(60), scene.breaker(NAME).breaker.generation());
+    scene.others(NAME, Some("another"), vec![Fact::Probed { at, generation }]);
     assert_eq!(scene.ready(), []);
     assert_eq!(scene.next_wake(), None);
     let _ = scene.crash_and_resume();
     assert_eq!(scene.ready(), []);
-    // Whoever probed is gone.
-    learn(&mut scene, |state| {
-        let _ = state.abandon_probe();
-    });
+    // The process that probed is gone.
+    scene.others(NAME, None, vec![Fact::ProbeLost { at, generation }]);
     assert_eq!(started(&scene.start()), [3]);
 }
 
@@ -96,9 +75,7 @@ fn what_is_held_fails_when_the_latest_submission_says_so() {
     scene.at(1);
     let _ = scene.start();
     assert_eq!(scene.held(), [0, 1, 2]);
-    learn(&mut scene, |state| {
-        state.settings.when_open = WhenOpen::Fail;
-    });
+    scene.configure(NAME, |settings| settings.when_open = WhenOpen::Fail);
     let _ = scene.start();
     assert_eq!(
         scene.came_to(),
@@ -111,9 +88,7 @@ fn what_is_held_fails_when_the_latest_submission_says_so() {
 fn a_running_attempt_says_nothing_about_a_breaker_that_somebody_has_reset() {
     let mut scene = Scene::over(&map(3, ", half_open_max_calls: 1", ""), 3);
     let _ = scene.start();
-    learn(&mut scene, |state| {
-        let _ = state.reset();
-    });
+    scene.reset(NAME);
     for item in 0..3 {
         let _ = scene.fail(item, Cause::Exit(1));
     }

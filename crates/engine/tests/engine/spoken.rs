@@ -1,5 +1,6 @@
 //! Events and effects in words, so that a test compares lines a reader understands.
 
+use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::effect::Effect;
 use undaunted_engine::event::{Event, Record, Subject};
 use undaunted_policy::Timestamp;
@@ -26,6 +27,15 @@ pub(crate) fn wished(effects: &[Effect]) -> Vec<String> {
         Effect::EndAll => "end all".to_owned(),
     });
     lines.collect()
+}
+
+/// A change of a breaker.
+pub(crate) fn turn(change: &BreakerChange) -> String {
+    let word = change.change.word();
+    match change.state.until() {
+        Some(until) => format!("{word} until {}", since(until)),
+        None => word.to_owned(),
+    }
 }
 
 /// An instant, counted from the submission.
@@ -102,7 +112,6 @@ fn line(event: &Event) -> String {
             None => of(held.subject),
         },
         Event::Released(released) => format!("{} after {:?}", of(released.subject), released.held),
-        Event::BreakerOpened(opened) => format!("until {}", since(opened.until)),
         Event::CompletionReached(reached) => {
             let completion = reached.completion();
             let met = if completion.success { "met" } else { "missed" };

@@ -1,5 +1,6 @@
 //! Equal texts are kept once, and only so many.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, Record, Text};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -31,6 +32,7 @@ fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
         step: 0,
         item,
         refused: None,
+        gate: Gate::None,
     };
     let _ = react(&mut scene.job, &start, scene.now);
     let end = AttemptEnd {
@@ -39,7 +41,7 @@ fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
         error: error.to_owned(),
         ..AttemptEnd::default()
     };
-    react(&mut scene.job, &Input::Ended(Box::new(end)), scene.now)
+    react(&mut scene.job, &Input::Ended(Box::new(end)), scene.now).records
 }
 
 #[test]
@@ -111,8 +113,8 @@ map:
     assert_eq!(scene.job.texts.len(), 3000);
     // Every retry has expired, and every text about it has another last error.
     scene.at(1000);
-    let records = react(&mut scene.job, &Input::Resume { seen: None }, scene.now);
-    assert!(records.len() > 6_000);
+    let reaction = react(&mut scene.job, &Input::Resume { seen: None }, scene.now);
+    assert!(reaction.records.len() > 6_000);
     assert_eq!(scene.job.texts.len(), 4096);
     assert!(scene.job.texts.bytes() <= 4 << 20);
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::decide::decide;
-use undaunted_engine::effect::{next_wake, ready, wanted};
+use undaunted_engine::effect::{next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Doing, Job, Stage, StepStage};
@@ -111,10 +112,8 @@ struct Walk {
 impl Walk {
     fn tell(&mut self, input: &Input) {
         let scene = &mut self.scene;
-        let mut found = scene.refolded();
-        // How far a release has come is known to the living only.
-        scene.job.breakers().clone_into(found.breakers_mut());
-        same_wishes(&found, &scene.job, scene.now);
+        let found = scene.refolded();
+        same_wishes(&found, &scene.job, &scene.asked());
         let live = decide(&scene.job, input, scene.now);
         assert_eq!(decide(&found, input, scene.now), live, "{input:?}");
         let _ = scene.tell(input);
@@ -123,11 +122,16 @@ impl Walk {
     fn happen(&mut self, happening: &Happening) {
         match *happening {
             Happening::Start => self.start(),
-            Happening::StartAny { item, refused } => self.tell(&Input::Start {
-                step: self.scene.map_step(),
-                item,
-                refused: refused.then(|| "`item.x` has no value".to_owned()),
-            }),
+            Happening::StartAny { item, refused } => {
+                let step = self.scene.map_step();
+                let gate = self.scene.gate(step, item);
+                self.tell(&Input::Start {
+                    step,
+                    item,
+                    refused: refused.then(|| "`item.x` has no value".to_owned()),
+                    gate,
+                });
+            }
             Happening::End { which, how } => self.end(which, how),
             Happening::Report { start, failed } => {
                 // One about an attempt that runs would be its end.
@@ -171,25 +175,23 @@ impl Walk {
 
     fn turn_breakers(&mut self, trip: bool) {
         let scene = &mut self.scene;
-        let names: Vec<_> = scene.job.breakers().names().cloned().collect();
-        for name in names {
-            let mut state = scene.breaker(&name).clone();
-            let _ = if trip {
-                state.trip(scene.now)
+        for name in scene.job.breakers() {
+            if trip {
+                scene.trip(&name);
             } else {
-                state.reset()
-            };
-            scene.job.learn(&name, state.clone(), scene.now);
-            let _ = scene.breakers.insert(name, state);
+                scene.reset(&name);
+            }
         }
     }
 
     fn start(&mut self) {
         for (step, item) in self.scene.ready() {
+            let gate = self.scene.gate(step, item);
             self.tell(&Input::Start {
                 step,
                 item,
                 refused: None,
+                gate,
             });
         }
     }
@@ -238,7 +240,7 @@ impl Walk {
             scene.pass(Duration::from_millis(millis));
         }
         let (planned, waits) = (scene.job.stage == Stage::Suspended, waits(&scene.job));
-        scene.job = scene.refolded();
+        scene.restart();
         self.tell(&Input::Resume { seen: None });
         if !planned {
             assert_ne!(self.scene.job.stage, Stage::Suspended);
@@ -300,11 +302,17 @@ fn waits(job: &Job) -> Waits {
     waits.collect()
 }
 
-fn same_wishes(found: &Job, live: &Job, now: undaunted_policy::Timestamp) {
+fn same_wishes(found: &Job, live: &Job, admission: &Admission) {
+    let now = admission.now();
     assert_eq!(digest(found), digest(live));
     assert_eq!(wanted(found), wanted(live));
-    assert_eq!(ready(found, now), ready(live, now));
+    assert_eq!(ready(found, admission, now), ready(live, admission, now));
+    assert_eq!(offers(found, admission), offers(live, admission));
     assert_eq!(next_wake(found, now), next_wake(live, now));
+    assert_eq!(
+        next_opening(found, admission),
+        next_opening(live, admission)
+    );
 }
 
 /// What the journal of a job that has ended must add up to, counted without the engine's help.

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use undaunted_store::AppendError;
-
 use super::news::{News, Report, Reported};
 use crate::journal::Held;
 use crate::request::Arrived;
@@ -15,8 +13,6 @@ use crate::secrets::Secrets;
 pub(super) enum Post {
     /// What has happened to a job.
     News(Arc<str>, News),
-    /// What several jobs had to write together is on the disk, or cannot be.
-    Together(Result<(), AppendError>),
     /// A job to be run.
     Add(Box<Held>, Secrets),
     /// Somebody wants it to leave: in good order, and the second time at once.

@@ -8,7 +8,7 @@ use undaunted_engine::job::StepStage;
 use undaunted_engine::task::{Found, TaskWork};
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Cause, Reason};
-use undaunted_store::{AppendError, StoreError};
+use undaunted_store::Version;
 
 use super::error::DriveError;
 use super::news::News;
@@ -22,23 +22,14 @@ use crate::spool::{End, Exited};
 impl Drive<'_> {
     pub(super) fn hear(&mut self, news: News) -> Result<(), DriveError> {
         match news {
-            News::Stored(Err(AppendError::Conflict { .. }) | Ok(()))
-                if self.unanswered.is_some() =>
-            {
-                self.overtaken()?;
-            }
-            News::Stored(Ok(())) => {
+            News::Stored(Ok(reached)) => {
                 if let Some(batch) = self.batches.pop_front() {
-                    self.stored(batch)?;
+                    self.stored(batch, &reached)?;
                 }
-            }
-            News::Stored(Err(error)) if self.is_about_others(&error) => {
-                self.unanswered = Some(self.batches.len());
-                self.overtaken()?;
             }
             News::Stored(Err(_)) if mutant::is(Mutant::FailedWriteIgnored) => {
                 if let Some(batch) = self.batches.pop_front() {
-                    self.stored(batch)?;
+                    self.stored(batch, &[])?;
                 }
             }
             News::Stored(Err(error)) => return Err(error.into()),
@@ -53,25 +44,23 @@ impl Drive<'_> {
             News::Interrupt => self.interrupted(),
             News::Cancel => self.decide(&Input::Cancel),
         }
+        self.hand_over_probe();
         Ok(())
     }
 
-    /// Whether records were not written because of somebody else: a breaker was changed by another
-    /// process, or another job they were to be written together with cannot be.
-    fn is_about_others(&self, error: &AppendError) -> bool {
-        match error {
-            AppendError::Conflict { aggregate, .. }
-            | AppendError::Fenced { aggregate, .. }
-            | AppendError::AlreadyTaken { aggregate, .. }
-            | AppendError::Store(StoreError::TooLarge { aggregate, .. }) => {
-                *aggregate != self.claim.aggregate
-            }
-            _ => false,
-        }
-    }
-
     /// Records are on the disk: now they may have consequences.
-    fn stored(&mut self, mut batch: Batch) -> Result<(), DriveError> {
+    fn stored(&mut self, mut batch: Batch, reached: &[Version]) -> Result<(), DriveError> {
+        if !batch.facts.is_empty() {
+            let facts = batch.facts.iter().zip(reached.iter().skip(1).copied());
+            let seq = batch.after.after(batch.records.len());
+            let mut cache = self.breakers.borrow_mut();
+            cache.written(self.world, &self.job, seq, facts)?;
+            let turned = cache.take_turned(Some(&self.job.shared_id()));
+            drop(cache);
+            for turned in &turned {
+                self.turned(turned);
+            }
+        }
         if let Some(saved) = batch.saved.take() {
             self.write_saved(batch.after.after(batch.records.len()), saved);
         }
@@ -173,11 +162,13 @@ impl Drive<'_> {
             return self.input_ended(step, &end);
         }
         self.decide(&Input::Ended(Box::new(end)));
-        if self.pending.records.is_empty() {
-            // It was known already, so nothing is written and nothing has to be waited for.
-            if let (Some(keeper), Some(start)) = (&self.keeper, self.pending.ended.pop()) {
-                keeper.forget(start);
-            }
+        if self.pending.records.is_empty()
+            && let Some(start) = self.pending.ended.pop()
+            // It was known already: nothing is written, unless it is being written just now.
+            && !self.batches.iter().any(|batch| batch.ended.contains(&start))
+            && let Some(keeper) = &self.keeper
+        {
+            keeper.forget(start);
         }
     }
 

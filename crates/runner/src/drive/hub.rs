@@ -5,7 +5,7 @@
 //! as what others ask for in the store, is looked at once for all of them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,14 +14,13 @@ use std::time::Duration;
 use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Job;
 
-use super::board::Board;
+use super::breakers::BreakerCache;
 use super::error::DriveError;
 use super::handle::{Handle, Post};
 use super::news::{Gone, News, Tell};
 use super::observe::{Observer, Quiet};
 use super::running::{Drive, World};
 use super::sub_flows::SubFlows;
-use super::together::Together;
 use crate::catalog::{activated, deactivated};
 use crate::journal::{self, Held};
 use crate::secrets::Secrets;
@@ -47,16 +46,7 @@ pub struct Hub<'w> {
     /// When each of them wants to be looked at, by the machine's uptime.
     due: BTreeSet<(Duration, Arc<str>)>,
     /// What all of them know of breakers.
-    pub(super) board: Rc<RefCell<Board>>,
-    /// Those that have something to say to breakers.
-    pub(super) speaking: BTreeSet<Arc<str>>,
-    /// Those whose words are being written, those handed over first before the others.
-    pub(super) together: VecDeque<Together>,
-    /// Whether some of that was not written: what rests on it will not be either, so nothing more is
-    /// handed over until all of it is answered.
-    pub(super) is_torn: bool,
-    /// Those that wait for breakers, which others may change.
-    held_up: BTreeSet<Arc<str>>,
+    breakers: Rc<RefCell<BreakerCache>>,
     /// Those with programs, of which it is noted that somebody runs them.
     programs: BTreeSet<Arc<str>>,
     pub(super) post: Sender<Post>,
@@ -68,8 +58,6 @@ pub struct Hub<'w> {
     looked: Duration,
     /// What the store was like when it was last looked for requests.
     pulse: Option<u64>,
-    /// The same for breakers.
-    board_pulse: Option<u64>,
     /// Jobs that were left, and how.
     left: Vec<(Arc<str>, Left)>,
     /// Flows that items of others wait for.
@@ -92,11 +80,7 @@ impl<'w> Hub<'w> {
             watch: Box::new(|_| Box::new(Quiet)),
             jobs: HashMap::new(),
             due: BTreeSet::new(),
-            board: Rc::default(),
-            speaking: BTreeSet::new(),
-            together: VecDeque::new(),
-            is_torn: false,
-            held_up: BTreeSet::new(),
+            breakers: Rc::new(RefCell::new(BreakerCache::new(world))),
             programs: BTreeSet::new(),
             post,
             heard,
@@ -104,7 +88,6 @@ impl<'w> Hub<'w> {
             interrupts: 0,
             looked: world.machine.uptime(),
             pulse: None,
-            board_pulse: None,
             left: Vec::new(),
             sub_flows: SubFlows::default(),
         }
@@ -164,8 +147,6 @@ impl<'w> Hub<'w> {
 
     /// Waits for news or for its time, and comes round.
     fn wait(&mut self) {
-        // What has to be said now is being written while it waits.
-        self.hand_over_together();
         let first = self.heard.recv_timeout(self.patience()).ok();
         self.hear_and_act(first);
     }
@@ -175,14 +156,15 @@ impl<'w> Hub<'w> {
     ///
     /// False if there was nothing to be heard and nothing to do.
     pub fn come_round(&mut self) -> bool {
-        let acted = self.hear_and_act(None);
-        self.hand_over_together();
-        acted
+        self.hear_and_act(None)
     }
 
     /// How long it has nothing to do if it hears nothing.
     #[must_use]
     pub fn patience(&self) -> Duration {
+        if self.breakers.borrow().has_news() {
+            return Duration::ZERO;
+        }
         let now = self.world.machine.uptime();
         let next = self.next_due();
         let next = next.map_or(LOOK, |at| at.saturating_sub(now));
@@ -192,7 +174,14 @@ impl<'w> Hub<'w> {
     /// When the first of its jobs wants to be looked at, by the machine's uptime.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
-        self.due.first().map(|(at, _)| *at)
+        let breakers = self.breakers.borrow();
+        let probe = breakers.admission.next_probe();
+        let probe = probe.and_then(|at| {
+            let wait = breakers.wait(self.world, at);
+            self.world.machine.uptime().checked_add(wait)
+        });
+        let job = self.due.first().map(|(at, _)| *at);
+        job.into_iter().chain(probe).min()
     }
 
     /// One of its jobs. It may be ahead of the disk.
@@ -221,8 +210,10 @@ impl<'w> Hub<'w> {
             told.map_err(|_| Gone)
         });
         let webhooks = self.webhooks.clone();
-        let board = Rc::clone(&self.board);
-        let drive = Drive::new(held, self.world, secrets, observer, tell, board, webhooks);
+        let breakers = Rc::clone(&self.breakers);
+        let drive = Drive::new(
+            held, self.world, secrets, observer, tell, breakers, webhooks,
+        );
         let mut drive = Box::new(drive);
         drive.observer.begins(&drive.job, self.handle());
         if drive.job.plan().has_programs() {
@@ -280,15 +271,47 @@ impl<'w> Hub<'w> {
             self.look(&mut touched);
             self.looked = now;
         }
-        let acts = heard > 0 || !touched.is_empty();
-        for (name, woke) in touched {
-            if let Some(place) = self.jobs.get_mut(&name) {
-                let looked = place.drive.look_at_breakers();
-                let turned = looked.and_then(|_| place.drive.turn(woke));
-                self.settle(&name, turned);
+        let mut breakers = self.breakers.borrow_mut();
+        breakers.tick(self.world);
+        breakers.admission.awaken_probers();
+        drop(breakers);
+        let mut acts = heard > 0;
+        loop {
+            // A turn of one job may open a breaker, or let another job probe.
+            let awakened = self.breakers.borrow_mut().admission.take_awakened();
+            for name in awakened {
+                touched.entry(name).or_default();
+            }
+            if touched.is_empty() {
+                break;
+            }
+            acts = true;
+            for (name, woke) in std::mem::take(&mut touched) {
+                if let Some(place) = self.jobs.get_mut(&name) {
+                    let turned = place.drive.turn(woke);
+                    self.settle(&name, turned);
+                }
             }
         }
+        self.tell_turned();
         acts
+    }
+
+    /// Tells those that look on at jobs which of their breakers have opened and closed.
+    fn tell_turned(&mut self) {
+        let turned = self.breakers.borrow_mut().take_turned(None);
+        for turned in turned {
+            let cache = self.breakers.borrow();
+            let users = cache.admission.users(&turned.breaker);
+            let users = users.filter(|user| turned.told.as_ref() != Some(*user));
+            let users: Vec<Arc<str>> = users.cloned().collect();
+            drop(cache);
+            for user in users {
+                if let Some(place) = self.jobs.get_mut(&user) {
+                    place.drive.turned(&turned);
+                }
+            }
+        }
     }
 
     /// Hears all there is, or a good part of it. How much.
@@ -315,11 +338,12 @@ impl<'w> Hub<'w> {
                 match place.drive.hear(news) {
                     Ok(()) => {
                         touched.entry(name).or_default();
+                        // Before the job is left that has closed a breaker with its last attempt.
+                        self.tell_turned();
                     }
                     Err(error) => self.settle(&name, Err(error)),
                 }
             }
-            Post::Together(result) => self.stored_together(&result, touched),
             Post::Add(held, secrets) => self.take_on(*held, secrets),
             Post::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
@@ -341,22 +365,9 @@ impl<'w> Hub<'w> {
         let Ok(pulse) = self.world.store.pulse() else {
             return self.give_up();
         };
-        self.board.borrow_mut().forget_who_runs();
-        if self.board_pulse != Some(pulse) && self.board.borrow_mut().look_again() {
-            self.board_pulse = Some(pulse);
-        }
-        for name in self.held_up.clone() {
-            let looked = self.jobs.get_mut(&name).map(|place| {
-                place.drive.look_at_probes()?;
-                place.drive.look_at_breakers()
-            });
-            match looked {
-                Some(Ok(true)) => {
-                    touched.entry(name).or_default();
-                }
-                Some(Err(error)) => self.settle(&name, Err(error)),
-                Some(Ok(false)) | None => {}
-            }
+        let looked = self.breakers.borrow_mut().look(self.world);
+        if looked.is_err() {
+            return self.give_up();
         }
         self.look_for_sub_flows();
         if self.pulse == Some(pulse) {
@@ -403,9 +414,10 @@ impl<'w> Hub<'w> {
         }
         let over = place.drive.is_over();
         if over || turned.is_err() {
-            self.held_up.remove(name);
-            self.speaking.remove(name);
             self.programs.remove(name);
+            self.breakers
+                .borrow_mut()
+                .forget(self.world, &place.drive.job);
             if let Some(place) = self.jobs.remove(name) {
                 let mut drive = *place.drive;
                 // What it came to in memory may not be what is on the disk.
@@ -422,20 +434,20 @@ impl<'w> Hub<'w> {
             return;
         }
         let asks = std::mem::take(&mut place.drive.asks);
+        place.drive.offer();
         if let Some(at) = place.drive.due() {
             place.due = Some(at);
             self.due.insert((at, Arc::clone(name)));
         }
-        if place.drive.speaks() {
-            self.speaking.insert(Arc::clone(name));
-        }
-        if place.drive.job.is_held_up() {
-            self.held_up.insert(Arc::clone(name));
-        } else {
-            self.held_up.remove(name);
-        }
         for ask in asks {
             self.answer(name, ask);
         }
+    }
+}
+
+impl Drop for Hub<'_> {
+    /// A program that embeds the loop may live on; what it claimed to probe goes to others.
+    fn drop(&mut self) {
+        self.breakers.borrow_mut().leave(self.world);
     }
 }

@@ -8,9 +8,9 @@
 //! given up and folded again from the journal.
 
 mod act;
+mod admit;
 mod attach;
 mod background;
-mod board;
 mod breakers;
 mod error;
 mod handle;
@@ -25,7 +25,6 @@ mod running;
 mod save;
 mod sub_flows;
 mod tell;
-mod together;
 
 pub use background::in_background;
 pub use error::DriveError;

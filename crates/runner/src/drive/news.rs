@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::SubFlow;
-use undaunted_store::AppendError;
+use undaunted_store::{AppendError, Version};
 
 use crate::executor::Items;
 use crate::keeper::Event;
@@ -13,8 +13,8 @@ use crate::request::Arrived;
 
 /// Something the loop is told.
 pub(super) enum News {
-    /// A batch of records is on the disk, or cannot be.
-    Stored(Result<(), AppendError>),
+    /// A batch of records is on the disk, where journals have reached these versions; or it cannot be.
+    Stored(Result<Vec<Version>, AppendError>),
     /// From the keeper.
     Keeper(Event),
     /// An attempt that needed no keeper has ended.

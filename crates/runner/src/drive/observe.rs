@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use undaunted_engine::breaker::{Admission, BreakerChange};
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 
@@ -15,6 +16,9 @@ pub trait Observer {
 
     /// A record, with its number. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
+
+    /// A breaker that the job uses has opened, half opened or closed. On the disk, with the breaker.
+    fn turned(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
 
     /// The command of a start runs and writes to these files, output and error output, until the
     /// end of the attempt is recorded.
@@ -29,7 +33,7 @@ pub trait Observer {
     }
 
     /// The loop has come round, because something has happened or because its patience is over.
-    fn tick(&mut self, _job: &Job) {}
+    fn tick(&mut self, _job: &Job, _breakers: &Admission) {}
 }
 
 impl<T: Observer + ?Sized> Observer for &mut T {
@@ -53,8 +57,12 @@ impl<T: Observer + ?Sized> Observer for &mut T {
         (**self).patience()
     }
 
-    fn tick(&mut self, job: &Job) {
-        (**self).tick(job);
+    fn tick(&mut self, job: &Job, breakers: &Admission) {
+        (**self).tick(job, breakers);
+    }
+
+    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+        (**self).turned(job, breaker, change);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::{BreakerRecord, Told};
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::effect;
 use undaunted_engine::event::Record;
 use undaunted_engine::input::Input;
@@ -19,7 +19,7 @@ use undaunted_policy::Timestamp;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::{Claim, RequestId, Store, Version};
 
-use super::board::Board;
+use super::breakers::BreakerCache;
 use super::error::DriveError;
 use super::news::{Ask, Tell, When};
 use super::observe::Observer;
@@ -79,12 +79,8 @@ pub(super) struct Drive<'w> {
     pub(super) pending: Batch,
     /// What was handed over and is not on the disk yet, oldest first.
     pub(super) batches: VecDeque<Batch>,
-    /// How many of those have no answer yet, while what could not be written is put together again.
-    pub(super) unanswered: Option<usize>,
     /// What all jobs of the loop know of breakers.
-    pub(super) board: Rc<RefCell<Board>>,
-    /// How many records each breaker has that it knows, when everything handed over is written.
-    pub(super) breakers: BTreeMap<Arc<str>, Version>,
+    pub(super) breakers: Rc<RefCell<BreakerCache>>,
     pub(super) keeper: Option<Box<dyn Keeping>>,
     /// Whether what a keeper knew of before is not on record yet: nothing new starts until it is.
     pub(super) is_settling: bool,
@@ -107,7 +103,7 @@ pub(super) struct Drive<'w> {
     /// When it was last asked what may start.
     pub(super) filled_at: Timestamp,
     /// The last address that was to be called, and its origin.
-    pub(super) aimed_at: Option<(String, String)>,
+    pub(super) last_origin: Option<(String, Arc<str>)>,
     /// Flows that its items wait for, by the number of the start.
     pub(super) sub_flows: BTreeMap<u64, Arc<SubFlow>>,
     /// What it asks of the loop that runs it.
@@ -122,9 +118,12 @@ pub(super) struct Batch {
     pub(super) ended: Vec<u64>,
     /// Requests they answer.
     pub(super) taken: Vec<RequestId>,
-    /// What breakers were told by them, and how that changes those.
-    pub(super) told: Vec<Told>,
-    pub(super) changes: Vec<(Arc<str>, BreakerRecord)>,
+    /// Breakers that are told something by them.
+    pub(super) breakers: BTreeSet<Arc<str>>,
+    /// Whether the result of a probe is among it.
+    pub(super) ends_probe: bool,
+    /// Those of them whose facts are appended behind the records, in that order.
+    pub(super) facts: Vec<Arc<str>>,
     /// What else waits for them to be on the disk.
     pub(super) then: Vec<When>,
     /// The version before them.
@@ -141,7 +140,7 @@ impl<'w> Drive<'w> {
         secrets: Secrets,
         observer: Box<dyn Observer + 'w>,
         tell: Tell,
-        board: Rc<RefCell<Board>>,
+        breakers: Rc<RefCell<BreakerCache>>,
         webhooks: String,
     ) -> Self {
         Self {
@@ -166,9 +165,7 @@ impl<'w> Drive<'w> {
             tell,
             pending: Batch::default(),
             batches: VecDeque::new(),
-            unanswered: None,
-            board,
-            breakers: BTreeMap::new(),
+            breakers,
             keeper: None,
             is_settling: false,
             calls: Calls::default(),
@@ -180,7 +177,7 @@ impl<'w> Drive<'w> {
             interrupts: 0,
             unbegun: BTreeSet::new(),
             filled_at: Timestamp::ZERO,
-            aimed_at: None,
+            last_origin: None,
             sub_flows: BTreeMap::new(),
             asks: Vec::new(),
         }
@@ -192,7 +189,8 @@ impl<'w> Drive<'w> {
             self.decide(&Input::Woke);
         }
         self.wake();
-        self.observer.tick(&self.job);
+        self.observer
+            .tick(&self.job, &self.breakers.borrow().admission);
         self.fill()?;
         self.hand_over();
         self.save_at_rest();
@@ -212,7 +210,6 @@ impl<'w> Drive<'w> {
         failpoint::reach("claimed", 1);
         self.look_for_functions()?;
         self.meet_breakers()?;
-        self.look_at_probes()?;
         for (seq, record) in (2..).zip(&self.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
@@ -231,7 +228,6 @@ impl<'w> Drive<'w> {
             }
             if let Some(Input::Update { .. }) = first {
                 self.configure_breakers()?;
-                self.meet_breakers()?;
             }
         }
         if self.job.stage.has_ended() {
@@ -250,6 +246,7 @@ impl<'w> Drive<'w> {
         }
         self.decide(&Input::Woke);
         self.recover()?;
+        self.hand_over_probe();
         self.fill()?;
         self.hand_over();
         Ok(())
@@ -306,7 +303,7 @@ impl<'w> Drive<'w> {
         }
         loop {
             self.filled_at = self.now();
-            let ready = effect::ready(&self.job, self.filled_at);
+            let ready = self.ready(self.filled_at);
             let before = self.pending.records.len();
             for (step, item) in ready {
                 if !self.pace.allows(self.world.machine.uptime()) {
@@ -330,22 +327,31 @@ impl<'w> Drive<'w> {
             }
             self.read_results()?;
         }
-        let mut prepared = self.task(step, item);
-        if let Ok(task) = &prepared
-            && let Err(why) = self.aim(step, item, task)?
-        {
-            prepared = Err(why);
-        }
+        let task = self.task(step, item);
+        let prepared = task.and_then(|task| {
+            let breaker = self.breaker_for(step, item, &task)?;
+            Ok((task, breaker))
+        });
+        let gate = match &prepared {
+            Ok((_, Some((name, settings)))) => self.breakers.borrow_mut().ask(
+                self.world,
+                &self.job,
+                (step, item),
+                (name, *settings),
+            )?,
+            Ok((_, None)) | Err(_) => Gate::None,
+        };
         let refused = prepared.as_ref().err().cloned();
         let before = self.pending.records.len();
         self.decide(&Input::Start {
             step,
             item,
             refused,
+            gate,
         });
         let new = self.pending.records.get(before..).unwrap_or_default();
         let begun = new.iter().find_map(effect::wanted_by);
-        if let (Some(effect::Effect::Begin { start, .. }), Ok(task)) = (begun, prepared) {
+        if let (Some(effect::Effect::Begin { start, .. }), Ok((task, _))) = (begun, prepared) {
             self.prepared.insert(start, task);
         }
         Ok(true)
@@ -381,10 +387,15 @@ impl<'w> Drive<'w> {
         // A pace matters only to those who would start.
         let uptime = self.world.machine.uptime();
         let paced = self.pace.wait(uptime);
-        let paced = paced.filter(|_| !effect::ready(&self.job, now).is_empty());
+        let paced = paced.filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(self.world.check_interval);
         let looked = self.observer.patience();
-        let first = [wake, paced, rule, looked].into_iter().flatten().min();
+        let opening = self.opening().filter(|_| self.interrupts == 0);
+        let opening = opening.map(|wait| wait.max(LEAST));
+        let first = [wake, paced, rule, looked, opening]
+            .into_iter()
+            .flatten()
+            .min();
         uptime.checked_add(first?)
     }
 }

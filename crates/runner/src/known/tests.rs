@@ -1,5 +1,6 @@
 //! A job is read the same way whatever was saved of it.
 
+use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, NewItem, Record, Submitted};
 use undaunted_engine::input::{AttemptEnd, Input};
@@ -59,8 +60,8 @@ impl Scene {
     }
 
     fn tell(&mut self, input: &Input) {
-        let records = react(&mut self.job, input, self.now);
-        self.append(&records);
+        let reaction = react(&mut self.job, input, self.now);
+        self.append(&reaction.records);
     }
 
     fn append(&mut self, records: &[Record]) {
@@ -77,6 +78,7 @@ impl Scene {
             step: 0,
             item,
             refused: None,
+            gate: Gate::None,
         });
         self.tell(&Input::Ended(Box::new(AttemptEnd {
             start: u64::from(item) + 1,

@@ -34,6 +34,11 @@ pub trait Machine: Send + Sync {
         16_384
     }
 
+    /// How many records the journal of a breaker has before they are folded into one.
+    fn trim_after(&self) -> u64 {
+        1024
+    }
+
     /// Writes down what is saved of a job, beside the loop.
     fn save(&self, work: Box<dyn FnOnce() + Send>) {
         self.aside(work);

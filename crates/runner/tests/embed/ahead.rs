@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use undaunted_engine::breaker::Fact;
 use undaunted_engine::event::Submitted;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Plans;
-use undaunted_policy::{Cause, Class, Timestamp};
+use undaunted_policy::Timestamp;
 use undaunted_runner::drive::{Hub, Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::folder::JobFolder;
@@ -220,15 +221,13 @@ fn a_turn_that_went_wrong_is_not_saved() {
     hub.add(held, Secrets::default(), Box::new(Quiet));
     while hub.come_round() {}
     let (start, tell) = machine.called.lock().unwrap().pop().unwrap();
-    // Another process changes a breaker, so that what follows is put together again, and another breaker
-    // cannot be read for that.
-    breakers::change(&*store, "one", None, NOW, |state| Some(state.reset())).unwrap();
+    // Another process writes, so breakers are read again when they are asked; that of the next command
+    // cannot be.
+    breakers::change(&*store, "one", |_| Some(Fact::Reset { at: NOW })).unwrap();
     machine.millis.store(1000, Ordering::SeqCst);
     store.fails.store(true, Ordering::SeqCst);
     tell(AttemptEnd {
         start,
-        failure: Some(Cause::Other(Class::Permanent)),
-        error: "no".to_owned(),
         ..AttemptEnd::default()
     });
     while hub.come_round() {}

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
-use undaunted_engine::event::Text;
 
 use super::*;
 use crate::scene::{Scene, T0, text};
@@ -142,13 +141,13 @@ fn completions_by_a_rule_and_breakers_are_seen() {
         "best_effort_completions_total{reason=\"min_dcs_reached\"} 1",
     );
     has(&metrics, "best_effort_completion_ratio{job_id=\"e\"} 0.25");
-    let closed = Record {
-        at: T0,
-        event: Event::BreakerHalfOpened {
-            breaker: Text::Itself("http://s".to_owned()),
+    metrics.found_breaker(
+        "http://s",
+        Phase::HalfOpen {
+            successes: 0,
+            probing: true,
         },
-    };
-    metrics.observe(&scene.job, &closed);
+    );
     let state = |state: &str, value: u8| {
         format!("undaunted_breaker_state{{breaker=\"http://s\",state=\"{state}\"}} {value}")
     };

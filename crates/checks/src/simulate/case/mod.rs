@@ -20,4 +20,5 @@ pub use act::{Act, How, Script};
 pub use command::{Breaker, Call, Command, Format, Handler};
 pub use flow::{Flow, FlowStep, Kind, Role, Taken, WorkBackoff, WorkConfig};
 pub use retry::{Attempts, Backoff, FailureKind, Jitter, Retry, Rule, Then, When};
+pub use text::is_gated;
 pub use whole::{Case, Completion, Map, Shape, Tolerance};

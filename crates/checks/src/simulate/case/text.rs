@@ -130,6 +130,8 @@ impl Case {
         }
         if let Some(breaker) = self.breaker_of(command) {
             parts.push(format!("breaker: {}", self.of_breaker(breaker)));
+        } else if command.call.as_ref().is_some_and(|it| is_gated(it.place)) {
+            parts.push("breaker: true".to_owned());
         }
         if command.stays_interrupted {
             parts.push("on_interrupt: stop".to_owned());
@@ -232,6 +234,8 @@ impl Case {
         parts.extend(work.map(|it| format!("work_config: {}", of_work(it))));
         if let Some(breaker) = self.breaker_before(step.place) {
             parts.push(format!("breaker: {}", self.of_breaker(breaker)));
+        } else if is_gated(step.place) {
+            parts.push("breaker: true".to_owned());
         }
         let takes = step.takes.iter().map(|taken| {
             let role = match taken.role {
@@ -268,6 +272,13 @@ fn of_work(work: &WorkConfig) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("{{{}}}", parts.join(", "))
+}
+
+/// Whether requests to a place ask a breaker although nothing is said about it: those of one place do,
+/// with `breaker: true`.
+#[must_use]
+pub const fn is_gated(place: usize) -> bool {
+    place == 1
 }
 
 fn retry_config(retry: &Retry) -> String {

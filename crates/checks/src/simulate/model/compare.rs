@@ -45,23 +45,34 @@ pub fn judged(case: &Case, job: &Job, records: &[Record]) -> Verdict {
     }
 }
 
-/// Whether a breaker closed that held several items: in which order they go is left open.
+/// Whether a breaker closed that held several items: in which order they go is left open. It has closed
+/// if what it lets go is no probe.
 fn several_were_let_go(records: &[Record]) -> bool {
     let mut held = BTreeSet::new();
-    records.iter().any(|record| {
-        match &record.event {
-            Event::Held(it) => {
-                held.insert((it.subject.step, it.subject.item));
-            }
-            Event::Released(it) => {
-                held.remove(&(it.subject.step, it.subject.item));
-            }
-            Event::ItemDeadLettered { subject, .. } => {
-                held.remove(&(subject.step, subject.item));
-            }
-            _ => {}
+    let mut released = None;
+    records.iter().any(|record| match &record.event {
+        Event::Held(it) => {
+            held.insert((it.subject.step, it.subject.item));
+            false
         }
-        matches!(record.event, Event::BreakerClosed { .. }) && held.len() > 1
+        Event::Released(it) => {
+            let place = (it.subject.step, it.subject.item);
+            released = Some((place, held.len()));
+            held.remove(&place);
+            false
+        }
+        Event::ItemDeadLettered { subject, .. } => {
+            held.remove(&(subject.step, subject.item));
+            false
+        }
+        Event::AttemptStarted(started) => {
+            let place = (started.subject.step, started.subject.item);
+            let several = released
+                .take()
+                .is_some_and(|(of, many)| of == place && many > 1);
+            several && started.pass.as_ref().is_some_and(|pass| !pass.probe)
+        }
+        _ => false,
     })
 }
 

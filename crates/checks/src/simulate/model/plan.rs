@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::simulate::case::{
     Breaker, Case, Command, Completion, Flow, FlowStep, Format, Kind, Map, Retry, Shape, Tolerance,
+    is_gated,
 };
 
 use super::terms::Terms;
@@ -142,7 +143,7 @@ impl Plan {
         });
         let after = below(self, &command.on_success);
         let gate = match &command.call {
-            Some(call) => Some(self.gate_before(case, call.place)),
+            Some(call) => self.gate_before(case, call.place),
             None => command.breaker.and_then(|it| self.named_gate(case, it)),
         };
         let usual = command.call.is_some().then_some(CALL_TIMEOUT);
@@ -166,7 +167,7 @@ impl Plan {
         Some(name)
     }
 
-    fn gate_before(&mut self, case: &Case, place: usize) -> String {
+    fn gate_before(&mut self, case: &Case, place: usize) -> Option<String> {
         let usual = Breaker {
             place: Some(place),
             threshold: 5,
@@ -176,9 +177,10 @@ impl Plan {
             max_hold: None,
         };
         let name = format!("http://place-{place}.test");
-        let breaker = case.breaker_before(place).cloned().unwrap_or(usual);
+        let usual = is_gated(place).then_some(usual);
+        let breaker = case.breaker_before(place).cloned().or(usual)?;
         let _ = self.breakers.insert(name.clone(), breaker);
-        name
+        Some(name)
     }
 
     fn add_flow(&mut self, case: &Case, flow: &Flow) {
@@ -193,7 +195,7 @@ impl Plan {
                 terms: Terms::of_work(step.work.as_ref()),
                 timeout: Some(step.timeout.unwrap_or(CALL_TIMEOUT)),
                 capture: None,
-                gate: Some(gate),
+                gate,
                 is_call: true,
                 within,
                 handler: None,

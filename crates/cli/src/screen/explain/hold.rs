@@ -39,10 +39,10 @@ impl Explained<'_> {
     /// How it is held now, if it is.
     pub(super) fn held_now(&self, out: &mut impl Write) -> io::Result<()> {
         let (step, item) = self.place;
-        let Some(held) = holding(self.job, step, item) else {
+        let Some(held) = holding(self.job, self.breakers, step, item) else {
             return Ok(());
         };
-        for (label, fact) in story(self.job, &held, self.now) {
+        for (label, fact) in story(self.job, self.breakers, &held, self.now) {
             writeln!(out, "    {label:<10} {fact}")?;
         }
         Ok(())
@@ -50,8 +50,8 @@ impl Explained<'_> {
 
     pub(super) fn held_json(&self) -> Option<HoldingJson> {
         let (step, item) = self.place;
-        let held = holding(self.job, step, item)?;
-        Some(json(self.job, &held))
+        let held = holding(self.job, self.breakers, step, item)?;
+        Some(json(self.breakers, &held))
     }
 
     /// A breaker kept it back.

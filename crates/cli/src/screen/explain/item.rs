@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::Value;
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Sum;
 use undaunted_engine::job::Job;
@@ -27,6 +28,7 @@ const LISTED: usize = 5;
 /// An item, or one command of it, and all that is known of it.
 pub(crate) struct Explained<'a> {
     pub(crate) job: &'a Job,
+    pub(crate) breakers: &'a Admission,
     pub(crate) place: ItemPlace,
     /// The only command that was asked about.
     pub(crate) command: Option<u32>,
@@ -109,7 +111,14 @@ impl Explained<'_> {
 
     pub(crate) fn text(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "job {}  item {}", self.job.id(), self.name())?;
-        let stands = place::sentence(self.job, self.place, self.now, self.is_there, true);
+        let stands = place::sentence(
+            self.job,
+            self.breakers,
+            self.place,
+            self.now,
+            self.is_there,
+            true,
+        );
         writeln!(out, "  {stands}")?;
         self.held_now(out)?;
         self.deadline(out)?;
@@ -146,7 +155,7 @@ impl Explained<'_> {
         let active = self.job.active(step, item);
         let deadline = active.and_then(|active| self.job.deadline_of(step, active));
         // A hold that ends with it has said so.
-        let said = holding(self.job, step, item).and_then(|held| held.expires);
+        let said = holding(self.job, self.breakers, step, item).and_then(|held| held.expires);
         let open = !self.job.stage.has_ended() && said != deadline;
         let Some(deadline) = deadline.filter(|_| open) else {
             return Ok(());

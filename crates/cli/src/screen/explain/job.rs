@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::job::{Item, Job, Settled};
 use undaunted_engine::view::{ItemCounts, Report, all_held, holding, report, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
@@ -61,7 +62,7 @@ struct LookJson<'a> {
 
 pub(crate) fn json(
     out: &mut impl Write,
-    job: &Job,
+    (job, breakers): (&Job, &Admission),
     owner: Option<&Owner>,
     late: &[Late],
 ) -> io::Result<()> {
@@ -76,7 +77,7 @@ pub(crate) fn json(
             reason: reason.map(Reason::word),
             error: error_of(job, place),
             due_at: place::due(job, place).map(rfc3339),
-            held: holding(job, place.0, place.1).map(|held| holds::json(job, &held)),
+            held: holding(job, breakers, place.0, place.1).map(|held| holds::json(breakers, &held)),
             explain: format!("undaunted explain {}", quoted(job.id(), name)),
         }
     });
@@ -95,7 +96,7 @@ pub(crate) fn json(
         attempts: counts.attempts,
         retries: counts.retries,
         delay_ms: u64::try_from(counts.delay.as_millis()).unwrap_or(u64::MAX),
-        limits: limits::json(job),
+        limits: limits::json(job, breakers),
         late: limits::late_list(job, late),
         look: look.collect(),
     };
@@ -105,7 +106,7 @@ pub(crate) fn json(
 
 pub(crate) fn show(
     out: &mut impl Write,
-    job: &Job,
+    (job, breakers): (&Job, &Admission),
     owner: Option<&Owner>,
     now: Timestamp,
     late: &[Late],
@@ -132,7 +133,7 @@ pub(crate) fn show(
             "  pool           none: only the limits of each command hold"
         )?;
     }
-    for (label, fact) in limits::facts(job, now) {
+    for (label, fact) in limits::facts(job, breakers, now) {
         writeln!(out, "  {label:<14} {fact}")?;
     }
     not_waited_for(out, &report)?;
@@ -146,7 +147,7 @@ pub(crate) fn show(
             out,
             "\n  {}: {}",
             plain(name),
-            place::sentence(job, found, now, is_there, false)
+            place::sentence(job, breakers, found, now, is_there, false)
         )?;
         if let Some(error) = error_of(job, found) {
             writeln!(out, "    {}", one_line(error))?;

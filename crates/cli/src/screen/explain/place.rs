@@ -1,5 +1,6 @@
 //! Where an item stands, in one word and in one sentence.
 
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::job::{Doing, Item, Job, Settled};
 use undaunted_engine::view::{holding, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
@@ -37,6 +38,7 @@ pub(super) fn due(job: &Job, (step, item): ItemPlace) -> Option<Timestamp> {
 /// be said of a hold follows.
 pub(super) fn sentence(
     job: &Job,
+    breakers: &Admission,
     place: ItemPlace,
     now: Timestamp,
     is_there: bool,
@@ -81,9 +83,9 @@ pub(super) fn sentence(
                 None => format!("waits for a free slot for {what}{unless}"),
             }
         }
-        (("held", _), Some(_)) => match holding(job, step, item) {
+        (("held", _), Some(_)) => match holding(job, breakers, step, item) {
             Some(held) if story => format!("{}{unless}", holds::shortly(&held, now)),
-            Some(held) => format!("{}{unless}", holds::sentence(job, &held, now)),
+            Some(held) => format!("{}{unless}", holds::sentence(job, breakers, &held, now)),
             None => format!("held{unless}"),
         },
         ((word, Some(reason)), _) => {

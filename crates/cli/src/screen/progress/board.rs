@@ -3,8 +3,10 @@
 //! Pure, and cheap: it looks at the counters of each step and at the first few waits, never at all
 //! items, of which there may be a million.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use undaunted_engine::breaker::Admission;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
@@ -79,7 +81,7 @@ pub(super) struct TimeLeft<'j> {
 }
 
 impl<'j> Board<'j> {
-    pub(super) fn of(job: &'j Job, speed: &Speed, now: Timestamp) -> Self {
+    pub(super) fn of(job: &'j Job, breakers: &Admission, speed: &Speed, now: Timestamp) -> Self {
         let steps = (0_u32..).zip(&job.steps);
         let steps: Vec<_> = steps
             .map(|(step, state)| StepRow::of(job, step, state))
@@ -89,7 +91,7 @@ impl<'j> Board<'j> {
             left: left(job, &steps, speed, seen),
             steps,
             retries: retries(job, now),
-            holds: holds(job, now),
+            holds: holds(job, breakers, now),
             attempts: job.counts.attempts,
             attempts_in_ten_seconds: speed.attempts_in_ten_seconds(seen),
             so_far: speed.so_far(now),
@@ -139,14 +141,15 @@ impl<'j> StepRow<'j> {
 }
 
 /// What breakers hold.
-fn holds(job: &Job, now: Timestamp) -> Vec<HoldRow> {
-    let names = job.breakers().names();
-    let holding = names.filter(|name| job.held_by(name) > 0);
+fn holds(job: &Job, breakers: &Admission, now: Timestamp) -> Vec<HoldRow> {
+    let held = job.steps.iter().flat_map(|step| step.held.breakers());
+    let holding: BTreeSet<_> = held.collect();
     holding
+        .into_iter()
         .map(|name| HoldRow {
             breaker: plain(name),
             held: job.held_by(name).into(),
-            looks: looks(job, name, now),
+            looks: looks(job, breakers, name, now),
         })
         .collect()
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::SIGCONT;
+use undaunted_engine::breaker::{Admission, BreakerChange};
 use undaunted_engine::event::{Passing, Record};
 use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
@@ -121,9 +122,16 @@ impl Observer for Display {
         matches!(self.place, Place::Frames(_)).then_some(FRAME)
     }
 
-    fn tick(&mut self, job: &Job) {
+    fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
+        if !matches!(self.place, Place::Nowhere) {
+            let sentence = self.sentences.turned(job, breaker, change);
+            self.say(sentence.as_deref());
+        }
+    }
+
+    fn tick(&mut self, job: &Job, breakers: &Admission) {
         if let Place::Frames(frames) = &mut self.place {
-            frames.tick(job);
+            frames.tick(job, breakers);
         }
     }
 }
@@ -145,7 +153,7 @@ impl Frames {
         }
     }
 
-    fn tick(&mut self, job: &Job) {
+    fn tick(&mut self, job: &Job, breakers: &Admission) {
         let instant = Instant::now();
         let has_frame = instant >= self.first;
         if instant < self.next || !has_frame && self.said.is_empty() {
@@ -155,7 +163,7 @@ impl Frames {
         let now = self.clock.now();
         self.speed.note(seen(job, now));
         let lines = if has_frame {
-            Board::of(job, &self.speed, now).lines(size())
+            Board::of(job, breakers, &self.speed, now).lines(size())
         } else {
             Vec::new()
         };

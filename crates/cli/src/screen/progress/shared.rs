@@ -3,8 +3,8 @@
 //! A thousand items may be held at once. That is said once, when it begins and when it is over; every
 //! item is told of only to those who want to know everything.
 
-use undaunted_engine::breaker::BreakerState;
-use undaunted_engine::event::{Event, Held, Late, Opened, PolicyChange, Reached, Record, Text};
+use undaunted_engine::breaker::{BreakerChange, Change};
+use undaunted_engine::event::{Event, Held, Late, PolicyChange, Reached, Record, Text};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Timestamp, WhenOpen};
 
@@ -19,23 +19,11 @@ impl Sentences {
     pub(super) fn of_shared(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
             Event::Held(held) => self.held(job, held, record.at),
-            Event::Released(released) => {
+            Event::Released(released) => self.verbose.then(|| {
                 let name = job.texts.read(&released.breaker);
-                let known = job.breakers().get(name);
-                if !known.is_some_and(BreakerState::is_shut) {
-                    self.open.remove(name);
-                }
-                self.verbose.then(|| {
-                    let (of, held) = (subject(job, released.subject), short(released.held));
-                    format!("  {of}: let go by {} after {held}", plain(name))
-                })
-            }
-            Event::BreakerOpened(opened) => Some(self.opened(job, opened, record.at)),
-            Event::BreakerHalfOpened { breaker } if self.verbose => {
-                let name = plain(job.texts.read(breaker));
-                Some(format!("  {name}: one goes ahead to find out"))
-            }
-            Event::BreakerClosed { breaker } => Some(self.closed(job, breaker)),
+                let (of, held) = (subject(job, released.subject), short(released.held));
+                format!("  {of}: let go by {} after {held}", plain(name))
+            }),
             Event::BreakerConfigured { breaker, changes } => {
                 Some(configured(job, breaker, changes))
             }
@@ -44,6 +32,24 @@ impl Sentences {
             Event::PoolToppedUp { added, total, .. } => Some(format!(
                 "  {added} more retries are allowed, {total} in all"
             )),
+            _ => None,
+        }
+    }
+
+    /// What is said when a breaker opens, half opens or closes.
+    pub(super) fn turned(
+        &mut self,
+        job: &Job,
+        name: &str,
+        change: &BreakerChange,
+    ) -> Option<String> {
+        match change.change {
+            Change::Opened | Change::Tripped => Some(self.opened(name, change)),
+            Change::HalfOpened if self.verbose => {
+                let name = plain(name);
+                Some(format!("  {name}: one goes ahead to find out"))
+            }
+            Change::Closed | Change::Reset => Some(self.closed(job, name, change)),
             _ => None,
         }
     }
@@ -78,27 +84,28 @@ impl Sentences {
         first.then(|| format!("  {name} is open: what asks it is held; {again}"))
     }
 
-    fn opened(&mut self, job: &Job, opened: &Opened, now: Timestamp) -> String {
-        let name = job.texts.read(&opened.breaker);
+    fn opened(&mut self, name: &str, change: &BreakerChange) -> String {
         self.open.insert(name.to_owned());
-        let why = match (opened.by_rule, opened.failures) {
-            (true, _) => "a rule says so".to_owned(),
-            (false, 0) => "the probe failed".to_owned(),
-            (false, failures) => {
+        let why = match (change.change, &change.job, change.failures) {
+            (Change::Tripped, Some(_), _) => "a rule says so".to_owned(),
+            (Change::Tripped, None, _) => "by hand".to_owned(),
+            (_, _, 0) => "the probe failed".to_owned(),
+            (_, _, failures) => {
                 let failures = usize::try_from(failures).unwrap_or(usize::MAX);
                 count(failures, "failure", "failures in a row")
             }
         };
-        let fails = job.breakers().get(name);
-        let fails = fails.is_some_and(|state| state.settings.when_open == WhenOpen::Fail);
-        let becomes = if fails { "fails" } else { "is held" };
-        let again = ahead(opened.until.since(now));
+        let becomes = match change.state.settings.when_open {
+            WhenOpen::Fail => "fails",
+            WhenOpen::Hold => "is held",
+        };
+        let until = change.state.until().unwrap_or(change.at);
+        let again = ahead(until.since(change.at));
         let name = plain(name);
         format!("  {name} opens ({why}): what asks it {becomes}; it looks again in {again}")
     }
 
-    fn closed(&mut self, job: &Job, breaker: &Text) -> String {
-        let name = job.texts.read(breaker);
+    fn closed(&mut self, job: &Job, name: &str, change: &BreakerChange) -> String {
         self.open.remove(name);
         let held = match job.held_by(name) {
             0 => String::new(),
@@ -108,7 +115,11 @@ impl Sentences {
                 format!("; {held} on")
             }
         };
-        format!("  {} closes: the target is back{held}", plain(name))
+        let why = match change.change {
+            Change::Reset => "by hand",
+            _ => "the target is back",
+        };
+        format!("  {} closes: {why}{held}", plain(name))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The whole of a job.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use minicbor::{Decode, Decoder, Encode, Encoder};
 use serde_json::Value;
@@ -143,8 +144,7 @@ impl Job {
             plan: _,
             open: _,
             alike: _,
-            is_collecting: _,
-            breakers: _,
+            id: _,
             steps: _,
             dead: _,
         } = self;
@@ -183,7 +183,7 @@ impl Job {
         }
     }
 
-    /// The job that was saved. What it knew of breakers is not part of it.
+    /// The job that was saved.
     ///
     /// # Errors
     ///
@@ -239,10 +239,7 @@ impl Whole {
         let accepted = accepted.map(|(start, until)| (start, Timestamp::from_nanos(until)));
         job.accepted = accepted.collect();
         for (start, (breaker, generation, probe)) in self.passes {
-            let pass = (
-                job.breakers.name(&breaker),
-                Ticket::restored(generation, probe),
-            );
+            let pass = (Arc::from(breaker), Ticket::restored(generation, probe));
             job.passes.insert(start, pass);
         }
         job.pool = self.pool.map(|(total, per_item, consumed)| Pool {

@@ -35,8 +35,10 @@ pub struct Command {
     pub on_failure: Option<Box<Handler>>,
     /// What runs after it has succeeded.
     pub on_success: Vec<Command>,
-    /// The breaker it asks before every attempt.
+    /// The breaker it asks before every attempt, if it has one.
     pub breaker: Option<Box<Breaker>>,
+    /// Whether it says that it wants none, so that nobody recommends one.
+    pub declines_breaker: bool,
     /// What becomes of an attempt that vanished with its process.
     pub on_interrupt: OnInterrupt,
     /// Where it stands in the file.
@@ -189,7 +191,7 @@ pub struct Handler {
 /// The breaker a command asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
-    /// Its name; an HTTP command without one uses the origin of its address.
+    /// Its name; without one it is that of the origin a request goes to.
     pub name: Option<String>,
     /// When it opens, and for how long.
     pub settings: BreakerSettings,

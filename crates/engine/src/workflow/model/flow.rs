@@ -48,7 +48,7 @@ pub struct FlowStep {
     pub labels: BTreeMap<String, String>,
     /// What it takes and gives.
     pub attributes: BTreeMap<String, Attribute>,
-    /// The breaker it asks.
+    /// The breaker it asks, if it has one.
     pub breaker: Option<Breaker>,
     /// What it waits for.
     pub completion: CompletionRule,

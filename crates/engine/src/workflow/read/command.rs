@@ -77,22 +77,7 @@ impl Reader<'_> {
         }
         let fields = self.fields(node, Table::Command)?;
         let mut command = self.core(&fields, Table::Command, around)?;
-        let is_http = matches!(command.action, Action::Http(_));
-        if let Some(node) = fields.get("breaker") {
-            command.breaker = self.breaker(node).map(Box::new);
-            // A name that is wrong was noted when it was read.
-            let unnamed = matches!(&node.value, Value::Map(entries)
-                if !entries.iter().any(|entry| &*entry.key == "name"));
-            if unnamed && !is_http {
-                let message = "the breaker of a command that is no HTTP request needs a `name`";
-                self.problem(Code::MissingKey, node.span, message);
-            }
-        } else if is_http {
-            // Every origin that is called has a breaker.
-            command.breaker = Some(Box::default());
-        } else {
-            self.check_holds(&command.retry);
-        }
+        self.command_breaker(&fields, &mut command);
         if let Some(node) = fields.get("on_interrupt") {
             let words = [("retry", OnInterrupt::Retry), ("stop", OnInterrupt::Stop)];
             command.on_interrupt = self.word(node, &words).unwrap_or_default();
@@ -176,6 +161,7 @@ impl Reader<'_> {
             on_failure: None,
             on_success: Vec::new(),
             breaker: None,
+            declines_breaker: false,
             on_interrupt: OnInterrupt::default(),
             span,
         })

@@ -40,7 +40,6 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
         }
         StepKind::SubFlow { goals } => (Action::SubFlow(goals.clone()), None),
     };
-    let calls = matches!(action, Action::Step(_));
     Command {
         id: id.to_owned(),
         index,
@@ -53,8 +52,8 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
         retry: Arc::new(step.retry.clone()),
         on_failure: None,
         on_success: Vec::new(),
-        // Every origin that is called has a breaker.
-        breaker: calls.then(|| Box::new(step.breaker.clone().unwrap_or_default())),
+        breaker: step.breaker.clone().map(Box::new),
+        declines_breaker: false,
         on_interrupt: OnInterrupt::default(),
         span: step.span,
     }
@@ -216,9 +215,9 @@ impl Reader<'_> {
             .iter()
             .filter_map(|entry| self.attribute(entry))
             .collect();
-        let breaker = fields.get("breaker").and_then(|node| self.breaker(node));
         let (completion, on_complete) = self.completion(&fields);
         let kind = self.step_kind(&fields);
+        let breaker = self.step_breaker(&fields, kind.as_ref());
         let Some(id) = id else {
             if fields.get("id").is_none() {
                 self.missing(&fields, "id", Table::FlowStep);

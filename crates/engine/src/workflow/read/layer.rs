@@ -126,7 +126,7 @@ impl Reader<'_> {
             "rule {} holds, but the command has no breaker",
             at.saturating_add(1)
         );
-        let help = "give the command a `breaker: {name: …}`; a handler cannot have one";
+        let help = "add `breaker: true` to the command; a handler cannot have one";
         self.problem_with_help(Code::NoBreaker, span, message, help);
     }
 }

@@ -4,6 +4,7 @@
 //! with it in one go.
 
 mod action;
+mod breaker;
 mod command;
 mod conform;
 mod flow;

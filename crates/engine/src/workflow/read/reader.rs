@@ -23,6 +23,8 @@ pub(crate) struct Reader<'s> {
     /// What a flow is to reach, if the file does not say.
     pub(crate) aimed_at: Option<&'s Aim>,
     pub(crate) problems: Problems,
+    /// What the workflow is called, if it says so.
+    pub(super) name: Option<String>,
     /// Names of agents, which are keys of commands.
     pub(super) agents: BTreeSet<String>,
     /// What templates may name.
@@ -68,6 +70,7 @@ impl<'s> Reader<'s> {
             operator,
             aimed_at: None,
             problems: Problems::default(),
+            name: None,
             agents: BTreeSet::new(),
             scope: Scope::default(),
             commands: 0,

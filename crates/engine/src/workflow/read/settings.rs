@@ -1,13 +1,12 @@
-//! Settings that stand in more than one place: tolerance, completion, breakers, texts, statuses.
+//! Settings that stand in more than one place: tolerance, completion, texts, statuses.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use undaunted_policy::{BreakerSettings, CompletionRule, Tolerance, WhenOpen};
+use undaunted_policy::{CompletionRule, Tolerance};
 
-use crate::workflow::diagnostic::{Code, Diagnostic};
-use crate::workflow::keys::Table;
-use crate::workflow::model::{Breaker, OnComplete, OnItemFailure};
+use crate::workflow::diagnostic::Code;
+use crate::workflow::model::{OnComplete, OnItemFailure};
 use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
 use crate::workflow::yaml::{Entry, Node, Value};
@@ -145,61 +144,6 @@ impl Reader<'_> {
         let node = fields.get("on_complete");
         let on_complete = node.and_then(|node| self.word(node, &words));
         (rule, on_complete.unwrap_or_default())
-    }
-
-    pub(super) fn breaker(&mut self, node: &Node<'_>) -> Option<Breaker> {
-        let fields = self.fields(node, Table::Breaker)?;
-        let mut settings = BreakerSettings::DEFAULT;
-        let name = fields.get("name").and_then(|node| self.identifier(node));
-        let at_least_one = |reader: &mut Self, key: &str, default| {
-            let Some(node) = fields.get(key) else {
-                return default;
-            };
-            let count = reader.count32(node);
-            if count == Some(0) {
-                let message = format!("`{key}: 0` means nothing");
-                reader.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
-            }
-            count.unwrap_or(default)
-        };
-        settings.failure_threshold =
-            at_least_one(self, "failure_threshold", settings.failure_threshold);
-        settings.half_open_max_calls =
-            at_least_one(self, "half_open_max_calls", settings.half_open_max_calls);
-        if let Some(node) = fields.get("recovery_timeout") {
-            let timeout = self.duration(node);
-            settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
-        }
-        if let Some(node) = fields.get("when_open") {
-            let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
-            settings.when_open = self.word(node, &words).unwrap_or_default();
-        }
-        settings.max_hold = fields.get("max_hold").and_then(|node| self.duration(node));
-        if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
-            let message = "`max_hold` has no effect with `when_open: fail`";
-            self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
-        }
-        self.check_breaker(&fields, name.as_deref(), settings);
-        Some(Breaker { name, settings })
-    }
-
-    /// One name is one breaker: it cannot have two settings in one file.
-    fn check_breaker(
-        &mut self,
-        fields: &Fields<'_>,
-        name: Option<&str>,
-        settings: BreakerSettings,
-    ) {
-        let Some(name) = name else {
-            return;
-        };
-        let first = self.breakers.entry(name.to_owned());
-        let (other, place) = *first.or_insert((settings, fields.span));
-        if other != settings {
-            let message = format!("the breaker `{name}` has other settings elsewhere");
-            let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
-            self.problems.push(problem.related(place, "here"));
-        }
     }
 
     /// Names and the texts behind them: environment variables, headers.

@@ -190,6 +190,7 @@ impl Reader<'_> {
             .get("name")
             .and_then(|node| self.text(node))
             .map(str::to_owned);
+        self.name.clone_from(&workflow.name);
         if let Some(node) = fields.get("shell")
             && let Some(shell) = self.text(node)
         {

@@ -13,14 +13,7 @@ pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
             conditions
         }
         Table::ErrorPolicy => tolerance(),
-        Table::Command => vec![
-            one_action(known),
-            // Only an HTTP request has a target that can stand for a name.
-            when(
-                json!({"required": ["breaker"], "not": {"required": ["http"]}}),
-                json!({"properties": {"breaker": {"required": ["name"]}}}),
-            ),
-        ],
+        Table::Command => vec![one_action(known)],
         Table::Handler => {
             let several = json!({
                 "propertyNames": {"enum": ["commands", "max_attempts", "fail_workflow"]},

@@ -1,10 +1,12 @@
 //! A job on a virtual clock, for what is shown of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use snapbox::{IntoData, assert_data_eq, str};
-use undaunted_engine::decide::react;
-use undaunted_engine::effect::ready;
+use undaunted_engine::breaker::{Admission, BreakerChange, Gate, Prober, Report};
+use undaunted_engine::decide::{Reaction, react};
+use undaunted_engine::effect::{ask, offers, ready};
 use undaunted_engine::event::{Event, NewItem, Record};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Doing, Job};
@@ -21,6 +23,9 @@ const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 pub(super) struct Scene {
     pub(super) job: Job,
+    /// The breakers it uses: at most one, which all its commands ask.
+    pub(super) breakers: Admission,
+    seq: u64,
     pub(super) now: Timestamp,
     /// What is said as usual, and to whoever wants to know everything.
     pub(super) said: [String; 2],
@@ -49,8 +54,11 @@ impl Scene {
             at: T0,
             event: Event::JobSubmitted(Box::new(submitted)),
         };
+        let job = Job::begin(&record).expect("a job");
         let mut scene = Self {
-            job: Job::begin(&record).expect("a job"),
+            breakers: Admission::of(job.plan().breakers()),
+            seq: 0,
+            job,
             now: T0,
             said: [String::new(), String::new()],
             sentences: [Sentences::new(false), Sentences::new(true)],
@@ -60,15 +68,37 @@ impl Scene {
     }
 
     pub(super) fn tell(&mut self, input: &Input) {
-        let records = react(&mut self.job, input, self.now);
+        let Reaction { records, reports } = react(&mut self.job, input, self.now);
+        let turned = self.hear(&reports);
         for (said, sentences) in self.said.iter_mut().zip(&mut self.sentences) {
-            for record in &records {
-                if let Some(line) = sentences.of(&self.job, record) {
-                    said.push_str(&line);
-                    said.push('\n');
-                }
+            let turned = turned.iter();
+            let turned = turned.map(|(name, it)| sentences.turned(&self.job, name, it));
+            let mut lines: Vec<_> = turned.collect();
+            lines.extend(records.iter().map(|it| sentences.of(&self.job, it)));
+            for line in lines.into_iter().flatten() {
+                said.push_str(&line);
+                said.push('\n');
             }
         }
+    }
+
+    /// What breakers are told is on the disk at once.
+    fn hear(&mut self, reports: &[Report]) -> Vec<(Arc<str>, BreakerChange)> {
+        let id = self.job.shared_id();
+        self.breakers.tick(self.now);
+        for report in reports {
+            self.breakers.report(&id, report);
+            let name = report.breaker();
+            self.seq += 1;
+            if self.breakers.seal(name, &id, self.seq).is_some() {
+                let (version, _) = self.breakers.version(name).expect("known");
+                assert!(self.breakers.written(name, &id, self.seq, version + 1));
+            }
+        }
+        self.breakers.refresh();
+        let offers = offers(&self.job, &self.breakers);
+        self.breakers.offer(&id, &offers);
+        self.breakers.take_turned()
     }
 
     pub(super) fn read(&mut self, step: u32, names: &[&str]) {
@@ -81,11 +111,20 @@ impl Scene {
     }
 
     pub(super) fn start(&mut self) {
-        for (step, item) in ready(&self.job, self.now) {
+        self.breakers.tick(self.now);
+        for (step, item) in ready(&self.job, &self.breakers, self.now) {
+            let names: Vec<_> = self.breakers.names().cloned().collect();
+            let gate = names.first().map_or(Gate::None, |name| {
+                if self.breakers.may_probe(name) {
+                    self.breakers.probed_by(name, Prober::Ours);
+                }
+                ask(&self.job, &mut self.breakers, (step, item), name)
+            });
             self.tell(&Input::Start {
                 step,
                 item,
                 refused: None,
+                gate,
             });
         }
     }
@@ -150,7 +189,7 @@ fn a_board_holds_what_the_job_knows() {
     scene.wait(1500);
     scene.end(0, 3, None);
     speed.note(seen(&scene.job, scene.now));
-    let board = Board::of(&scene.job, &speed, scene.now);
+    let board = Board::of(&scene.job, &scene.breakers, &speed, scene.now);
     let lines = board.lines(Size {
         columns: 80,
         rows: 24,
@@ -179,6 +218,6 @@ fn no_wait_outlasts_the_time_that_is_left() {
     scene.wait(3000);
     scene.end(0, 0, None);
     scene.end(0, 1, Some("no answer"));
-    let left = Board::of(&scene.job, &speed, scene.now).left;
+    let left = Board::of(&scene.job, &scene.breakers, &speed, scene.now).left;
     assert_eq!(left.expect("it is known").time, Duration::from_secs(8));
 }

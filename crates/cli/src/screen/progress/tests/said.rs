@@ -1,6 +1,7 @@
 //! The lines that are said of a job, as usual and with `--verbose`.
 
 use snapbox::{IntoData, assert_data_eq, str};
+use undaunted_engine::breaker::{BreakerRecord, Fact, Signal};
 use undaunted_engine::input::Input;
 
 use super::jobs::{MAP, Scene};
@@ -113,8 +114,8 @@ fn an_outage_is_said_when_it_begins_and_when_it_is_over() {
   c: attempt 1 of 4 failed (exit status 1: no answer); retry 1 of 3 in 1s
   payments opens (the probe failed): what asks it is held; it looks again in 30s
   d: attempt 1 of 4 failed (exit status 1: still no answer); retry 1 of 3 in 1s
-  a: attempt 2 succeeded
   payments closes: the target is back; 3 items go on
+  a: attempt 2 succeeded
   b: attempt 2 succeeded
   c: attempt 2 succeeded
   d: attempt 2 succeeded
@@ -141,17 +142,17 @@ fn every_hold_and_release_is_said_to_whoever_wants_to_know() {
   a: held by payments, it looks again in 29s
   b: held by payments, it looks again in 29s
   c: held by payments, it looks again in 29s
+  payments: one goes ahead to find out
   d: let go by payments after 31s
   d: attempt 1 starts
-  payments: one goes ahead to find out
   payments opens (the probe failed): what asks it is held; it looks again in 30s
   d: attempt 1 of 4 failed (exit status 1: still no answer); retry 1 of 3 in 1s
+  payments: one goes ahead to find out
   a: let go by payments after 1m1s
   a: attempt 2 starts
-  payments: one goes ahead to find out
   d: held by payments, a probe is under way
-  a: attempt 2 succeeded
   payments closes: the target is back; 3 items go on
+  a: attempt 2 succeeded
   b: let go by payments after 1m4s
   b: attempt 2 starts
   c: let go by payments after 1m4s
@@ -170,16 +171,26 @@ fn every_hold_and_release_is_said_to_whoever_wants_to_know() {
 #[test]
 fn a_breaker_that_another_job_has_opened_is_said_once() {
     let mut scene = Scene::of(OUTAGE);
-    let mut open = scene.job.breakers().get("payments").expect("known").clone();
-    open.trip(scene.now);
-    scene.job.learn("payments", open, scene.now);
+    let failed = Fact::Reported {
+        at: scene.now,
+        generation: 0,
+        probe: false,
+        signal: Signal::Down,
+        many: 2,
+    };
+    let failed = BreakerRecord {
+        job: Some("another".to_owned()),
+        ..BreakerRecord::by_hand(vec![failed])
+    };
+    scene.breakers.tick(scene.now);
+    assert!(scene.breakers.learn("payments", [(1, failed)]));
     scene.read(0, &["a", "b", "c", "d"]);
     scene.start();
     assert_data_eq!(
         lines_of(&scene, false).to_owned(),
         str![[r"
+  payments opens (2 failures in a row): what asks it is held; it looks again in 30s
   map: 4 items, 3 at a time
-  payments is open: what asks it is held; it looks again in 30s
 
 "]]
         .raw()

@@ -1,0 +1,239 @@
+//! What may start, what waits for a breaker, who probes, and which jobs are to be awakened.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use undaunted_policy::{Admission as Answer, Phase, Ticket, Timestamp};
+
+use super::admission::Admission;
+use super::gate::Gate;
+use super::known::{Known, Offer, Openness, Prober};
+use super::release::Release;
+
+impl Admission {
+    /// Whether a start of a job may go ahead. `left` is how many attempts the item has left, if no other
+    /// item of the job would rather probe. The job is one of the breaker's users from then on.
+    pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> Gate {
+        self.note_user(name, job);
+        let now = self.now;
+        let breaker = Arc::clone(name);
+        let Some(known) = self.known.get_mut(name) else {
+            let ticket = Ticket::restored(0, false);
+            return Gate::Open { breaker, ticket };
+        };
+        let held = |known: &Known| Gate::Held {
+            breaker: Arc::clone(name),
+            until: known.state.until(),
+            longest: known.state.settings.max_hold,
+        };
+        match known.state.admission(now) {
+            Answer::Go(ticket) if ticket.probe => {
+                let ours = known.prober == Prober::Ours;
+                let best = known.ranking.first().map(|(Reverse(best), _)| *best);
+                let first = left.is_some_and(|left| best.is_none_or(|best| best <= left));
+                match (ours, known.refuses()) {
+                    (true, true) => Gate::Open { breaker, ticket },
+                    (true, false) if first && known.is_settled(ticket, now) => {
+                        Gate::Open { breaker, ticket }
+                    }
+                    (false, true) => Gate::Refused { breaker },
+                    (_, false) => held(known),
+                }
+            }
+            Answer::Go(ticket) => Gate::Open { breaker, ticket },
+            Answer::Held { .. } => held(known),
+            Answer::Refused => Gate::Refused { breaker },
+        }
+    }
+
+    /// What a breaker lets a job start now.
+    #[must_use]
+    pub fn openness(&self, name: &str, job: &str) -> Openness {
+        let Some(known) = self.known.get(name) else {
+            return Openness::Passes(u32::MAX);
+        };
+        match known.state.admission(self.now) {
+            Answer::Go(ticket) if ticket.probe => match (known.prober, known.refuses()) {
+                (Prober::Others, true) => Openness::Refuses,
+                (Prober::Others, false) => Openness::Holds,
+                _ if !known.is_settled(ticket, self.now) => Openness::Holds,
+                (Prober::Ours | Prober::Unclaimed, _) => Openness::Probes,
+            },
+            Answer::Go(_) => {
+                let release = known.releases.get(job);
+                Openness::Passes(release.map_or(u32::MAX, |release| release.allowed(self.now)))
+            }
+            Answer::Held { .. } => Openness::Holds,
+            Answer::Refused => Openness::Refuses,
+        }
+    }
+
+    /// Whether an item with so many attempts left may probe: no other job has one with more.
+    #[must_use]
+    pub fn goes_first(&self, name: &str, left: u64) -> bool {
+        let best = self.known.get(name).and_then(|known| known.ranking.first());
+        best.is_none_or(|(Reverse(best), _)| *best <= left)
+    }
+
+    /// Whether starts fail while a breaker is open, instead of being held.
+    #[must_use]
+    pub fn refuses(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(Known::refuses)
+    }
+
+    /// When a breaker lets more of a job through by itself than it does now.
+    #[must_use]
+    pub fn next(&self, name: &str, job: &str) -> Option<Timestamp> {
+        let known = self.known.get(name)?;
+        let release = known.releases.get(job).and_then(Release::next);
+        known.state.until().or(release)
+    }
+
+    /// What a job has waiting for breakers; what it said before no longer counts.
+    pub fn offer(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, Offer>) {
+        let names = self.jobs.get(job).into_iter().flatten();
+        let gone = names.filter(|name| !offers.contains_key(*name)).cloned();
+        for name in gone.collect::<Vec<_>>() {
+            self.take_back(&name, job);
+        }
+        for (name, offer) in offers {
+            self.note_user(name, job);
+            let Some(known) = self.known.get_mut(name) else {
+                continue;
+            };
+            let first = known.ranking.first().cloned();
+            if let Some(before) = known.waiting.insert(Arc::clone(job), *offer)
+                && let Some(left) = before.left
+            {
+                known.ranking.remove(&(Reverse(left), Arc::clone(job)));
+            }
+            if let Some(left) = offer.left {
+                known.ranking.insert((Reverse(left), Arc::clone(job)));
+            }
+            if !known.state.is_shut() && offer.held > 0 && !known.releases.contains_key(job) {
+                let timeout = known.state.settings.recovery_timeout;
+                let release = Release::new(self.now, timeout, offer.held, offer.draw);
+                known.releases.insert(Arc::clone(job), release);
+            }
+            if known.state.is_shut() && known.ranking.first() != first.as_ref() {
+                self.changed.insert(Arc::clone(name));
+            }
+        }
+    }
+
+    pub(super) fn take_back(&mut self, name: &Arc<str>, job: &Arc<str>) {
+        let Some(known) = self.known.get_mut(name) else {
+            return;
+        };
+        known.releases.remove(job);
+        if let Some(offer) = known.waiting.remove(job)
+            && let Some(left) = offer.left
+        {
+            known.ranking.remove(&(Reverse(left), Arc::clone(job)));
+            if known.state.is_shut() {
+                self.changed.insert(Arc::clone(name));
+            }
+        }
+    }
+
+    /// Which process makes the probes of a breaker.
+    #[must_use]
+    pub fn prober(&self, name: &str) -> Prober {
+        self.known
+            .get(name)
+            .map_or(Prober::Unclaimed, |it| it.prober)
+    }
+
+    /// It is known which process makes the probes of a breaker.
+    pub fn probed_by(&mut self, name: &Arc<str>, prober: Prober) {
+        if let Some(known) = self.known.get_mut(name) {
+            let before = std::mem::replace(&mut known.prober, prober);
+            if before == Prober::Others && prober != Prober::Others {
+                self.changed.insert(Arc::clone(name));
+            }
+            // Only a claim that is let go may have kept it. One that no job has asked yet stays known:
+            // a breaker that is not known lets everything through.
+            let let_go = before == Prober::Ours && prober != Prober::Ours;
+            if let_go && known.users.is_empty() {
+                self.known.remove(name);
+            }
+        }
+    }
+
+    /// When the first breaker that something waits for may be probed.
+    #[must_use]
+    pub fn next_probe(&self) -> Option<Timestamp> {
+        let known = self.known.values();
+        let awaited = known.filter(|it| !it.ranking.is_empty());
+        let until = awaited.filter_map(|it| it.state.until());
+        until.filter(|until| *until > self.now).min()
+    }
+
+    /// Awakens the job that goes first of every breaker whose recovery timeout has passed; once for each
+    /// opening.
+    pub fn awaken_probers(&mut self) {
+        for (name, known) in &mut self.known {
+            let generation = known.state.breaker.generation();
+            let passed = known.state.until().is_some_and(|until| until <= self.now);
+            if passed && !known.ranking.is_empty() && known.announced != Some(generation) {
+                known.announced = Some(generation);
+                self.changed.insert(Arc::clone(name));
+            }
+        }
+    }
+
+    /// Whether the next start that asks a breaker would be a probe.
+    #[must_use]
+    pub fn may_probe(&self, name: &str) -> bool {
+        self.known
+            .get(name)
+            .is_some_and(|it| it.may_probe(self.now))
+    }
+
+    /// Breakers that something waits for.
+    #[must_use]
+    pub fn awaited(&self) -> Vec<Arc<str>> {
+        let known = self.known.iter();
+        let awaited = known.filter(|(_, it)| !it.waiting.is_empty());
+        awaited.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// Breakers whose claim this process holds and has no use for: nothing of it waits or probes.
+    #[must_use]
+    pub fn idle_probers(&self) -> Vec<Arc<str>> {
+        let idle = |known: &Known| {
+            let own = |probe: &super::state::Probe| known.users.contains(&*probe.job);
+            let probing = known.state.probe.as_ref().is_some_and(own);
+            let needed = known.state.is_shut() && !known.ranking.is_empty();
+            known.prober == Prober::Ours && !probing && !needed
+        };
+        let known = self.known.iter().filter(|(_, known)| idle(known));
+        known.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// Whether no breaker keeps anything back, so that the clock may be set anew.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        let mut known = self.known.values();
+        known.all(|it| !it.state.is_shut() && it.releases.is_empty())
+    }
+
+    /// The jobs for which something may have changed since this was last asked: of a breaker that has
+    /// closed all that wait for it, of one that may be probed the one that goes first.
+    #[must_use]
+    pub fn take_awakened(&mut self) -> BTreeSet<Arc<str>> {
+        let mut awakened = BTreeSet::new();
+        for name in std::mem::take(&mut self.changed) {
+            let Some(known) = self.known.get(&name) else {
+                continue;
+            };
+            if matches!(known.state.breaker.phase(), Phase::Closed { .. }) || known.refuses() {
+                awakened.extend(known.waiting.keys().cloned());
+            } else if known.may_probe(self.now) && known.prober != Prober::Others {
+                awakened.extend(known.ranking.first().map(|(_, job)| Arc::clone(job)));
+            }
+        }
+        awakened
+    }
+}

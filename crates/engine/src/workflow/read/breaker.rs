@@ -1,0 +1,179 @@
+//! Circuit breakers: which commands and steps have one, and what it is called.
+//!
+//! A breaker is opt-in. `breaker: true` asks for one with the default settings, a mapping for one with
+//! settings of its own. A request without a `name` uses the breaker of the origin it goes to, which is
+//! known when its address is filled in; any other command has one of its own.
+
+use undaunted_policy::{BreakerSettings, WhenOpen};
+
+use crate::task::short;
+use crate::workflow::diagnostic::{Code, Diagnostic};
+use crate::workflow::keys::Table;
+use crate::workflow::model::{Action, Breaker, Command, StepKind};
+use crate::workflow::yaml::{Node, Value};
+
+use super::reader::{Fields, Reader};
+
+/// What a `breaker` key says.
+pub(super) enum Asked {
+    /// It is not there.
+    Nothing,
+    /// `breaker: false`.
+    None,
+    /// A breaker.
+    One(Breaker),
+    /// Something that cannot be read; the problem is on the list.
+    Wrong,
+}
+
+impl Reader<'_> {
+    /// Gives a command the breaker it asks for.
+    pub(super) fn command_breaker(&mut self, fields: &Fields<'_>, command: &mut Command) {
+        let is_http = matches!(command.action, Action::Http(_));
+        let asked = self.asked_breaker(fields);
+        command.declines_breaker = matches!(asked, Asked::None);
+        let is_wrong = matches!(asked, Asked::Wrong);
+        command.breaker = self.granted(asked, is_http).map(Box::new);
+        match &mut command.breaker {
+            Some(breaker) if !is_http && breaker.name.is_none() => {
+                breaker.name = Some(self.breaker_name(&command.id));
+            }
+            None if !is_wrong => self.check_holds(&command.retry),
+            _ => {}
+        }
+    }
+
+    /// The breaker of a step of a flow. A flow inside a flow has none: its own steps may.
+    pub(super) fn step_breaker(
+        &mut self,
+        fields: &Fields<'_>,
+        kind: Option<&StepKind>,
+    ) -> Option<Breaker> {
+        let asked = self.asked_breaker(fields);
+        if matches!(kind, Some(StepKind::SubFlow { .. })) {
+            if matches!(asked, Asked::One(_)) {
+                let message = "`breaker` has no effect on a step of type `flow`";
+                let help = "give it to the steps of that flow";
+                self.problem_with_help(Code::NoEffect, fields.key_span("breaker"), message, help);
+            }
+            return None;
+        }
+        self.granted(asked, true)
+    }
+
+    /// The breaker of a command or a step; without a word about it a request has one if the operator
+    /// says so, or if its job was stored before breakers were opt-in.
+    fn granted(&self, asked: Asked, is_http: bool) -> Option<Breaker> {
+        match asked {
+            Asked::One(breaker) => Some(breaker),
+            Asked::Nothing if is_http && self.operator.breaker_per_origin => {
+                Some(Breaker::default())
+            }
+            Asked::Nothing | Asked::None | Asked::Wrong => None,
+        }
+    }
+
+    fn asked_breaker(&mut self, fields: &Fields<'_>) -> Asked {
+        let Some(node) = fields.get("breaker") else {
+            return Asked::Nothing;
+        };
+        let breaker = match node.value {
+            Value::Bool(false) => return Asked::None,
+            Value::Bool(true) => Some(Breaker::default()),
+            Value::Map(_) => self.breaker_settings(node),
+            _ => {
+                let message = format!("expected a breaker, found {}", node.kind());
+                let help = "write `breaker: true`, or a mapping with its settings";
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
+                None
+            }
+        };
+        breaker.map_or(Asked::Wrong, Asked::One)
+    }
+
+    /// What the breaker of a command is called that is no request and names none: after the workflow
+    /// and the command. No name that is written in a file has a `/`, and no origin only one, so it
+    /// cannot be taken for another. The ids of a file are unique, and jobs of one workflow share it.
+    fn breaker_name(&self, command: &str) -> String {
+        let named = self.name.as_deref().filter(|name| !name.trim().is_empty());
+        let workflow = named.unwrap_or_else(|| stem(self.source.name()));
+        let plain = |c: char| {
+            if c.is_control() || c.is_whitespace() || c == '/' {
+                '-'
+            } else {
+                c
+            }
+        };
+        let workflow: String = workflow.trim().chars().map(plain).collect();
+        format!("{}/{command}", short(&workflow))
+    }
+
+    /// A breaker with settings of its own.
+    fn breaker_settings(&mut self, node: &Node<'_>) -> Option<Breaker> {
+        let fields = self.fields(node, Table::Breaker)?;
+        let mut settings = BreakerSettings::DEFAULT;
+        let name = fields.get("name").and_then(|node| self.identifier(node));
+        let at_least_one = |reader: &mut Self, key: &str, default| {
+            let Some(node) = fields.get(key) else {
+                return default;
+            };
+            let count = reader.count32(node);
+            if count == Some(0) {
+                let message = format!("`{key}: 0` means nothing");
+                reader.problem_with_help(Code::WrongValue, node.span, message, "at least 1");
+            }
+            count.unwrap_or(default)
+        };
+        settings.failure_threshold =
+            at_least_one(self, "failure_threshold", settings.failure_threshold);
+        settings.half_open_max_calls =
+            at_least_one(self, "half_open_max_calls", settings.half_open_max_calls);
+        if let Some(node) = fields.get("recovery_timeout") {
+            let timeout = self.duration(node);
+            settings.recovery_timeout = timeout.unwrap_or(settings.recovery_timeout);
+        }
+        if let Some(node) = fields.get("when_open") {
+            let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
+            settings.when_open = self.word(node, &words).unwrap_or_default();
+        }
+        settings.max_hold = fields.get("max_hold").and_then(|node| self.duration(node));
+        if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
+            let message = "`max_hold` has no effect with `when_open: fail`";
+            self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
+        }
+        self.check_breaker(&fields, name.as_deref(), settings);
+        Some(Breaker { name, settings })
+    }
+
+    /// One name is one breaker: it cannot have two settings in one file.
+    fn check_breaker(
+        &mut self,
+        fields: &Fields<'_>,
+        name: Option<&str>,
+        settings: BreakerSettings,
+    ) {
+        let Some(name) = name else {
+            return;
+        };
+        let first = self.breakers.entry(name.to_owned());
+        let (other, place) = *first.or_insert((settings, fields.span));
+        if other != settings {
+            let message = format!("the breaker `{name}` has other settings elsewhere");
+            let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
+            self.problems.push(problem.related(place, "here"));
+        }
+    }
+}
+
+/// What a file is called without its folder and its extension.
+fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name
+        .strip_suffix(".yaml")
+        .or_else(|| name.strip_suffix(".yml"));
+    match stem.unwrap_or(name) {
+        // A job keeps `-` as its file.
+        "" | "-" => "standard input",
+        stem => stem,
+    }
+}
