@@ -453,6 +453,25 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
 }
 
 #[test]
+fn an_origin_whose_breaker_has_no_journal_yet_has_the_settings_of_the_command_that_runs() {
+    let mut scene = Scene::over(REQUEST, 1);
+    let origin = "http://pay.test";
+    assert_eq!(scene.job.breaker_settings(origin).failure_threshold, 5);
+    let _ = scene.start();
+    assert_eq!(
+        scene.refolded().breaker_settings(origin).failure_threshold,
+        1
+    );
+    assert_eq!(
+        scene
+            .job
+            .breaker_settings("http://mail.test")
+            .failure_threshold,
+        5
+    );
+}
+
+#[test]
 fn the_handler_of_a_request_runs_although_the_request_has_opened_its_breaker() {
     let mut scene = Scene::over(REQUEST, 1);
     let _ = scene.start();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    Admission, BreakerChange, BreakerRecord, Fact, Gate, Prober, Report,
+    Admission, BreakerChange, BreakerRecord, BreakerState, Fact, Gate, Prober, Report,
 };
 use undaunted_engine::effect;
 use undaunted_engine::job::Job;
@@ -132,8 +132,7 @@ impl BreakerCache {
     ) -> Result<(), DriveError> {
         let pulse = world.store.pulse()?;
         let journal = breakers::read(&*world.store, name)?;
-        let journal = journal
-            .unwrap_or_else(|| undaunted_engine::breaker::BreakerState::with(settings).into());
+        let journal = journal.unwrap_or_else(|| BreakerState::with(settings).into());
         self.admission.meet(name, journal);
         let looked = (world.machine.uptime(), pulse);
         self.looked.insert(Arc::clone(name), looked);
@@ -229,6 +228,7 @@ impl BreakerCache {
         let mut sealed = Vec::new();
         for name in names {
             let record = self.admission.seal(name, job.id(), seq.0);
+            // Its journal was read by this name, so the name is one of a breaker.
             let append = record.and_then(|record| breakers::append(name, &record).ok());
             sealed.extend(append.map(|append| (Arc::clone(name), append)));
         }

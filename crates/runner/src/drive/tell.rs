@@ -44,7 +44,7 @@ impl Drive<'_> {
             appends,
             Box::new(move |result| {
                 failpoint::reach("append-after", reached);
-                // Whoever no longer listens has left.
+                // A loop that has left the job no longer listens.
                 drop(tell.send(News::Stored(result)));
             }),
         );
