@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::CatalogEvent;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::workflow::Operator;
 use undaunted_runner::catalog::Book;
@@ -197,8 +197,8 @@ struct Watching {
 impl Observer for Watching {
     fn recorded(&mut self, _: &Job, _: u64, record: &Record) {
         let happened = match record.event {
-            Event::RetryScheduled(_) => Happened::WaitsForRetry,
-            Event::JobResumed(_) => Happened::Resumed,
+            Event::Item(ItemEvent::RetryScheduled(_)) => Happened::WaitsForRetry,
+            Event::Job(JobEvent::Resumed(_)) => Happened::Resumed,
             _ => return,
         };
         // Whoever no longer listens has heard enough.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::task::{Files, task};
@@ -32,13 +33,13 @@ map:
 fn job(items: u32) -> Result<Job, Failure> {
     let submitted = Record {
         at: NOW,
-        event: Event::JobSubmitted(Box::new(Submitted {
+        event: Event::Job(JobEvent::Submitted(Box::new(Submitted {
             job: "counted".to_owned(),
-            text: WORKFLOW.to_owned(),
+            text: WORKFLOW.to_owned().into(),
             working_dir: "/".to_owned(),
-            parallel: vec![(0, u32::MAX)],
+            parallel: vec![(StepId(0), u32::MAX)],
             ..Submitted::default()
-        })),
+        }))),
     };
     let mut job = Job::begin(&submitted)?;
     drop(react(&mut job, &Input::Woke, NOW));
@@ -47,14 +48,20 @@ fn job(items: u32) -> Result<Job, Failure> {
         input: format!("\"item-{item}\""),
     });
     let items = items.collect();
-    drop(react(&mut job, &Input::ItemsRead { step: 0, items }, NOW));
+    drop(react(
+        &mut job,
+        &Input::ItemsRead {
+            step: StepId(0),
+            items,
+        },
+        NOW,
+    ));
     Ok(job)
 }
 
 fn start(job: &mut Job, item: u32) -> Vec<Record> {
     let input = Input::Start {
-        step: 0,
-        item,
+        item: StepId(0).item(item),
         refused: None,
         gate: Gate::None,
     };
@@ -88,7 +95,7 @@ fn attempts(job: &mut Job, items: u32, failure: Option<Cause>) -> Result<Vec<Rec
 /// The number of the start that was recorded last.
 fn first(records: &[Record]) -> Result<u32, Failure> {
     let started = records.iter().rev().find_map(|record| match &record.event {
-        Event::AttemptStarted(started) => Some(started.start),
+        Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
         _ => None,
     });
     let started = started.ok_or("nothing was started")?;
@@ -110,7 +117,7 @@ pub(crate) fn fail(rounds: u32) -> Result<(), Failure> {
 pub(crate) fn task_of(rounds: u32) -> Result<(), Failure> {
     let job = job(ITEMS)?;
     for item in 0..rounds {
-        black_box(task(&job, 0, item, Files::default(), NOW)?);
+        black_box(task(&job, StepId(0).item(item), Files::default(), NOW)?);
     }
     Ok(())
 }
@@ -123,7 +130,7 @@ fn records_of(failure: Option<Cause>) -> Result<Vec<Record>, Failure> {
     // The first of its kind may have to say more.
     let second = records
         .iter()
-        .rposition(|record| matches!(record.event, Event::AttemptStarted(_)));
+        .rposition(|record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_))));
     Ok(records
         .get(second.unwrap_or_default()..)
         .unwrap_or_default()

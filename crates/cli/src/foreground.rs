@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use undaunted_engine::job::Job;
 use undaunted_runner::drive::{Handle, Hub, Observer};
-use undaunted_runner::journal::Held;
+use undaunted_runner::journal::ClaimedJob;
 use undaunted_runner::secrets::Secrets;
 
 use crate::jobs::{Jobs, of_drive};
@@ -18,7 +18,7 @@ use crate::webhooks;
 /// leave.
 pub(crate) fn run(
     jobs: &Jobs,
-    held: Held,
+    held: ClaimedJob,
     secrets: Secrets,
     observer: &mut dyn Observer,
 ) -> Result<(Job, u32)> {

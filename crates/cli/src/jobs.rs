@@ -1,12 +1,12 @@
 //! The store on the command line: opening it, finding jobs in it, and the errors people see.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use undaunted_engine::breaker::Admission;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
@@ -14,11 +14,11 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, World};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::folder::JobFolder;
+use undaunted_runner::folder::{JobFolder, LocalFolder};
 use undaunted_runner::journal::{self, JournalError, Known};
 use undaunted_runner::machine::Here;
 use undaunted_runner::{random_name, random_number, with_causes};
-use undaunted_store::{AppendError, ClaimError, Listed, SqliteStore, Store, StoreError, Version};
+use undaunted_store::{AppendError, ClaimError, Listed, Location, Store, StoreError, Version};
 
 use crate::environment::check_interval;
 use crate::exit::Refused;
@@ -26,33 +26,40 @@ use crate::exit::Refused;
 /// How long commands have between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where a store is that is not open yet.
+/// Where a store is that is not open yet, and where this process keeps its files.
 pub(crate) struct Place {
-    pub(crate) folder: PathBuf,
+    location: Location,
+    pub(crate) local: LocalFolder,
     machine: Arc<Here>,
 }
 
 impl Place {
     /// The store that was named, or the one everybody uses.
     pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
-        let folder = match named {
-            Some(folder) => folder.to_owned(),
-            None => usual_folder()?,
+        let homeless = || {
+            let what = "neither UNDAUNTED_HOME nor HOME is set; name a folder with --store";
+            Refused::Usage(what.to_owned())
         };
-        let folder = std::path::absolute(&folder).map_err(|error| Refused::Store {
-            message: format!("`{}` cannot be used: {error}", folder.display()),
-            help: None,
-        })?;
+        let location = match named {
+            Some(name) => Location::named(name),
+            None => Location::named(LocalFolder::usual().ok_or_else(homeless)?.path()),
+        };
+        let location = location.map_err(|error| of_store(&error))?;
+        let local = LocalFolder::with(&location).ok_or_else(homeless)?;
         let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let machine = Arc::new(Here::with_keeper(own, vec!["keeper".into()]));
-        Ok(Self { folder, machine })
+        Ok(Self {
+            location,
+            local,
+            machine,
+        })
     }
 
     /// Has the keeper of a job begin while the store is opened and the job submitted. Not in a store
     /// that is not there yet: whoever makes it sees to it that the names of its folders are on the disk.
     pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> Foreseen {
-        let folder = JobFolder::of(&self.folder, job);
-        if has_programs && SqliteStore::is_in(&self.folder) {
+        let folder = self.local.job(job);
+        if has_programs && self.location.is_created() {
             self.machine.foresee(&folder);
         }
         Foreseen {
@@ -61,13 +68,14 @@ impl Place {
         }
     }
 
-    /// Opens the store.
     pub(crate) fn open(self) -> Result<Jobs, Refused> {
-        let store = SqliteStore::open(&self.folder).map_err(|error| of_store(&error))?;
+        let store = self.location.open().map_err(|error| of_store(&error))?;
         Ok(Jobs {
-            store: Arc::new(store),
-            folder: self.folder,
+            store,
+            location: self.location,
+            local: self.local,
             machine: self.machine,
+            plans: Plans::default(),
         })
     }
 }
@@ -94,10 +102,13 @@ impl Drop for Foreseen {
     }
 }
 
-/// The store, open, and where it is.
+/// The store, open, where it is, and where this process keeps its files.
 pub(crate) struct Jobs {
-    pub(crate) store: Arc<SqliteStore>,
-    pub(crate) folder: PathBuf,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) location: Location,
+    pub(crate) local: LocalFolder,
+    /// What the jobs that were read are planned to do: a text is checked once.
+    pub(crate) plans: Plans,
     machine: Arc<Here>,
 }
 
@@ -110,8 +121,8 @@ impl Jobs {
     /// Where jobs of this store are run.
     pub(crate) fn world(&self) -> Result<World, Refused> {
         Ok(World {
-            store: Arc::<SqliteStore>::clone(&self.store),
-            folder: self.folder.clone(),
+            store: Arc::clone(&self.store),
+            local: self.local.clone(),
             machine: Arc::<Here>::clone(&self.machine),
             grace: GRACE,
             check_interval: check_interval()?,
@@ -123,8 +134,7 @@ impl Jobs {
 
     /// The steps and flows of the store.
     pub(crate) fn book(&self) -> Result<Book, Refused> {
-        let store = Arc::<SqliteStore>::clone(&self.store);
-        Book::open(store).map_err(|error| of_journal(&error))
+        Book::open(Arc::clone(&self.store)).map_err(|error| of_journal(&error))
     }
 
     /// The jobs whose ids begin so.
@@ -203,13 +213,13 @@ impl Jobs {
 
     /// The same, to be claimed afterwards.
     pub(crate) fn known(&self, id: &str) -> Result<Known, Refused> {
-        let read = Known::read(&*self.store, id, &Plans::default());
+        let read = Known::read(&*self.store, id, &self.plans);
         read.map_err(|error| of_journal(&error))
     }
 
     /// The breakers that a job uses, as they are now.
-    pub(crate) fn breakers_of(&self, job: &Job) -> Result<Admission, Refused> {
-        let mut breakers = Admission::of(job.plan().breakers());
+    pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, Refused> {
+        let mut breakers = AdmissionControl::of(job.plan().breakers());
         breakers.tick(Clock::set().now());
         for name in job.breakers() {
             let found = breakers::read(&*self.store, &name).map_err(|error| of_journal(&error))?;
@@ -231,26 +241,10 @@ impl Jobs {
 
 /// The name of the workflow in a submission.
 pub(crate) fn file_of(record: &Record) -> Option<&str> {
-    match &record.event {
-        Event::JobSubmitted(submitted) => Some(&submitted.file),
-        _ => None,
-    }
-}
-
-fn usual_folder() -> Result<PathBuf, Refused> {
-    let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(home) = variable("UNDAUNTED_HOME") {
-        return Ok(home.into());
-    }
-    if let Some(state) = variable("XDG_STATE_HOME") {
-        return Ok(Path::new(&state).join("undaunted"));
-    }
-    match variable("HOME") {
-        Some(home) => Ok(Path::new(&home).join(".local/state/undaunted")),
-        None => Err(Refused::Usage(
-            "neither UNDAUNTED_HOME nor HOME is set; name a folder with --store".to_owned(),
-        )),
-    }
+    let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
+        return None;
+    };
+    Some(&submitted.file)
 }
 
 pub(crate) fn of_store(error: &StoreError) -> Refused {

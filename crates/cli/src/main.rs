@@ -21,7 +21,7 @@ mod webhooks;
 use std::process::ExitCode;
 
 use clap::Parser;
-use undaunted_runner::request::Request;
+use undaunted_runner::request::JobRequest;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
         Command::State(state) => commands::state::run(store, &state),
         Command::Attempts(attempts) => commands::attempts::run(store, &attempts),
         Command::Cancel(cancel) => commands::cancel::run(store, &cancel),
-        Command::Pause(pause) => commands::pause::run(store, &pause, Request::Pause),
-        Command::Unpause(pause) => commands::pause::run(store, &pause, Request::Unpause),
+        Command::Pause(pause) => commands::pause::run(store, &pause, JobRequest::Pause),
+        Command::Unpause(pause) => commands::pause::run(store, &pause, JobRequest::Unpause),
         Command::Dlq(dlq) => commands::dlq::run(store, &dlq),
         Command::Budget(budget) => commands::budget::run(store, &budget),
         Command::Breaker(breaker) => commands::breaker::run(store, &breaker),

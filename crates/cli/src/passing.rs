@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use undaunted_engine::breaker::{Admission, BreakerChange};
-use undaunted_engine::event::{Event, Kept, Passing, Record};
+use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
+use undaunted_engine::event::{Event, ItemEvent, Kept, Passing, Record};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_policy::Cause;
-use undaunted_runner::drive::{Handle, Observer};
+use undaunted_runner::drive::{Handle, Observer, StoreOutage};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal;
 use undaunted_runner::spool::{self, Spool};
@@ -40,10 +41,10 @@ pub(crate) struct Passer {
     begun: Option<(u64, [PathBuf; 2])>,
     tail: Option<Tail>,
     /// The output of the last attempt of items that are not settled, or not printed yet.
-    kept: BTreeMap<(u32, u32), [Option<Kept>; 2]>,
+    kept: BTreeMap<ItemId, [Option<Kept>; 2]>,
     /// Items that are settled and wait for those before them.
-    settled: BTreeSet<(u32, u32)>,
-    next: (u32, u32),
+    settled: BTreeSet<ItemId>,
+    next: ItemId,
     /// Whether it only learns what happened, because all that was printed.
     muted: bool,
     /// Where it notes how far it has come.
@@ -59,9 +60,9 @@ pub(crate) struct Passer {
 
 impl Passer {
     pub(crate) fn new(job: &Job, folder: &JobFolder, how: Passing, display: Display) -> Self {
-        let mut steps = (0_u32..).zip(&job.steps);
+        let mut steps = StepId::all().zip(&job.steps);
         let map = steps.find(|(step, _)| job.plan().is_map(*step));
-        let step = map.map_or(0, |(step, _)| step);
+        let step = map.map_or_else(StepId::default, |(step, _)| step);
         let printed = OpenOptions::new()
             .read(true)
             .write(true)
@@ -77,7 +78,7 @@ impl Passer {
             tail: None,
             kept: BTreeMap::new(),
             settled: BTreeSet::new(),
-            next: (step, 0),
+            next: step.item(0),
             muted: false,
             // Without it, what a killed run had not printed yet is not printed by the next.
             printed: printed.ok(),
@@ -98,7 +99,7 @@ impl Passer {
         } else {
             0
         };
-        let replayed = journal::replay(&*jobs.store, id, |job, version, record| {
+        let replayed = journal::replay(&*jobs.store, id, &jobs.plans, |job, version, record| {
             self.muted = version.0 <= done || self.how == Passing::Through;
             self.learn(job, record);
         });
@@ -141,7 +142,7 @@ impl Passer {
     }
 
     fn read(&self, kept: &Kept) -> Vec<u8> {
-        let place = spool::Kept {
+        let place = spool::SpooledOutput {
             length: kept.length,
             head: kept.head,
             tail: kept.tail,
@@ -164,19 +165,19 @@ impl Passer {
         }
     }
 
-    fn settle(&mut self, job: &Job, step: u32, item: u32) {
-        if !job.plan().is_map(step) {
+    fn settle(&mut self, job: &Job, item: ItemId) {
+        if !job.plan().is_map(item.step) {
             return;
         }
         let in_order = matches!(self.how, Passing::InOrder | Passing::TaggedInOrder);
         if !in_order {
-            return self.print(job, (step, item));
+            return self.print(job, item);
         }
-        if (step, item) < self.next {
+        if item < self.next {
             // A dead letter that was tried again: those around it were printed by another run.
-            return self.print(job, (step, item));
+            return self.print(job, item);
         }
-        self.settled.insert((step, item));
+        self.settled.insert(item);
         self.print_in_order(job);
     }
 
@@ -185,11 +186,11 @@ impl Passer {
         while self.settled.remove(&self.next) {
             let next = self.next;
             self.print(job, next);
-            self.next = (next.0, next.1.saturating_add(1));
+            self.next.index = next.index.saturating_add(1);
         }
     }
 
-    fn print(&mut self, job: &Job, place: (u32, u32)) {
+    fn print(&mut self, job: &Job, place: ItemId) {
         let tagged = matches!(self.how, Passing::Tagged | Passing::TaggedInOrder);
         let kept = self.kept.remove(&place).unwrap_or_default();
         for (stream, kept) in kept.into_iter().enumerate() {
@@ -205,7 +206,7 @@ impl Passer {
         }
     }
 
-    fn ended(&mut self, place: (u32, u32), kept: [Option<Kept>; 2]) {
+    fn ended(&mut self, place: ItemId, kept: [Option<Kept>; 2]) {
         if self.how == Passing::Through {
             self.finish_tail(kept);
         } else {
@@ -217,22 +218,34 @@ impl Passer {
 impl Passer {
     fn learn(&mut self, job: &Job, record: &Record) {
         match &record.event {
-            Event::AttemptSucceeded(done) => {
-                let place = (done.subject.step, done.subject.item);
-                self.ended(place, [done.stdout, done.stderr]);
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => {
+                self.ended(done.of.item(), [done.stdout, done.stderr]);
             }
-            Event::AttemptFailed(failed) => {
+            Event::Item(ItemEvent::AttemptFailed(failed)) => {
                 self.cause = Some(failed.cause);
-                let place = (failed.subject.step, failed.subject.item);
-                self.ended(place, [failed.stdout, failed.stderr]);
+                self.ended(failed.of.item(), [failed.stdout, failed.stderr]);
             }
-            Event::ItemSucceeded { step, item } | Event::ItemSkipped { step, item, .. } => {
-                self.settle(job, *step, *item);
-            }
-            Event::ItemDeadLettered { subject, .. } => {
-                self.settle(job, subject.step, subject.item);
-            }
-            _ => {}
+            Event::Item(
+                event @ (ItemEvent::Succeeded { .. }
+                | ItemEvent::Skipped { .. }
+                | ItemEvent::DeadLettered { .. }),
+            ) => self.settle(job, event.item()),
+            Event::Item(
+                ItemEvent::AttemptStarted(_)
+                | ItemEvent::AttemptAccepted { .. }
+                | ItemEvent::RetryScheduled(_)
+                | ItemEvent::CommandStopped(_)
+                | ItemEvent::CommandRepeated { .. }
+                | ItemEvent::CommandRecovered { .. }
+                | ItemEvent::Redriven { .. }
+                | ItemEvent::Dropped { .. }
+                | ItemEvent::Held(_)
+                | ItemEvent::Released(_)
+                | ItemEvent::LateResult(_),
+            )
+            | Event::Job(_)
+            | Event::Step(_)
+            | Event::Breaker(_) => {}
         }
     }
 }
@@ -258,9 +271,9 @@ impl Observer for Passer {
     }
 
     /// Often the end of a command is heard with its beginning; then there is nothing to look on at.
-    fn tick(&mut self, job: &Job, _: &Admission) {
+    fn tick(&mut self, job: &Job, _: &AdmissionControl) {
         if let Some((start, files)) = self.begun.take()
-            && job.running.contains_key(&start)
+            && job.starts.running.contains_key(&start)
         {
             let (unread, handle) = (Arc::clone(&self.unread), self.handle.clone());
             self.tail = Some(Tail::begin(files, unread, handle));
@@ -271,17 +284,21 @@ impl Observer for Passer {
         self.display.leaving(asked, running);
     }
 
+    fn outage(&mut self, outage: &StoreOutage<'_>) {
+        self.display.outage(outage);
+    }
+
     fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
         self.display.turned(job, breaker, change);
     }
 }
 
 /// An item as it was typed, on one line.
-fn tag(job: &Job, place: (u32, u32)) -> String {
-    let input = job.step(place.0).map(|state| state.items.input(place.1));
-    match input.and_then(|input| serde_json::from_str(input).ok()) {
+fn tag(job: &Job, place: ItemId) -> String {
+    let input = job.value(place);
+    match serde_json::from_str(input).ok() {
         Some(serde_json::Value::String(line)) => line.replace(['\n', '\t', '\r'], " "),
-        _ => crate::target::name(job, place).to_owned(),
+        _ => job.identity(place).to_owned(),
     }
 }
 

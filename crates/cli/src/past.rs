@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use undaunted_engine::breaker::Admission;
-use undaunted_engine::event::{Event, Resumed};
+use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, JobEvent, Resumed};
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::{Histories, History};
 use undaunted_policy::{RetryConfig, Timestamp};
@@ -15,31 +16,29 @@ use undaunted_runner::journal;
 
 use crate::exit::Refused;
 use crate::jobs::{Jobs, of_journal};
-use crate::target::{self, ItemPlace};
+use crate::target;
 
 /// Whose past is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// All items.
     All,
-    /// One item, or one command of it.
-    One(ItemPlace, Option<u32>),
+    One(ItemId, Option<CommandId>),
 }
 
 /// A job and what has happened to some of its items.
 pub(crate) struct Past {
     pub(crate) job: Job,
     /// The breakers it uses, as they are now.
-    pub(crate) breakers: Admission,
-    pub(crate) items: BTreeMap<ItemPlace, History>,
+    pub(crate) breakers: AdmissionControl,
+    pub(crate) items: BTreeMap<ItemId, History>,
     /// The rules that decided about failed attempts, as they were then.
     pub(crate) rules: BTreeMap<RuleKey, Value>,
     /// Every time somebody went on with the job.
     pub(crate) resumes: Vec<Resume>,
 }
 
-/// Which failure a rule decided about: step, item, command, round and attempt.
-pub(crate) type RuleKey = (u32, u32, u32, u32, u32);
+/// Which failure a rule decided about, and in which round of its item.
+pub(crate) type RuleKey = (AttemptId, u32);
 
 /// Somebody went on with a job.
 pub(crate) struct Resume {
@@ -63,7 +62,7 @@ impl Whose {
     }
 
     /// Whether an item is meant.
-    pub(crate) fn includes(self, place: ItemPlace) -> bool {
+    pub(crate) fn includes(self, place: ItemId) -> bool {
         match self {
             Self::All => true,
             Self::One(only, _) => only == place,
@@ -71,7 +70,7 @@ impl Whose {
     }
 
     /// Whether a command of it is meant.
-    pub(crate) fn includes_command(self, command: u32) -> bool {
+    pub(crate) fn includes_command(self, command: CommandId) -> bool {
         match self {
             Self::All | Self::One(_, None) => true,
             Self::One(_, Some(only)) => only == command,
@@ -84,37 +83,37 @@ impl Past {
     pub(crate) fn read(
         jobs: &Jobs,
         id: &str,
-        wanted: impl Fn(ItemPlace) -> bool,
+        wanted: impl Fn(ItemId) -> bool,
     ) -> Result<Self, Refused> {
-        let mut histories = Histories::of(|step, item| wanted((step, item)));
+        let mut histories = Histories::of(&wanted);
         let mut rules = BTreeMap::new();
         let mut resumes: Vec<Resume> = Vec::new();
-        let read = journal::replay(&*jobs.store, id, |job, _, record| {
+        let read = journal::replay(&*jobs.store, id, &jobs.plans, |job, _, record| {
             histories.take(job, record);
             match &record.event {
-                Event::AttemptFailed(failed) => {
-                    let of = failed.subject;
-                    let Some(row) = failed.rule.filter(|_| wanted((of.step, of.item))) else {
+                Event::Item(ItemEvent::AttemptFailed(failed)) => {
+                    let of = failed.of;
+                    let Some(row) = failed.rule.filter(|_| wanted(of.item())) else {
                         return;
                     };
-                    let round = histories.items.get(&(of.step, of.item));
+                    let round = histories.items.get(&of.item());
                     let round = round.map_or(1, |history| history.round);
                     if let Some(rule) = rule(job, of.command, row) {
-                        rules.insert((of.step, of.item, of.command, round, of.attempt), rule);
+                        rules.insert((of, round), rule);
                     }
                 }
-                Event::JobResumed(found) => resumes.push(Resume {
+                Event::Job(JobEvent::Resumed(found)) => resumes.push(Resume {
                     at: record.at,
                     resumed: *found,
                     attempts: 0,
                 }),
-                Event::AttemptStarted(started) => {
-                    let counts = job.plan().is_main(started.subject.command);
+                Event::Item(ItemEvent::AttemptStarted(started)) => {
+                    let counts = job.plan().is_main(started.of.command);
                     if let Some(last) = resumes.last_mut().filter(|_| counts) {
                         last.attempts = last.attempts.saturating_add(1);
                     }
                 }
-                _ => {}
+                Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => {}
             }
         });
         let (job, _) = read.map_err(|error| of_journal(&error))?;
@@ -130,7 +129,7 @@ impl Past {
 }
 
 /// A row of the table of rules of a command, as it would be written.
-fn rule(job: &Job, command: u32, row: u32) -> Option<Value> {
+fn rule(job: &Job, command: CommandId, row: u32) -> Option<Value> {
     let policy = &job.plan().command(command)?.retry.policy;
     let config = serde_json::to_value(RetryConfig::from(policy)).ok()?;
     let row = usize::try_from(row).ok()?;

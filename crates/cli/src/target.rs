@@ -6,9 +6,7 @@
 use undaunted_engine::job::Job;
 
 use crate::exit::Refused;
-
-/// An item, by its step and its place in the input.
-pub(crate) type ItemPlace = (u32, u32);
+use undaunted_engine::id::{CommandId, ItemId, StepId};
 
 /// A job, and the rest of what was typed.
 pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
@@ -20,7 +18,7 @@ pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
 }
 
 /// The item that was meant.
-pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemPlace, Refused> {
+pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemId, Refused> {
     match candidates(job, typed).as_slice() {
         [only] => Ok(*only),
         [] => Err(Refused::NotFound(format!(
@@ -28,7 +26,7 @@ pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemPlace, Refused> {
             job.id()
         ))),
         several => {
-            let names: Vec<&str> = several.iter().take(5).map(|it| name(job, *it)).collect();
+            let names: Vec<&str> = several.iter().take(5).map(|it| job.identity(*it)).collect();
             Err(Refused::Usage(format!(
                 "`{typed}` is the beginning of {} items: {}{}",
                 several.len(),
@@ -47,7 +45,7 @@ pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemPlace, Refused> {
 pub(crate) fn item_and_command(
     job: &Job,
     typed: &str,
-) -> Result<(ItemPlace, Option<u32>), Refused> {
+) -> Result<(ItemId, Option<CommandId>), Refused> {
     let whole = item(job, typed);
     let Some((before, last)) = typed.rsplit_once('/') else {
         return Ok((whole?, None));
@@ -65,45 +63,32 @@ pub(crate) fn item_and_command(
     }
 }
 
-/// What an item is called.
-pub(crate) fn name(job: &Job, (step, item): ItemPlace) -> &str {
-    job.step(step)
-        .map(|state| state.items.identity(item))
-        .unwrap_or_default()
+fn command(job: &Job, id: &str) -> Option<CommandId> {
+    let mut commands = job.plan().numbered();
+    commands.find_map(|(number, command)| (command.id == id).then_some(number))
 }
 
-fn command(job: &Job, id: &str) -> Option<u32> {
-    let mut numbers = 0_u32..;
-    loop {
-        let number = numbers.next()?;
-        let command = job.plan().command(number)?;
-        if command.id == id {
-            return Some(number);
-        }
-    }
-}
-
-fn candidates(job: &Job, typed: &str) -> Vec<ItemPlace> {
+fn candidates(job: &Job, typed: &str) -> Vec<ItemId> {
     let all = || {
-        let steps = (0_u32..).zip(&job.steps);
-        steps.flat_map(|(step, state)| (0..state.items.len()).map(move |item| (step, item)))
+        let steps = StepId::all().zip(&job.steps);
+        steps.flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)))
     };
     if let Some(index) = typed
         .strip_prefix('#')
         .and_then(|it| it.parse::<u32>().ok())
     {
-        let map = (0_u32..).zip(&job.steps);
+        let map = StepId::all().zip(&job.steps);
         let mut map = map.filter(|(step, _)| job.plan().is_map(*step));
         let found = match map.next() {
-            Some((step, state)) => (index < state.items.len()).then_some((step, index)),
+            Some((step, state)) => (index < state.items.len()).then_some(step.item(index)),
             None => all().nth(usize::try_from(index).unwrap_or(usize::MAX)),
         };
         return found.into_iter().collect();
     }
-    let exact: Vec<_> = all().filter(|it| name(job, *it) == typed).collect();
+    let exact: Vec<_> = all().filter(|it| job.identity(*it) == typed).collect();
     if exact.is_empty() {
         return all()
-            .filter(|it| name(job, *it).starts_with(typed))
+            .filter(|it| job.identity(*it).starts_with(typed))
             .collect();
     }
     exact

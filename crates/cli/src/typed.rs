@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Passing;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Code, Severity, Source, check};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::folder::JobFolder;
-use undaunted_runner::journal::{self, Held};
+use undaunted_runner::journal::{self, ClaimedJob};
 
 use crate::commands::run::current_directory;
 use crate::environment;
@@ -85,7 +86,7 @@ impl Typed {
         let (id, seed) = name_and_seed()?;
         Ok(Self {
             workflow,
-            folder: JobFolder::of(&place.folder, &id),
+            folder: place.local.job(&id),
             foreseen: place.foresee(&id, true),
             seed,
             id,
@@ -139,11 +140,11 @@ impl Typed {
         self,
         jobs: &Jobs,
         passing: Passing,
-    ) -> Result<(Held, JobFolder), Refused> {
+    ) -> Result<(ClaimedJob, JobFolder), Refused> {
         let operator = environment::operator()?;
         let source = Source::new("command line", self.workflow.to_string());
         let checked = check(&source, &operator);
-        let Some(workflow) = &checked.workflow else {
+        let Some(workflow) = checked.workflow else {
             let mut found = checked.diagnostics.iter();
             let found = found.find(|it| it.code.severity() == Severity::Error);
             let message = found.map_or_else(String::new, |found| {
@@ -169,12 +170,12 @@ impl Typed {
             flow: None,
             token_key: Some(drawn_number()?),
         };
-        let submitted = submission(workflow, source.text(), around);
+        let submitted = submission(Plan::new(workflow), source.text(), around);
         let mut submitted = submitted.map_err(|unfit| Refused::Usage(unfit.to_string()))?;
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
         self.foreseen.submitted();
-        let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
+        let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
         let held = held.map_err(|error| of_journal(&error))?;
         Ok((held, self.folder))
     }

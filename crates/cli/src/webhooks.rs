@@ -11,14 +11,15 @@ use undaunted_server::Webhooks;
 
 use crate::environment;
 use crate::exit::Refused;
+use undaunted_engine::id::StepId;
 
 /// Where results are sent if nothing else is said.
 pub(crate) const USUAL: &str = "127.0.0.1:7070";
 
 /// Whether a step of a job answers later.
 pub(crate) fn are_needed(job: &Job) -> bool {
-    let steps = 0..u32::try_from(job.workflow().steps.len()).unwrap_or(u32::MAX);
-    let mut calls = steps.filter_map(|step| job.plan().call(step));
+    let steps = StepId::all().zip(&job.steps);
+    let mut calls = steps.filter_map(|(step, _)| job.plan().call(step));
     calls.any(|call| matches!(call.kind, StepKind::Call { later: true, .. }))
 }
 

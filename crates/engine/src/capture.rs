@@ -33,7 +33,6 @@ pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
 }
 
 /// A text without the line break at its end.
-#[must_use]
 pub fn without_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)

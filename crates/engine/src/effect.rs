@@ -6,8 +6,9 @@
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
-use crate::event::{Event, Record};
+use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::gate;
+use crate::id::{ItemId, StepId};
 use crate::job::{Job, Stage, StepStage, StepState};
 
 pub use crate::gate::{ask, next_opening, offers, ready};
@@ -19,50 +20,88 @@ pub enum Effect {
     Begin {
         /// The number of its start.
         start: u64,
-        /// The step.
-        step: u32,
-        /// The item.
-        item: u32,
+        item: ItemId,
     },
     /// Read the items of a map, by the command with this number if there is one.
     ReadInput {
-        /// The step.
-        step: u32,
+        step: StepId,
         /// The number of the start of its command.
         start: Option<u64>,
     },
     /// End what runs of a step that is complete without it.
-    EndStep {
-        /// The step.
-        step: u32,
-    },
+    EndStep { step: StepId },
     /// End everything that runs.
     EndAll,
 }
 
 /// What a record asks for, once it is on the disk.
-#[must_use]
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
-        Event::AttemptStarted(started) => Some(Effect::Begin {
+        Event::Item(ItemEvent::AttemptStarted(started)) => Some(Effect::Begin {
             start: started.start,
-            step: started.subject.step,
-            item: started.subject.item,
+            item: started.of.item(),
         }),
-        Event::JobStopping { reason } if ends_running(*reason) => Some(Effect::EndAll),
-        Event::CompletionReached(reached) => Some(Effect::EndStep { step: reached.step }),
-        _ => None,
+        Event::Job(JobEvent::Stopping { reason }) => {
+            ends_running(*reason).then_some(Effect::EndAll)
+        }
+        Event::Step(StepEvent::CompletionReached(reached)) => {
+            Some(Effect::EndStep { step: reached.step })
+        }
+        Event::Job(
+            JobEvent::Submitted(_)
+            | JobEvent::Resumed(_)
+            | JobEvent::TextKept { .. }
+            | JobEvent::Completed(_)
+            | JobEvent::Partial(_)
+            | JobEvent::Failed(_)
+            | JobEvent::Cancelled(_)
+            | JobEvent::Suspended
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::Redriven { .. }
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::StateImported { .. }
+            | JobEvent::PoolToppedUp { .. },
+        )
+        | Event::Step(
+            // Whose items are read is asked of the whole job.
+            StepEvent::Started { .. }
+            | StepEvent::ItemsRead { .. }
+            | StepEvent::InputFailed { .. }
+            | StepEvent::Completed { .. }
+            | StepEvent::Failed { .. }
+            | StepEvent::Skipped { .. }
+            | StepEvent::Unreachable { .. }
+            | StepEvent::AttributeSet { .. },
+        )
+        | Event::Item(
+            ItemEvent::AttemptSucceeded(_)
+            | ItemEvent::AttemptFailed(_)
+            | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::RetryScheduled(_)
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::DeadLettered { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_)
+            | ItemEvent::LateResult(_),
+        )
+        | Event::Breaker(_) => None,
     }
 }
 
 /// Everything a job asks for.
-#[must_use]
 pub fn wanted(job: &Job) -> Vec<Effect> {
     let mut effects = reading(job);
-    let running = job.running.iter();
-    effects.extend(running.map(|(&start, &(step, item))| Effect::Begin { start, step, item }));
+    let running = job.starts.running.iter();
+    effects.extend(running.map(|(&start, &item)| Effect::Begin { start, item }));
     // Last, so that it reaches what was just found running.
-    let complete = (0_u32..).zip(&job.steps);
+    let complete = StepId::all().zip(&job.steps);
     let complete = complete.filter(|(_, state)| state.reached.is_some() && state.running > 0);
     effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
     if job.is_stopping().is_some_and(ends_running) {
@@ -72,7 +111,6 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
 }
 
 /// The maps whose items are to be read.
-#[must_use]
 pub fn reading(job: &Job) -> Vec<Effect> {
     if job.stage.has_ended() {
         return Vec::new();
@@ -80,7 +118,11 @@ pub fn reading(job: &Job) -> Vec<Effect> {
     job.open_steps()
         .filter_map(|(step, state)| match state.stage {
             StepStage::Reading(start) => Some(Effect::ReadInput { step, start }),
-            _ => None,
+            StepStage::Waiting
+            | StepStage::Running
+            | StepStage::Completed
+            | StepStage::Failed
+            | StepStage::Skipped => None,
         })
         .collect()
 }
@@ -92,12 +134,11 @@ pub(crate) const fn ends_running(reason: Reason) -> bool {
 
 /// When something happens by itself next: a retry falls due, a hold expires, a step is waited for no
 /// longer, or the job's time is up. When a breaker lets more through is [`next_opening`].
-#[must_use]
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     if job.stage != Stage::Running {
         return None;
     }
-    let may_start = job.paused.is_none();
+    let may_start = job.times.paused.is_none();
     let steps = job.busy_steps().filter(|_| may_start);
     let due = steps.filter_map(|(step, state)| {
         // Without a free slot nothing happens when a retry falls due.
@@ -112,7 +153,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         let (rule, _) = job.plan().completion(step)?;
         awaits(rule, state).then(|| state.started.after(rule.deadline))
     });
-    let accepted = job.accepted.values().copied();
+    let accepted = job.starts.accepted.values().copied();
     due.chain(expiry)
         .chain(accepted)
         .chain(complete)
@@ -121,7 +162,6 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Whether a step of a job is at work that a completion rule may cut short.
-#[must_use]
 pub fn awaits_rule(job: &Job) -> bool {
     job.open_steps().any(|(step, state)| {
         let rule = job.plan().completion(step);

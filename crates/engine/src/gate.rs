@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use undaunted_policy::Timestamp;
 
-use crate::breaker::{Admission, BreakerState, Gate, Offer, Openness};
+use crate::breaker::{AdmissionControl, BreakerState, Gate, Offer, Openness};
+use crate::id::{ItemId, StepId};
 use crate::job::{Job, Stage, StepState};
 
 /// The items that may start now: retries that are due before new ones, those in input order.
-#[must_use]
-pub fn ready(job: &Job, admission: &Admission, now: Timestamp) -> Vec<(u32, u32)> {
+pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<ItemId> {
     let mut ready = Vec::new();
-    if job.stage != Stage::Running || job.paused.is_some() {
+    if job.stage != Stage::Running || job.times.paused.is_some() {
         return ready;
     }
     for (step, state) in job.busy_steps() {
@@ -26,22 +26,23 @@ pub fn ready(job: &Job, admission: &Admission, now: Timestamp) -> Vec<(u32, u32)
         let due = state.waiting.due_by(now).map(|(_, item)| item);
         let fresh = fresh(job, admission, step, state);
         let items = released.chain(due).chain(fresh);
-        let items = items.filter(|item| job.ending(step, *item).is_none());
-        ready.extend(items.take(room).map(|item| (step, item)));
+        let items = items.map(|index| step.item(index));
+        let items = items.filter(|item| job.ending(*item).is_none());
+        ready.extend(items.take(room));
     }
     ready
 }
 
 /// How many more items of a step may run.
-pub(crate) fn room(job: &Job, step: u32, state: &StepState) -> u32 {
+pub(crate) fn room(job: &Job, step: StepId, state: &StepState) -> u32 {
     job.parallel(step).saturating_sub(state.running)
 }
 
 /// What a breaker holds and lets go.
 fn let_go(
     job: &Job,
-    admission: &Admission,
-    step: u32,
+    admission: &AdmissionControl,
+    step: StepId,
     state: &StepState,
     breaker: &str,
 ) -> impl Iterator<Item = u32> {
@@ -51,9 +52,11 @@ fn let_go(
         Openness::Probes if admission.refuses(breaker) => u32::MAX,
         Openness::Probes => {
             let first = best(job, breaker, true);
-            let own = |(left, of, item): (u64, u32, u32)| {
+            let own = |(left, item): (u64, ItemId)| {
                 let front = state.held.queue(breaker).next();
-                front == Some((left, item)) && of == step && admission.goes_first(breaker, left)
+                front == Some((left, item.index))
+                    && item.step == step
+                    && admission.goes_first(breaker, left)
             };
             u32::from(first.is_some_and(own))
         }
@@ -69,8 +72,8 @@ fn let_go(
 /// run, and the others wait their turn behind them.
 fn fresh(
     job: &Job,
-    admission: &Admission,
-    step: u32,
+    admission: &AdmissionControl,
+    step: StepId,
     state: &StepState,
 ) -> impl Iterator<Item = u32> {
     let many = match fresh_breaker(job, step) {
@@ -80,8 +83,8 @@ fn fresh(
             Openness::Refuses => u32::MAX,
             Openness::Holds => may_be_held(job, admission, step, state, breaker),
             Openness::Probes => {
-                let probes = best(job, breaker, true).is_some_and(|(left, of, item)| {
-                    (of, item) == (step, state.cursor) && admission.goes_first(breaker, left)
+                let probes = best(job, breaker, true).is_some_and(|(left, item)| {
+                    item == step.item(state.cursor) && admission.goes_first(breaker, left)
                 });
                 may_be_held(job, admission, step, state, breaker).max(probes.into())
             }
@@ -94,7 +97,7 @@ fn fresh(
 }
 
 /// The breaker that the first command of a step names.
-fn fresh_breaker(job: &Job, step: u32) -> Option<&str> {
+fn fresh_breaker(job: &Job, step: StepId) -> Option<&str> {
     job.breaker_of(job.plan().first(step)?)
 }
 
@@ -107,8 +110,8 @@ fn has_fresh(state: &StepState) -> bool {
 /// time of all of them has to run.
 fn may_be_held(
     job: &Job,
-    admission: &Admission,
-    step: u32,
+    admission: &AdmissionControl,
+    step: StepId,
     state: &StepState,
     breaker: &str,
 ) -> u32 {
@@ -121,26 +124,25 @@ fn may_be_held(
 
 /// The item of a job that would probe for a breaker: the one with the most attempts left, be it held or
 /// not started at all.
-#[must_use]
-pub fn prober(job: &Job, breaker: &str) -> Option<(u32, u32)> {
-    best(job, breaker, false).map(|(_, step, item)| (step, item))
+pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
+    best(job, breaker, false).map(|(_, item)| item)
 }
 
 /// The same with how many attempts it has left; if asked for, only of steps with a free slot.
-fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, u32, u32)> {
-    let has_room = |step: u32, state: &StepState| !with_room || room(job, step, state) > 0;
+fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
+    let has_room = |step: StepId, state: &StepState| !with_room || room(job, step, state) > 0;
     let steps = || {
         job.busy_steps()
             .filter(|(step, state)| has_room(*step, state))
     };
     let held = steps().filter_map(|(step, state)| {
-        let (left, item) = state.held.queue(breaker).next()?;
-        Some((left, step, item))
+        let (left, index) = state.held.queue(breaker).next()?;
+        Some((left, step.item(index)))
     });
     let fresh = steps().filter_map(|(step, state)| {
         let asks = has_fresh(state) && fresh_breaker(job, step) == Some(breaker);
         let first = job.plan().first(step).filter(|_| asks)?;
-        Some((job.attempts_left(first, 0), step, state.cursor))
+        Some((job.attempts_left(first, 0), step.item(state.cursor)))
     });
     // Of those that have equally many left, one that is held comes before one that never started.
     held.chain(fresh)
@@ -149,28 +151,22 @@ fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, u32, u32)> {
 
 /// Asks the breaker of the command that an item is about to start. A probe goes to the item with the
 /// most attempts left of all jobs of the process.
-pub fn ask(
-    job: &Job,
-    admission: &mut Admission,
-    (step, item): (u32, u32),
-    breaker: &Arc<str>,
-) -> Gate {
+pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &Arc<str>) -> Gate {
     let id: Arc<str> = job.shared_id();
-    let active = job.active(step, item);
+    let active = job.active(item);
     let command = active.map(|active| active.command);
     let made = active.map_or(0, |active| active.attempts);
-    let command = command.or_else(|| job.plan().first(step));
+    let command = command.or_else(|| job.plan().first(item.step));
     let left = command.map_or(0, |command| job.attempts_left(command, made));
     let first = best(job, breaker, true);
-    let first = first.is_none_or(|(most, of, other)| (of, other) == (step, item) || most <= left);
+    let first = first.is_none_or(|(most, other)| other == item || most <= left);
     admission.ask(breaker, &id, first.then_some(left))
 }
 
 /// What a job has waiting for breakers that hold or are open.
-#[must_use]
-pub fn offers(job: &Job, admission: &Admission) -> BTreeMap<Arc<str>, Offer> {
+pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, Offer> {
     let mut offers = BTreeMap::new();
-    if !job.plan().has_breakers() || job.stage != Stage::Running || job.paused.is_some() {
+    if !job.plan().has_breakers() || job.stage != Stage::Running || job.times.paused.is_some() {
         return offers;
     }
     for (step, state) in job.busy_steps() {
@@ -190,9 +186,8 @@ pub fn offers(job: &Job, admission: &Admission) -> BTreeMap<Arc<str>, Offer> {
 }
 
 /// When a breaker lets more of a job through by itself.
-#[must_use]
-pub fn next_opening(job: &Job, admission: &Admission) -> Option<Timestamp> {
-    if !job.plan().has_breakers() || job.stage != Stage::Running || job.paused.is_some() {
+pub fn next_opening(job: &Job, admission: &AdmissionControl) -> Option<Timestamp> {
+    if !job.plan().has_breakers() || job.stage != Stage::Running || job.times.paused.is_some() {
         return None;
     }
     let steps = job.busy_steps();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use undaunted_policy::{Cause, Reason, Timestamp};
 
 use crate::breaker::Gate;
-use crate::event::{Kept, NewItem, PolicyChange};
+use crate::event::{Kept, NewItem, PolicyChange, WorkflowText};
+use crate::id::{ItemId, StepId};
 
 /// Something a job is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,16 +19,12 @@ pub enum Input {
     },
     /// An item that is ready may start its attempt.
     Start {
-        /// Its step.
-        step: u32,
-        /// Its place in the input.
-        item: u32,
+        item: ItemId,
         /// Why its command cannot be put together, if it cannot.
         refused: Option<String>,
         /// What the breaker of its command answers.
         gate: Gate,
     },
-    /// An attempt has ended.
     Ended(Box<AttemptEnd>),
     /// The other side has taken an attempt on, and its result comes later.
     Accepted {
@@ -36,23 +33,17 @@ pub enum Input {
     },
     /// The items of a map are known.
     ItemsRead {
-        /// The step.
-        step: u32,
-        /// They, in order.
+        step: StepId,
         items: Vec<NewItem>,
     },
     /// The items of a map cannot be had.
     InputFailed {
-        /// The step.
-        step: u32,
-        /// Why.
+        step: StepId,
         reason: Reason,
-        /// What people read.
         error: String,
         /// Where the error output of its command is kept.
         stderr: Option<Kept>,
     },
-    /// Time has passed.
     Woke,
     /// Somebody wants it to end.
     Cancel,
@@ -63,18 +54,16 @@ pub enum Input {
     /// Dead letters are to be tried again, in a new round.
     Redrive {
         /// They, by step and place in the input.
-        items: Vec<(u32, u32)>,
+        items: Vec<ItemId>,
         /// Whether what comes after the map is done again.
         reduce: bool,
     },
     /// Dead letters that nobody wants any more, by step and place in the input.
     Drop {
-        /// They.
-        items: Vec<(u32, u32)>,
+        items: Vec<ItemId>,
     },
     /// Its pool is to be made larger, also if it has ended: its dead letters may be tried again.
     TopUp {
-        /// By so many retries.
         retries: u32,
     },
     /// Everything that ran has ended, and whoever runs it leaves.
@@ -82,13 +71,22 @@ pub enum Input {
     /// Its workflow is replaced by one with other settings.
     Update {
         /// The new text, checked and found to differ in its settings only.
-        text: String,
+        text: WorkflowText,
         /// Every setting that differs.
         changes: Vec<PolicyChange>,
     },
 }
 
-/// How an attempt ended.
+impl Input {
+    /// Whether it has consequences for a job that has ended: for its dead letters.
+    pub(crate) const fn is_for_ended_jobs(&self) -> bool {
+        matches!(
+            self,
+            Self::Redrive { .. } | Self::Drop { .. } | Self::TopUp { .. }
+        )
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttemptEnd {
     /// The number of its start.

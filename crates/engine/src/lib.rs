@@ -22,6 +22,7 @@ pub mod effect;
 pub mod event;
 pub mod flow;
 mod gate;
+pub mod id;
 pub mod input;
 pub mod job;
 pub mod law;

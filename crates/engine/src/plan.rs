@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use undaunted_policy::{BreakerSettings, CompletionRule};
 
-use crate::workflow::template::{JsonTemplate, Reference, Root, Segment};
+use crate::id::{CommandId, StepId};
+use crate::workflow::template::{Reference, Root, Segment};
 use crate::workflow::{
-    Action, Body, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, Work, Workflow,
+    Action, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, StepWork, Workflow,
 };
 
 /// A workflow whose commands can be found by number.
@@ -21,21 +22,21 @@ pub struct Plan {
     workflow: Arc<Workflow>,
     places: Vec<Place>,
     /// Commands whose output something depends on.
-    outputs: BTreeSet<u32>,
+    outputs: BTreeSet<CommandId>,
     /// Those of them whose output is asked for by name, whether they succeeded or not.
-    named: BTreeSet<u32>,
+    named: BTreeSet<CommandId>,
     /// Whether something refers to the results of the map.
     results: bool,
     /// Whether a command has a breaker.
     breakers: bool,
     /// The steps that need a step, by its place.
-    needing: Vec<Vec<u32>>,
+    needing: Vec<Vec<StepId>>,
 }
 
 /// Where a command stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
-    step: u32,
+    step: StepId,
     list: List,
     position: usize,
 }
@@ -46,25 +47,23 @@ enum List {
     /// Those of its step.
     Step,
     /// The handler of this command.
-    OnFailure(u32),
+    OnFailure(CommandId),
     /// What follows the success of this command.
-    OnSuccess(u32),
+    OnSuccess(CommandId),
 }
 
 /// What comes after a command that is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// Another command.
-    Command(u32),
+    Command(CommandId),
     /// The handler of this command has come to its end.
-    Handler(u32),
+    Handler(CommandId),
     /// The item has come to its end.
     Item,
 }
 
 impl Plan {
     /// Lays out a workflow.
-    #[must_use]
     pub fn new(workflow: Workflow) -> Self {
         let workflow = Arc::new(workflow);
         let mut plan = Self {
@@ -76,7 +75,7 @@ impl Plan {
             breakers: false,
             needing: vec![Vec::new(); workflow.steps.len()],
         };
-        for (step, found) in (0_u32..).zip(&workflow.steps) {
+        for (step, found) in StepId::all().zip(&workflow.steps) {
             plan.lay_out(step, List::Step, &found.commands);
             for need in &found.needs {
                 if let Some(needing) = plan.needing.get_mut(*need) {
@@ -88,10 +87,10 @@ impl Plan {
         plan
     }
 
-    fn lay_out(&mut self, step: u32, list: List, commands: &[Command]) {
+    fn lay_out(&mut self, step: StepId, list: List, commands: &[Command]) {
         for (position, command) in commands.iter().enumerate() {
             let number = number(command);
-            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let at = number.position();
             let place = Place {
                 step,
                 list,
@@ -115,8 +114,7 @@ impl Plan {
         let mut named = BTreeSet::new();
         let mut captured = BTreeSet::new();
         let mut results = false;
-        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        for number in 0..count {
+        for number in self.numbers() {
             if self.command(number).is_some_and(|it| it.capture.is_some()) {
                 captured.insert(number);
             }
@@ -132,24 +130,19 @@ impl Plan {
             _ => {}
         });
         self.results = results;
-        let last =
-            |number: &u32| self.is_map(self.step_of(*number)) && self.after(*number) == After::Item;
-        let by_name = (0..count).filter(|number| {
+        let last = |number: &CommandId| {
+            self.is_map(self.step_of(*number)) && self.after(*number) == After::Item
+        };
+        let by_name = self.numbers().filter(|number| {
             let command = self.command(*number);
             command.is_some_and(|command| named.contains(&command.id))
         });
-        let by_name: BTreeSet<u32> = by_name.collect();
-        let is_step = |number: &u32| {
+        let by_name: BTreeSet<CommandId> = by_name.collect();
+        let is_step = |number: &CommandId| {
             let command = self.command(*number);
-            command.is_some_and(|command| {
-                // Nobody else keeps what it gives.
-                matches!(
-                    command.action,
-                    Action::Step(_) | Action::SubFlow(_) | Action::Function(_)
-                )
-            })
+            command.is_some_and(|command| command.action.always_gives())
         };
-        let wanted = (0..count).filter(|number| {
+        let wanted = self.numbers().filter(|number| {
             is_step(number)
                 || by_name.contains(number)
                 || captured.contains(number)
@@ -159,39 +152,32 @@ impl Plan {
         self.named = by_name;
     }
 
-    /// The workflow.
-    #[must_use]
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
 
     /// A step by its place.
-    #[must_use]
-    pub fn step(&self, step: u32) -> Option<&Step> {
-        self.workflow.steps.get(usize::try_from(step).ok()?)
+    pub fn step(&self, step: StepId) -> Option<&Step> {
+        self.workflow.steps.get(step.position())
     }
 
-    /// The map of a step, if it is one.
-    #[must_use]
-    pub fn map(&self, step: u32) -> Option<&Map> {
+    pub fn map(&self, step: StepId) -> Option<&Map> {
         match &self.step(step)?.work {
-            Work::Map(map) => Some(map),
-            Work::One | Work::Call(_) => None,
+            StepWork::Map(map) => Some(map),
+            StepWork::One | StepWork::Call(_) => None,
         }
     }
 
     /// The definition of a step of a flow, if it is one.
-    #[must_use]
-    pub fn call(&self, step: u32) -> Option<&FlowStep> {
+    pub fn call(&self, step: StepId) -> Option<&FlowStep> {
         match &self.step(step)?.work {
-            Work::Call(call) => Some(call),
-            Work::One | Work::Map(_) => None,
+            StepWork::Call(call) => Some(call),
+            StepWork::One | StepWork::Map(_) => None,
         }
     }
 
     /// How long the result of an attempt is waited for that was taken on.
-    #[must_use]
-    pub fn patience(&self, step: u32) -> Duration {
+    pub fn patience(&self, step: StepId) -> Duration {
         const DEFAULT: Duration = Duration::from_hours(24);
         /// A flow of its own is waited for as long as it takes.
         const LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
@@ -204,30 +190,26 @@ impl Plan {
     }
 
     /// The completion rule of a step that may have several items.
-    #[must_use]
-    pub fn completion(&self, step: u32) -> Option<(&CompletionRule, OnComplete)> {
+    pub fn completion(&self, step: StepId) -> Option<(&CompletionRule, OnComplete)> {
         match &self.step(step)?.work {
-            Work::Map(map) => Some((&map.completion, map.on_complete)),
-            Work::Call(call) => Some((&call.completion, call.on_complete)),
-            Work::One => None,
+            StepWork::Map(map) => Some((&map.completion, map.on_complete)),
+            StepWork::Call(call) => Some((&call.completion, call.on_complete)),
+            StepWork::One => None,
         }
     }
 
     /// Whether a step has an item for each element of an input.
-    #[must_use]
-    pub fn is_map(&self, step: u32) -> bool {
+    pub fn is_map(&self, step: StepId) -> bool {
         self.map(step).is_some()
     }
 
     /// Whether a step has one item, which is known before it begins.
-    pub(crate) fn is_one(&self, step: u32) -> bool {
+    pub(crate) fn is_one(&self, step: StepId) -> bool {
         self.step(step)
-            .is_some_and(|step| matches!(step.work, Work::One))
+            .is_some_and(|step| matches!(step.work, StepWork::One))
     }
 
-    /// A command by its number.
-    #[must_use]
-    pub fn command(&self, number: u32) -> Option<&Command> {
+    pub fn command(&self, number: CommandId) -> Option<&Command> {
         let place = self.place(number)?;
         match place.list {
             List::Step => self.step(place.step)?.commands.get(place.position),
@@ -239,17 +221,29 @@ impl Plan {
         }
     }
 
+    /// Every command, by its number.
+    pub fn numbered(&self) -> impl Iterator<Item = (CommandId, &Command)> {
+        let numbers = self.numbers();
+        numbers.filter_map(|number| Some((number, self.command(number)?)))
+    }
+
+    /// All commands of the workflow.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.numbered().map(|(_, command)| command)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = CommandId> + use<> {
+        CommandId::all().take(self.places.len())
+    }
+
     /// Whether a command has a breaker.
-    #[must_use]
     pub const fn has_breakers(&self) -> bool {
         self.breakers
     }
 
     /// The breakers that commands name, with their settings.
-    #[must_use]
     pub fn breakers(&self) -> BTreeMap<String, BreakerSettings> {
-        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let commands = (0..count).filter_map(|number| self.command(number));
+        let commands = self.commands();
         let named = commands.filter_map(|command| {
             let breaker = command.breaker.as_deref()?;
             Some((breaker.name.clone()?, breaker.settings))
@@ -258,80 +252,71 @@ impl Plan {
     }
 
     /// Whether a command is one of its step, not of a handler.
-    #[must_use]
-    pub fn is_main(&self, number: u32) -> bool {
+    pub fn is_main(&self, number: CommandId) -> bool {
         self.place(number)
             .is_some_and(|place| place.list == List::Step)
     }
 
     /// Whether something depends on what a command writes.
-    #[must_use]
-    pub fn wants_output(&self, number: u32) -> bool {
+    pub fn wants_output(&self, number: CommandId) -> bool {
         self.outputs.contains(&number)
     }
 
     /// Whether something may depend on what a command wrote before it failed.
-    #[must_use]
-    pub fn wants_output_of_failure(&self, number: u32) -> bool {
+    pub fn wants_output_of_failure(&self, number: CommandId) -> bool {
         self.named.contains(&number)
     }
 
     /// Whether something depends on the results of the map.
-    #[must_use]
     pub const fn wants_results(&self) -> bool {
         self.results
     }
 
     /// Whether any command, or an input, is a program.
-    #[must_use]
     pub fn has_programs(&self) -> bool {
-        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let mut commands = (0..count).filter_map(|number| self.command(number));
         let by_command = |step: &Step| match &step.work {
-            Work::Map(map) => matches!(map.input.source, InputSource::Shell(_)),
-            Work::One | Work::Call(_) => false,
+            StepWork::Map(map) => matches!(map.input.source, InputSource::Shell(_)),
+            StepWork::One | StepWork::Call(_) => false,
         };
-        commands.any(|command| matches!(command.action, Action::Shell(_) | Action::Agent { .. }))
+        self.commands().any(|command| command.action.is_program())
             || self.workflow.steps.iter().any(by_command)
     }
 
     /// The functions its commands call.
-    #[must_use]
     pub fn functions(&self) -> BTreeSet<&str> {
-        let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let commands = (0..count).filter_map(|number| self.command(number));
-        let named = commands.filter_map(|command| match &command.action {
-            Action::Function(function) => Some(function.name.as_str()),
-            _ => None,
+        let commands = self.commands();
+        let named = commands.filter_map(|command| {
+            let Action::Function(function) = &command.action else {
+                return None;
+            };
+            Some(function.name.as_str())
         });
         named.collect()
     }
 
     /// The steps that wait for a step.
-    pub(crate) fn needing(&self, step: u32) -> &[u32] {
-        let found = usize::try_from(step).ok();
-        let found = found.and_then(|step| self.needing.get(step));
+    pub(crate) fn needing(&self, step: StepId) -> &[StepId] {
+        let found = self.needing.get(step.position());
         found.map_or(&[], Vec::as_slice)
     }
 
-    pub(crate) fn step_of(&self, number: u32) -> u32 {
-        self.place(number).map_or(0, |place| place.step)
+    pub(crate) fn step_of(&self, number: CommandId) -> StepId {
+        self.place(number)
+            .map_or_else(StepId::default, |place| place.step)
     }
 
-    /// The first command of a step.
-    #[must_use]
-    pub fn first(&self, step: u32) -> Option<u32> {
+    pub fn first(&self, step: StepId) -> Option<CommandId> {
         self.step(step)?.commands.first().map(number)
     }
 
     /// The first command of what runs when a command has stopped.
-    pub(crate) fn handler_of(&self, command: u32) -> Option<u32> {
+    pub(crate) fn handler_of(&self, command: CommandId) -> Option<CommandId> {
         let handler = self.command(command)?.on_failure.as_deref()?;
         handler.commands.first().map(number)
     }
 
     /// What comes when a command has succeeded.
-    pub(crate) fn after_success(&self, command: u32) -> After {
+    pub(crate) fn after_success(&self, command: CommandId) -> After {
         let follow_up = self.command(command).and_then(|it| it.on_success.first());
         match follow_up {
             Some(first) => After::Command(number(first)),
@@ -340,7 +325,7 @@ impl Plan {
     }
 
     /// What comes when a command, and all that belongs to it, is done with.
-    pub(crate) fn after(&self, command: u32) -> After {
+    pub(crate) fn after(&self, command: CommandId) -> After {
         let Some(place) = self.place(command) else {
             return After::Item;
         };
@@ -364,7 +349,7 @@ impl Plan {
     }
 
     /// The command whose handler this one belongs to, directly or not.
-    pub(crate) fn handled_by(&self, command: u32) -> Option<u32> {
+    pub(crate) fn handled_by(&self, command: CommandId) -> Option<CommandId> {
         match self.place(command)?.list {
             List::Step => None,
             List::OnFailure(parent) => Some(parent),
@@ -372,43 +357,19 @@ impl Plan {
         }
     }
 
-    fn place(&self, number: u32) -> Option<Place> {
-        self.places.get(usize::try_from(number).ok()?).copied()
+    fn place(&self, number: CommandId) -> Option<Place> {
+        self.places.get(number.position()).copied()
     }
 }
 
 /// The number of a command. A workflow of ten megabytes has far fewer than there are numbers.
-fn number(command: &Command) -> u32 {
-    u32::try_from(command.index).unwrap_or(u32::MAX)
+fn number(command: &Command) -> CommandId {
+    CommandId(u32::try_from(command.index).unwrap_or(u32::MAX))
 }
 
 /// Everything a command refers to.
 fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
-    match &command.action {
-        Action::Shell(script) => script.references().for_each(&mut *take),
-        Action::Agent { prompt, .. } => prompt.references().for_each(&mut *take),
-        Action::WriteFile(file) => {
-            file.path.references().for_each(&mut *take);
-            file.content.references().for_each(&mut *take);
-        }
-        Action::Function(function) => {
-            let with = function.with.iter();
-            with.flat_map(JsonTemplate::references).for_each(&mut *take);
-        }
-        // What a step is given is the value of its item.
-        Action::Step(_) | Action::SubFlow(_) => {}
-        Action::Http(http) => {
-            http.url.references().for_each(&mut *take);
-            for (_, value) in &http.headers {
-                value.references().for_each(&mut *take);
-            }
-            match &http.body {
-                Some(Body::Text(text)) => text.references().for_each(&mut *take),
-                Some(Body::Json(json)) => json.references().for_each(&mut *take),
-                None => {}
-            }
-        }
-    }
+    command.action.each_reference(take);
     for (_, value) in &command.env {
         value.references().for_each(&mut *take);
     }
@@ -423,7 +384,7 @@ fn every_reference(workflow: &Workflow, take: &mut dyn FnMut(&Reference)) {
         value.references().for_each(&mut *take);
     }
     for step in &workflow.steps {
-        if let Work::Map(map) = &step.work {
+        if let StepWork::Map(map) = &step.work {
             match &map.input.source {
                 InputSource::File(path) => path.references().for_each(&mut *take),
                 InputSource::Shell(text) => text.references().for_each(&mut *take),
@@ -439,7 +400,6 @@ fn every_reference(workflow: &Workflow, take: &mut dyn FnMut(&Reference)) {
 }
 
 /// The environment variables that a workflow refers to by name, each once.
-#[must_use]
 pub fn environment_of(workflow: &Workflow) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     every_reference(workflow, &mut |reference| {

@@ -2,11 +2,14 @@
 //!
 //! What depends on where and when it is submitted is settled here, and stored with it.
 
+use std::sync::Arc;
+
 use undaunted_policy::PoolLimits;
 
-use crate::event::{CompletionDefaults, FlowRun, Submitted};
-use crate::plan::environment_of;
-use crate::workflow::{MaxParallel, Operator, Work, Workflow};
+use crate::event::{CompletionDefaults, FlowRun, Submitted, WorkflowText};
+use crate::id::StepId;
+use crate::plan::{Plan, environment_of};
+use crate::workflow::{MaxParallel, Operator, StepWork};
 
 /// Where a job is submitted.
 pub struct Surroundings<'a> {
@@ -20,9 +23,7 @@ pub struct Surroundings<'a> {
     pub seed: u64,
     /// What the operator has settled.
     pub operator: &'a Operator,
-    /// Environment variables.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// This release.
     pub release: String,
     /// What it is to reach, if it is a flow and its text does not say.
     pub flow: Option<FlowRun>,
@@ -36,30 +37,25 @@ pub struct Surroundings<'a> {
 pub enum Unfit {
     /// The variable that says how many items run at a time does not.
     #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
-    Parallel {
-        /// Its name.
-        variable: String,
-        /// What it is.
-        found: String,
-    },
+    Parallel { variable: String, found: String },
 }
 
-/// Makes a job of a workflow.
-///
-/// # Errors
-///
-/// [`Unfit`]
+/// Makes a job of a workflow and the text it was checked from.
 pub fn submission(
-    workflow: &Workflow,
+    plan: impl Into<Arc<Plan>>,
     text: &str,
     around: Surroundings<'_>,
 ) -> Result<Submitted, Unfit> {
+    let plan = plan.into();
+    let workflow = plan.workflow();
     let mut parallel = Vec::new();
-    for (number, step) in (0_u32..).zip(&workflow.steps) {
+    for (number, step) in StepId::all().zip(&workflow.steps) {
         match &step.work {
-            Work::Map(map) => parallel.push((number, width(&map.max_parallel, around.variable)?)),
-            Work::Call(call) => parallel.push((number, call.parallelism)),
-            Work::One => {}
+            StepWork::Map(map) => {
+                parallel.push((number, width(&map.max_parallel, around.variable)?));
+            }
+            StepWork::Call(call) => parallel.push((number, call.parallelism)),
+            StepWork::One => {}
         }
     }
     let ceilings = around.operator.ceilings;
@@ -72,13 +68,14 @@ pub fn submission(
     let env = environment_of(workflow)
         .into_iter()
         .filter_map(|name| Some(((around.variable)(&name)?, name)))
-        .map(|(value, name)| (name, value));
+        .map(|(value, name)| (name, value))
+        .collect();
     Ok(Submitted {
         job: around.job,
-        text: text.to_owned(),
+        text: WorkflowText::checked(text, plan),
         file: around.file,
         working_dir: around.working_dir,
-        env: env.collect(),
+        env,
         seed: around.seed,
         parallel,
         pool,
@@ -93,7 +90,7 @@ pub fn submission(
             min: around.operator.completion.min,
             deadline: around.operator.completion.deadline,
         }),
-        work: Some(around.operator.work.into()),
+        work: Some(around.operator.work),
         late_results_count: Some(around.operator.late_results_count),
         flow: around.flow,
         token_key: around.token_key,

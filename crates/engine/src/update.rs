@@ -13,7 +13,7 @@ use undaunted_policy::{BreakerSettings, Policy, RetryConfig, WhenOpen};
 
 use crate::event::PolicyChange;
 use crate::workflow::{
-    Command, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, Work, Workflow,
+    Command, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, StepWork, Workflow,
 };
 
 /// How two workflows differ.
@@ -26,7 +26,6 @@ pub enum Update {
 }
 
 /// Compares the workflow of a job with one that is to replace it.
-#[must_use]
 pub fn compare(old: &Workflow, new: &Workflow) -> Update {
     let mut found = Differences::default();
     found.workflow(old, new);
@@ -116,7 +115,6 @@ impl Shown for OnItemFailure {
 }
 
 /// The settings of a breaker that differ.
-#[must_use]
 pub fn settings_of_breakers(
     breaker: &str,
     old: &BreakerSettings,
@@ -175,7 +173,7 @@ impl Differences {
 
     fn step(&mut self, old: &Step, new: &Step) {
         self.work(&old.name, "what it needs", &old.needs, &new.needs);
-        if let (Work::Map(old_map), Work::Map(new_map)) = (&old.work, &new.work) {
+        if let (StepWork::Map(old_map), StepWork::Map(new_map)) = (&old.work, &new.work) {
             self.map(&old.name, old_map, new_map);
         }
         self.commands(&old.name, &old.commands, &new.commands);

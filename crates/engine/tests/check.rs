@@ -1,6 +1,6 @@
 //! What is wrong with a file is said all at once, with its place and what to write instead.
 
-use undaunted_engine::workflow::{Code, Operator, Source, Work, check, check_bytes};
+use undaunted_engine::workflow::{Code, Operator, Source, StepWork, check, check_bytes};
 
 /// `code line:column message (help)` for everything that was noticed.
 fn said(text: &str) -> Vec<String> {
@@ -445,7 +445,7 @@ fn a_closer_block_takes_back_what_an_outer_one_says_about_failures() {
             .attempts()
             .retries();
         match &workflow.steps[0].work {
-            Work::Map(map) => (map.tolerance.max_failures, retries),
+            StepWork::Map(map) => (map.tolerance.max_failures, retries),
             other => panic!("{other:?}"),
         }
     };

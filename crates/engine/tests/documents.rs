@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use undaunted_engine::workflow::input::JsonPath;
 use undaunted_engine::workflow::{
-    MaxParallel, OnItemFailure, Operator, Source, Work, Workflow, check,
+    MaxParallel, OnItemFailure, Operator, Source, StepWork, Workflow, check,
 };
 use undaunted_policy::{Jitter, Policy, Reason, Schedule, Seed, Tolerance};
 
@@ -170,7 +170,7 @@ fn the_map_reduce_of_the_page_is_retried_by_its_error_policy() {
     let workflow = read(&strategies()[9]);
     assert_eq!(workflow.name.as_deref(), Some("resilient-mapreduce-job"));
     assert_eq!(workflow.steps.len(), 1);
-    let Work::Map(map) = &workflow.steps[0].work else {
+    let StepWork::Map(map) = &workflow.steps[0].work else {
         panic!("{:?} is no map", workflow.steps[0].work);
     };
     assert_eq!(map.max_parallel, MaxParallel::Number(10));
@@ -215,7 +215,7 @@ map:
 ";
     let read = |attempts: &str| read(&text.replace("ATTEMPTS", attempts));
     let workflow = read("5");
-    let Work::Map(map) = &workflow.steps[0].work else {
+    let StepWork::Map(map) = &workflow.steps[0].work else {
         panic!("{:?} is no map", workflow.steps[0].work);
     };
     let (delays, stopped) = planned(&workflow.steps[0].commands[0].retry.policy);

@@ -4,18 +4,21 @@
 //! number and gets a duration; the same call always gives the same answer, in constant time for
 //! every retry number. The cap and the jitter are applied by `pace.rs`, so that each of the three
 //! can be shown on its own.
+//!
+//! All that is to be said of a strategy is said here; everything else derives from [`Backoff::ALL`].
 
 use std::borrow::Cow;
 
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use crate::config::RetryConfig;
 use crate::grain;
+use crate::strategy::{Parameter, ParameterKind, Slot, Strategy};
 use crate::timestamp::nanos;
 
 /// A strategy: what multiple of the initial delay comes before retry n.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Backoff {
     /// Always the initial delay.
     Fixed,
@@ -42,16 +45,86 @@ impl Backoff {
     /// Exponential with base 2, what is used when nothing is said.
     pub const DEFAULT: Self = Self::Exponential { base: 2.0 };
 
+    /// One of each strategy; what it takes is the default where it has one.
+    pub const ALL: &'static [Self] = &[
+        Self::Fixed,
+        Self::Linear {
+            increment: Duration::ZERO,
+        },
+        Self::DEFAULT,
+        Self::Fibonacci,
+        Self::Custom {
+            delays: Cow::Borrowed(&[]),
+        },
+    ];
+
+    /// What it is called, takes and is for.
+    #[must_use]
+    pub const fn strategy(&self) -> &'static Strategy {
+        use ParameterKind::{Factor, Span, Spans};
+        const INITIAL: Parameter = Parameter::INITIAL;
+        match self {
+            Self::Fixed => &Strategy {
+                name: "fixed",
+                about: "Always the same delay.",
+                parameters: &const {
+                    let about = "The delay; the same as `initial_delay`.";
+                    let delay = Parameter::new("delay", Span, about);
+                    let initial = Parameter::new("initial", Span, "The same as `delay`.");
+                    let of = Parameter::INITIAL_DELAY;
+                    [delay.spelling(of), initial.spelling(of)]
+                },
+            },
+            Self::Linear { .. } => &Strategy {
+                name: "linear",
+                about: "The same amount more every time.",
+                parameters: &const {
+                    let increment = Parameter::new("increment", Span, "What each retry adds.");
+                    let missing = "its step: `{linear: {increment: 1s}}`";
+                    [INITIAL, increment.required(missing)]
+                },
+            },
+            Self::Exponential { .. } => &Strategy {
+                name: "exponential",
+                about: "The same factor more every time.",
+                parameters: &const {
+                    let about = "The factor, at least 1 (default 2).";
+                    let base = Parameter::new("base", Factor, about);
+                    let multiplier = Parameter::new("multiplier", Factor, "The same as `base`.");
+                    [INITIAL, base, multiplier.spelling("base")]
+                },
+            },
+            Self::Fibonacci => &Strategy {
+                name: "fibonacci",
+                about: "1, 1, 2, 3, 5 … times the first delay.",
+                parameters: &[INITIAL],
+            },
+            Self::Custom { .. } => &Strategy {
+                name: "custom",
+                about: "These delays, then the cap.",
+                parameters: &const {
+                    let about = "The delay before retry 1, 2, 3 …";
+                    let missing = "its delays: `{custom: {delays: [1s, 5s]}}`";
+                    [Parameter::new("delays", Spans, about).required(missing)]
+                },
+            },
+        }
+    }
+
+    /// Where the values of its parameters are kept.
+    pub(crate) fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
+        match self {
+            Self::Fixed | Self::Fibonacci => vec![],
+            Self::Linear { increment } => vec![("increment", Slot::Span(increment))],
+            Self::Exponential { base } => vec![("base", Slot::Factor(base))],
+            Self::Custom { delays } => vec![("delays", Slot::Spans(delays))],
+        }
+    }
+
     /// The strategy's name, as written in a `retry_config`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Linear { .. } => "linear",
-            Self::Exponential { .. } => "exponential",
-            Self::Fibonacci => "fibonacci",
-            Self::Custom { .. } => "custom",
-        }
+        self.strategy().name
     }
 
     /// Whether each wait is twice the one before: exactly 2, however close another base may be.
@@ -74,6 +147,40 @@ impl Backoff {
             Self::Fibonacci => first.saturating_mul(fibonacci(retry)),
             Self::Custom { delays } => entry(delays, earlier).map_or(cap, nanos),
         }
+    }
+}
+
+impl RetryConfig {
+    /// Always the initial delay.
+    #[must_use]
+    pub const fn fixed() -> Self {
+        Self::with(Some(Backoff::Fixed))
+    }
+
+    /// The initial delay, and `increment` more for every further retry.
+    #[must_use]
+    pub const fn linear(increment: Duration) -> Self {
+        Self::with(Some(Backoff::Linear { increment }))
+    }
+
+    /// The initial delay, times `base` (at least 1) for every further retry.
+    #[must_use]
+    pub const fn exponential(base: f64) -> Self {
+        Self::with(Some(Backoff::Exponential { base }))
+    }
+
+    /// The initial delay times 1, 1, 2, 3, 5 …
+    #[must_use]
+    pub const fn fibonacci() -> Self {
+        Self::with(Some(Backoff::Fibonacci))
+    }
+
+    /// These delays, then the cap.
+    #[must_use]
+    pub const fn custom(delays: &'static [Duration]) -> Self {
+        Self::with(Some(Backoff::Custom {
+            delays: Cow::Borrowed(delays),
+        }))
     }
 }
 
@@ -173,6 +280,28 @@ mod tests {
         assert_eq!(seconds(&linear, 3), [1, 3, 5]);
         assert_eq!(seconds(&Backoff::DEFAULT, 5), [1, 2, 4, 8, 16]);
         assert_eq!(seconds(&Backoff::Fibonacci, 6), [1, 1, 2, 3, 5, 8]);
+    }
+
+    #[test]
+    fn every_parameter_of_a_strategy_has_its_place_and_a_name_of_its_own() {
+        let mut names = std::collections::BTreeSet::new();
+        for strategy in Backoff::ALL {
+            let mut one = strategy.clone();
+            let kept = one.slots().into_iter().map(|(key, slot)| {
+                let kind = match slot {
+                    Slot::Span(_) => ParameterKind::Span,
+                    Slot::Factor(_) => ParameterKind::Factor,
+                    Slot::Spans(_) => ParameterKind::Spans,
+                };
+                (key, kind)
+            });
+            let parameters = strategy.strategy().parameters.iter();
+            let own = parameters.filter(|it| it.of != Parameter::INITIAL_DELAY);
+            let mut own: Vec<_> = own.map(|it| (it.of, it.kind)).collect();
+            own.dedup();
+            assert_eq!(kept.collect::<Vec<_>>(), own);
+            assert!(names.insert(strategy.name()));
+        }
     }
 
     #[test]

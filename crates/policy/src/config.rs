@@ -6,7 +6,6 @@
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
-use std::borrow::Cow;
 
 use crate::backoff::Backoff;
 use crate::error::PolicyError;
@@ -69,7 +68,7 @@ impl RetryConfig {
         Self::with(None)
     }
 
-    const fn with(backoff: Option<Backoff>) -> Self {
+    pub(crate) const fn with(backoff: Option<Backoff>) -> Self {
         Self {
             attempts: None,
             backoff,
@@ -84,38 +83,6 @@ impl RetryConfig {
             retry_statuses: None,
             rules: None,
         }
-    }
-
-    /// Always the initial delay.
-    #[must_use]
-    pub const fn fixed() -> Self {
-        Self::with(Some(Backoff::Fixed))
-    }
-
-    /// The initial delay, and `increment` more for every further retry.
-    #[must_use]
-    pub const fn linear(increment: Duration) -> Self {
-        Self::with(Some(Backoff::Linear { increment }))
-    }
-
-    /// The initial delay, times `base` (at least 1) for every further retry.
-    #[must_use]
-    pub const fn exponential(base: f64) -> Self {
-        Self::with(Some(Backoff::Exponential { base }))
-    }
-
-    /// The initial delay times 1, 1, 2, 3, 5 …
-    #[must_use]
-    pub const fn fibonacci() -> Self {
-        Self::with(Some(Backoff::Fibonacci))
-    }
-
-    /// These delays, then the cap.
-    #[must_use]
-    pub const fn custom(delays: &'static [Duration]) -> Self {
-        Self::with(Some(Backoff::Custom {
-            delays: Cow::Borrowed(delays),
-        }))
     }
 
     /// The strategy, replacing the one chosen before.

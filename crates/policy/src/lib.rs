@@ -49,6 +49,8 @@
 //! What is saved is restored exactly if the format keeps numbers exactly; `serde_json` does with its
 //! feature `float_roundtrip`.
 
+#![warn(missing_docs)]
+#![warn(clippy::must_use_candidate, clippy::missing_errors_doc)]
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -76,6 +78,7 @@ mod rules;
 mod schedule;
 #[cfg(feature = "serde")]
 pub mod shape;
+mod strategy;
 mod timestamp;
 mod tolerance;
 mod verdict;
@@ -99,6 +102,7 @@ pub use pool::{Balance, Ceilings, Pool, PoolLimits};
 pub use reason::{Reason, UnknownReason};
 pub use rules::{ClassName, Conditions, RetryOn, Rule, Rules, Then};
 pub use schedule::{Planned, Schedule};
+pub use strategy::{Parameter, ParameterKind, Strategy};
 pub use timestamp::Timestamp;
 pub use tolerance::Tolerance;
 pub use verdict::{Arithmetic, Decision, State, Verdict, verdict};

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use undaunted_engine::breaker::{BreakerRecord, Fact, Gate};
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Cause, Timestamp};
@@ -95,13 +96,13 @@ impl<'s> Journal<'s> {
         let claim = store.claim(&aggregate)?;
         let first = Record {
             at: now,
-            event: Event::JobSubmitted(Box::new(Submitted {
+            event: Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 job: "measured".to_owned(),
-                text: text.to_owned(),
+                text: text.into(),
                 working_dir: "/".to_owned(),
-                parallel: vec![(0, width)],
+                parallel: vec![(StepId(0), width)],
                 ..Submitted::default()
-            })),
+            }))),
         };
         let mut journal = Self {
             store,
@@ -118,7 +119,7 @@ impl<'s> Journal<'s> {
             input: format!("\"item-{item}\""),
         });
         let items = Input::ItemsRead {
-            step: 0,
+            step: StepId(0),
             items: items.collect(),
         };
         journal.tell(&items)?;
@@ -130,11 +131,9 @@ impl<'s> Journal<'s> {
         let fails = *gate == Gate::None;
         let mut batch = Vec::new();
         for item in 0..number {
-            let (step, refused) = (0, None);
             let start = Input::Start {
-                step,
-                item,
-                refused,
+                item: StepId(0).item(item),
+                refused: None,
                 gate: gate.clone(),
             };
             batch.extend(react(&mut self.job, &start, self.now).records);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use undaunted_runner::keeper::{self, Event, Keeper, Spec};
+use undaunted_runner::keeper::{self, Keeper, KeeperEvent, Spec};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -85,14 +85,14 @@ fn kept(width: u64, count: u64) -> Result<Duration, Box<dyn Error>> {
     let mut ended = 0;
     while ended < count {
         match keeper.events().recv()? {
-            Event::Exited(exited) => {
+            KeeperEvent::Exited(exited) => {
                 ended += 1;
                 keeper.forget(exited.id);
                 if let Some(id) = waiting.pop_front() {
                     keeper.run(spec(id))?;
                 }
             }
-            Event::Began(_) => {}
+            KeeperEvent::Began(_) => {}
             other => return Err(format!("{other:?}").into()),
         }
     }

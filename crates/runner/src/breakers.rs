@@ -4,11 +4,11 @@
 //! of the breaker is their fold.
 
 use undaunted_engine::breaker::{BreakerJournal, BreakerRecord, BreakerState, Fact};
-use undaunted_engine::event::{Event, Text};
+use undaunted_engine::event::{BreakerEvent, Event, Text};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::update::settings_of_breakers;
 use undaunted_policy::{BreakerSettings, Timestamp};
-use undaunted_store::{AggregateId, Append, Store, Version};
+use undaunted_store::{AggregateId, Append, Numbered, Store, Version};
 
 use crate::journal::JournalError;
 
@@ -18,20 +18,11 @@ pub const FAMILY: &str = "breaker";
 /// The family of the claims under which breakers are probed: `probe/NAME`.
 pub const PROBES: &str = "probe";
 
-/// The journal of a breaker.
-///
-/// # Errors
-///
-/// When the name cannot be one of a breaker.
 pub fn aggregate(breaker: &str) -> Result<AggregateId, JournalError> {
     of_family(FAMILY, breaker)
 }
 
 /// What a process claims to probe for a breaker.
-///
-/// # Errors
-///
-/// When the name cannot be one of a breaker.
 pub fn probe_claim(breaker: &str) -> Result<AggregateId, JournalError> {
     of_family(PROBES, breaker)
 }
@@ -43,43 +34,39 @@ fn of_family(family: &str, breaker: &str) -> Result<AggregateId, JournalError> {
 }
 
 /// The records of a breaker, oldest first, after a version.
-///
-/// # Errors
-///
-/// When they cannot be read.
 pub fn records(
     store: &dyn Store,
     breaker: &str,
     after: Version,
 ) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
     let read = store.read(&aggregate(breaker)?, after)?;
-    read.map(|read| {
-        let (version, bytes) = read?;
+    let read: Vec<Numbered> = read.collect::<Result<_, _>>()?;
+    decoded(breaker, read)
+}
+
+/// The same, from their bytes.
+pub(crate) fn decoded(
+    breaker: &str,
+    records: Vec<Numbered>,
+) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
+    let decoded = records.into_iter().map(|(version, bytes)| {
         let record = BreakerRecord::decode(&bytes).map_err(|why| JournalError::BreakerRecord {
             breaker: breaker.to_owned(),
             version,
             why,
         })?;
         Ok((version.0, record))
-    })
-    .collect()
+    });
+    decoded.collect()
 }
 
 /// What the journal of a breaker comes to; nothing if no job ever used the breaker.
-///
-/// # Errors
-///
-/// When it cannot be read.
 pub fn read(store: &dyn Store, breaker: &str) -> Result<Option<BreakerJournal>, JournalError> {
     let records = records(store, breaker, Version::EMPTY)?;
     Ok((!records.is_empty()).then(|| BreakerJournal::fold(&records)))
 }
 
 /// The names of all breakers.
-///
-/// # Errors
-///
-/// When they cannot be read.
 pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
     let listed = store.list(FAMILY, "")?;
     let names = listed.iter().map(|listed| listed.aggregate.id().to_owned());
@@ -87,10 +74,6 @@ pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
 }
 
 /// Every breaker by its name, and what its journal comes to.
-///
-/// # Errors
-///
-/// When they cannot be read.
 pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalError> {
     let mut found = Vec::new();
     for name in names(store)? {
@@ -102,10 +85,6 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalE
 }
 
 /// Changes a breaker by hand; none if the change is not called for. The state it has then.
-///
-/// # Errors
-///
-/// When there is no such breaker, or it cannot be written.
 pub fn change(
     store: &dyn Store,
     breaker: &str,
@@ -155,8 +134,8 @@ pub(crate) fn configure(
 }
 
 fn configured(name: &str, old: &BreakerSettings, new: &BreakerSettings) -> Event {
-    Event::BreakerConfigured {
+    Event::Breaker(BreakerEvent::Configured {
         breaker: Text::Itself(name.to_owned()),
         changes: settings_of_breakers(name, old, new),
-    }
+    })
 }

@@ -20,7 +20,6 @@ pub struct Clock {
 
 impl Clock {
     /// A clock, set by the wall clock.
-    #[must_use]
     pub fn set() -> Self {
         let (set_to, set_at) = clocks();
         Self { set_to, set_at }
@@ -32,8 +31,6 @@ impl Clock {
         Self { set_to, set_at }
     }
 
-    /// The time.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.at(uptime())
     }

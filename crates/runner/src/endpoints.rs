@@ -25,7 +25,6 @@ struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no pattern of addresses: {why}")]
 pub struct NotAPattern {
-    /// What was given.
     pub pattern: String,
     /// What is wrong with it.
     pub why: &'static str,
@@ -33,10 +32,6 @@ pub struct NotAPattern {
 
 impl Endpoints {
     /// Those that any of these patterns allows; all of them, if there are no patterns.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAPattern`]
     pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, NotAPattern> {
         let patterns = patterns.into_iter().map(Pattern::read);
         Ok(Self {
@@ -45,7 +40,6 @@ impl Endpoints {
     }
 
     /// Whether an address may be called. What is no address may not.
-    #[must_use]
     pub fn allow(&self, url: &str) -> bool {
         if self.patterns.is_empty() {
             return true;

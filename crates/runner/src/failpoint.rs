@@ -50,6 +50,5 @@ pub(crate) use undaunted_store::failpoint::{pass, reach};
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn reach(_place: &str, _id: u64) {}
 
-/// Nothing, likewise.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn pass(_place: &str) {}

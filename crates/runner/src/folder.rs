@@ -1,7 +1,8 @@
-//! The folder of a job: what its commands leave, and files they read.
+//! The folder of a process, and in it one folder for each job: what its commands leave, and files they
+//! read.
 //!
-//! Beside the store, one for each job, private. The journal says what happened; here is only what is
-//! too large for it.
+//! All of it is private. The journal says what happened; here is only what is too large for it. Where the
+//! store keeps its facts is another matter, even if a store in a folder shares that folder.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,45 +10,71 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::failpoint;
+use undaunted_store::Location;
 
-/// The folder of one job.
+use crate::failpoint;
+use undaunted_engine::id::ItemId;
+
+/// The folder of this process on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalFolder(PathBuf);
+
+impl LocalFolder {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The one that users do not name: `UNDAUNTED_HOME`, or a folder in their home. None if they have no
+    /// home.
+    pub fn usual() -> Option<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
+        let state = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+        let own = variable("UNDAUNTED_HOME").map(PathBuf::from);
+        own.or_else(|| Some(state()?.join("undaunted"))).map(Self)
+    }
+
+    /// The one of a process that uses this store: the folder of the store, or else the usual one.
+    pub fn with(store: &Location) -> Option<Self> {
+        store.folder().map(Self::new).or_else(Self::usual)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn job(&self, job: &str) -> JobFolder {
+        JobFolder {
+            path: self.0.join("jobs").join(job),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct JobFolder {
     path: PathBuf,
 }
 
 impl JobFolder {
-    /// The folder of a job of the store in this folder.
-    #[must_use]
-    pub fn of(store: &Path, job: &str) -> Self {
-        Self {
-            path: store.join("jobs").join(job),
-        }
-    }
-
-    /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What the commands write.
-    #[must_use]
     pub fn spool(&self) -> PathBuf {
         self.path.join("spool")
     }
 
     /// The results of the map.
-    #[must_use]
     pub fn results(&self) -> PathBuf {
         self.path.join("results.json")
     }
 
     /// The file that holds an item.
-    #[must_use]
-    pub fn item(&self, step: u32, item: u32) -> PathBuf {
-        self.path.join("items").join(format!("{step}-{item}.json"))
+    pub fn item(&self, item: ItemId) -> PathBuf {
+        self.path
+            .join("items")
+            .join(format!("{}-{}.json", item.step, item.index))
     }
 
     /// Notes that somebody runs the job now.
@@ -79,10 +106,6 @@ impl JobFolder {
     }
 
     /// Removes it and everything in it. What is not there is removed already.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         match std::fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -91,10 +114,6 @@ impl JobFolder {
     }
 
     /// Writes a file of this name.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         keep(&self.path.join(name), bytes)
     }

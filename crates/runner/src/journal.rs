@@ -1,7 +1,7 @@
 //! A job in a store: read, claimed, submitted.
 
 use undaunted_engine::decide::{Reaction, react};
-use undaunted_engine::event::{Event, Record, RecordError, Submitted};
+use undaunted_engine::event::{Event, JobEvent, Record, RecordError, Submitted};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, JobError, Plans};
 use undaunted_policy::Timestamp;
@@ -17,7 +17,7 @@ pub const FAMILY: &str = "job";
 
 /// A job and the right to run it.
 #[derive(Debug)]
-pub struct Held {
+pub struct ClaimedJob {
     /// The job, as its journal has it.
     pub job: Job,
     pub(crate) claim: Claim,
@@ -34,7 +34,7 @@ pub struct Held {
     pub rate: Option<f64>,
 }
 
-impl Held {
+impl ClaimedJob {
     /// Gives the job back without having changed anything.
     pub fn let_go(self, store: &dyn Store) -> Job {
         store.let_go(&self.claim);
@@ -52,14 +52,10 @@ pub enum JournalError {
         /// What was asked for.
         job: String,
     },
-    /// A record of it is not one.
     #[error("record {version} of job {job} is no event: {why}")]
     Record {
-        /// The job.
         job: String,
-        /// Which record.
         version: Version,
-        /// Why.
         why: RecordError,
     },
     /// There is no such breaker.
@@ -68,38 +64,20 @@ pub enum JournalError {
         /// What was asked for.
         breaker: String,
     },
-    /// A record of a breaker is not one.
     #[error("record {version} of the breaker `{breaker}` cannot be used: {why}")]
     BreakerRecord {
-        /// The breaker.
         breaker: String,
-        /// Which record.
         version: Version,
-        /// Why.
         why: RecordError,
     },
-    /// A record of the catalog is not one.
     #[error("record {version} of the catalog cannot be used: {why}")]
-    CatalogRecord {
-        /// Which record.
-        version: Version,
-        /// Why.
-        why: RecordError,
-    },
+    CatalogRecord { version: Version, why: RecordError },
     /// There is nobody who writes the catalog.
     #[error("the catalog cannot be written: {why}")]
-    CatalogWriter {
-        /// Why.
-        why: String,
-    },
+    CatalogWriter { why: String },
     /// The records do not make a job.
     #[error("the journal of job {job} cannot be used: {why}")]
-    Job {
-        /// The job.
-        job: String,
-        /// Why.
-        why: JobError,
-    },
+    Job { job: String, why: JobError },
     /// The store has failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -111,11 +89,22 @@ pub enum JournalError {
     Append(#[from] AppendError),
 }
 
-/// The journal of a job.
-///
-/// # Errors
-///
-/// When the name cannot be one of a job.
+impl JournalError {
+    /// The error of the store, if the same can be tried again when the store can be reached.
+    pub const fn outage(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error)
+            | Self::Claim(ClaimError::Store(error))
+            | Self::Append(AppendError::Store(error))
+                if error.is_outage() =>
+            {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+}
+
 pub fn aggregate(job: &str) -> Result<AggregateId, JournalError> {
     AggregateId::new(FAMILY, job).map_err(|_| JournalError::NotFound {
         job: job.to_owned(),
@@ -128,19 +117,6 @@ pub fn aggregate(job: &str) -> Result<AggregateId, JournalError> {
 ///
 /// [`JournalError`]; everything before the record it is about has been shown.
 pub fn replay(
-    store: &dyn Store,
-    job: &str,
-    each: impl FnMut(&Job, Version, &Record),
-) -> Result<(Job, Version), JournalError> {
-    replay_sharing(store, job, &Plans::default(), each)
-}
-
-/// The same, with a plan that other jobs may have too.
-///
-/// # Errors
-///
-/// [`JournalError`]; everything before the record it is about has been shown.
-pub fn replay_sharing(
     store: &dyn Store,
     job: &str,
     plans: &Plans,
@@ -185,31 +161,14 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
 }
 
 /// Claims a job and reads its journal.
-///
-/// # Errors
-///
-/// When it is not there, somebody else runs it, or it cannot be read.
-pub fn claim(store: &dyn Store, job: &str) -> Result<Held, JournalError> {
-    claim_sharing(store, job, &Plans::default())
-}
-
-/// The same, with a plan that other jobs may have too.
-///
-/// # Errors
-///
-/// When it is not there, somebody else runs it, or it cannot be read.
-pub fn claim_sharing(store: &dyn Store, job: &str, plans: &Plans) -> Result<Held, JournalError> {
+pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, job)?;
     let read = Known::read(store, job, plans);
     hold(store, claim, read)
 }
 
 /// Claims a job that was read before, and reads what was recorded since.
-///
-/// # Errors
-///
-/// When it is not there, somebody else runs it, or it cannot be read.
-pub fn claim_known(store: &dyn Store, known: Known) -> Result<Held, JournalError> {
+pub fn claim_known(store: &dyn Store, known: Known) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
     hold(store, claim, read)
@@ -233,13 +192,13 @@ fn hold(
     store: &dyn Store,
     claim: Claim,
     read: Result<Known, JournalError>,
-) -> Result<Held, JournalError> {
+) -> Result<ClaimedJob, JournalError> {
     if read.is_err() {
         // Whoever repairs it has to have it.
         store.let_go(&claim);
     }
     let known = read?;
-    Ok(Held {
+    Ok(ClaimedJob {
         job: known.job,
         version: known.version,
         saved: known.saved,
@@ -259,22 +218,9 @@ fn hold(
 pub fn submit(
     store: &dyn Store,
     submitted: Submitted,
-    now: Timestamp,
-) -> Result<Held, JournalError> {
-    submit_sharing(store, submitted, &Plans::default(), now)
-}
-
-/// The same, with a plan that other jobs may have too.
-///
-/// # Errors
-///
-/// When the store cannot be written, or there is a job of this name.
-pub fn submit_sharing(
-    store: &dyn Store,
-    submitted: Submitted,
     plans: &Plans,
     now: Timestamp,
-) -> Result<Held, JournalError> {
+) -> Result<ClaimedJob, JournalError> {
     found(store, submitted, &[], plans, now)
 }
 
@@ -286,11 +232,11 @@ fn found(
     known: &[Event],
     plans: &Plans,
     now: Timestamp,
-) -> Result<Held, JournalError> {
+) -> Result<ClaimedJob, JournalError> {
     let name = submitted.job.clone();
     let aggregate = aggregate(&name)?;
     let record = |event| Record { at: now, event };
-    let submission = record(Event::JobSubmitted(Box::new(submitted)));
+    let submission = record(Event::Job(JobEvent::Submitted(Box::new(submitted))));
     let begun = Job::begin_sharing(&submission, plans).map_err(|why| JournalError::Job {
         job: name.clone(),
         why,
@@ -311,7 +257,7 @@ fn found(
         [own].into_iter().chain(breakers.clone()).collect()
     };
     let claim = store.claim_writing(&aggregate, Box::new(under))??;
-    Ok(Held {
+    Ok(ClaimedJob {
         job,
         claim,
         version,
@@ -324,17 +270,13 @@ fn found(
 }
 
 /// Tells a job something that leads to nothing being done, and gives it back.
-///
-/// # Errors
-///
-/// When it cannot be written.
 pub fn tell(
     store: &dyn Store,
-    held: Held,
+    held: ClaimedJob,
     input: &Input,
     now: Timestamp,
 ) -> Result<Job, JournalError> {
-    let Held {
+    let ClaimedJob {
         mut job,
         claim,
         version,
@@ -352,11 +294,7 @@ pub fn tell(
 }
 
 /// Removes a job that somebody holds.
-///
-/// # Errors
-///
-/// When it cannot be removed.
-pub fn remove(store: &dyn Store, held: &Held) -> Result<(), JournalError> {
+pub fn remove(store: &dyn Store, held: &ClaimedJob) -> Result<(), JournalError> {
     store.remove(&held.claim.aggregate, held.claim.epoch)?;
     Ok(())
 }

@@ -13,7 +13,6 @@ use crate::journal::{JournalError, aggregate, decode};
 /// A job as it was read. Somebody may have gone on with it since.
 #[derive(Debug)]
 pub struct Known {
-    /// The job.
     pub job: Job,
     /// How long its journal was.
     pub(crate) version: Version,
@@ -27,11 +26,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// Reads a job.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`]
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
         // Without what was saved the journal has everything.

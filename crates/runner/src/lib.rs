@@ -10,10 +10,10 @@
 
 pub mod archive;
 pub mod breakers;
-mod bytes;
 pub mod catalog;
 mod causes;
 pub mod clock;
+mod codec;
 mod complaint;
 pub mod drive;
 pub mod embed;
@@ -36,9 +36,9 @@ pub mod request;
 pub mod secrets;
 pub mod spool;
 
-pub use bytes::Malformed;
 pub use causes::with_causes;
 pub use executor::{
-    Answer, Answered, FunctionOrder, NewFile, Order, StepResult, is_there, judged, step_result,
+    Answer, AttemptFate, ExecutorMessage, FunctionOrder, NewFile, Order, ReadItems, StepResult,
+    is_there, judged, step_result,
 };
 pub use process::{random_name, random_number};

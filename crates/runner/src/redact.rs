@@ -18,8 +18,6 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// For one stream.
-    #[must_use]
     pub fn of(secrets: &Secrets) -> Self {
         let values = secrets.iter().map(|(_, value)| value.as_bytes().to_vec());
         let mut secrets: Vec<_> = values.filter(|value| !value.is_empty()).collect();

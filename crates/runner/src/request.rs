@@ -8,18 +8,17 @@ use crate::journal::{JournalError, aggregate};
 
 /// Something that may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum JobRequest {
     /// To end the job.
     Cancel,
     /// To start nothing new.
     Pause,
-    /// To go on.
     Unpause,
     /// To make its pool larger by so many retries.
     TopUp(u32),
 }
 
-impl Request {
+impl JobRequest {
     fn words(self) -> String {
         match self {
             Self::Cancel => "cancel".to_owned(),
@@ -30,7 +29,6 @@ impl Request {
     }
 
     /// What the job is told.
-    #[must_use]
     pub const fn input(self) -> Input {
         match self {
             Self::Cancel => Input::Cancel,
@@ -56,7 +54,6 @@ impl Request {
 /// A result that arrived at a process that does not run the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrived {
-    /// The step.
     pub step: String,
     /// The token of the attempt.
     pub token: String,
@@ -67,7 +64,7 @@ pub struct Arrived {
 /// What was asked of whoever runs a job.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Request(Request),
+    Request(JobRequest),
     Report(Arrived),
 }
 
@@ -77,7 +74,7 @@ impl Asked {
         let words = std::str::from_utf8(bytes).ok()?;
         match words.strip_prefix(REPORT) {
             Some(report) => serde_json::from_str(report).ok().map(Self::Report),
-            None => Request::read(words).map(Self::Request),
+            None => JobRequest::read(words).map(Self::Request),
         }
     }
 }
@@ -86,19 +83,11 @@ const REPORT: &str = "report ";
 
 /// Asks something of the owner of a job. On the disk when it returns; the owner looks several times
 /// a second.
-///
-/// # Errors
-///
-/// When there is no such job, or the store cannot be written.
-pub fn ask(store: &dyn Store, job: &str, request: Request) -> Result<(), JournalError> {
+pub fn ask(store: &dyn Store, job: &str, request: JobRequest) -> Result<(), JournalError> {
     put(store, job, request.words())
 }
 
 /// Hands a result to the owner of a job. On the disk when it returns.
-///
-/// # Errors
-///
-/// When there is no such job, or the store cannot be written.
 pub fn hand_on(store: &dyn Store, job: &str, arrived: &Arrived) -> Result<(), JournalError> {
     let arrived = serde_json::to_string(arrived).unwrap_or_default();
     put(store, job, format!("{REPORT}{arrived}"))

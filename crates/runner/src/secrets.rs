@@ -23,30 +23,18 @@ pub struct Secrets {
 pub enum SecretError {
     /// Its variable is not set, or is not text.
     #[error("the secret {name} is the environment variable {variable}, which is not set")]
-    Variable {
-        /// The secret.
-        name: String,
-        /// The variable.
-        variable: String,
-    },
+    Variable { name: String, variable: String },
     /// Its file cannot be read.
     #[error("the secret {name} is in the file `{}`, which cannot be read", path.display())]
     File {
-        /// The secret.
         name: String,
-        /// The file.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
 }
 
 impl Secrets {
     /// Reads the secrets of a workflow; the paths of files begin in `directory`.
-    ///
-    /// # Errors
-    ///
-    /// [`SecretError`]
     pub fn read(workflow: &Workflow, directory: &Path) -> Result<Self, SecretError> {
         let mut values = Vec::new();
         for (name, secret) in &workflow.secrets {
@@ -75,7 +63,6 @@ impl Secrets {
     }
 
     /// Secrets whose values nobody knows here, so that no text of the job may be shown.
-    #[must_use]
     pub const fn withheld() -> Self {
         Self {
             values: Vec::new(),
@@ -84,7 +71,6 @@ impl Secrets {
     }
 
     /// Whether an environment variable holds one, by its own name or by that of its source.
-    #[must_use]
     pub fn is_named(workflow: &Workflow, variable: &str) -> bool {
         workflow.secrets.iter().any(|(name, secret)| {
             name == variable || matches!(secret, Secret::Env(source) if source == variable)
@@ -92,7 +78,6 @@ impl Secrets {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -105,7 +90,6 @@ impl Secrets {
         }
     }
 
-    /// Names and values.
     pub(crate) fn values(&self) -> &[(String, String)] {
         &self.values
     }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use undaunted_runner::keeper::{self, Event, Keeper, Spec};
+use undaunted_runner::keeper::{self, Keeper, KeeperEvent, Spec};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -36,8 +36,8 @@ fn play(folder: &Path, scripts: &[OsString]) -> Result<(), Box<dyn Error>> {
     }
     loop {
         let line = match keeper.events().recv()? {
-            Event::Began(running) => format!("began {}", running.id),
-            Event::Exited(exited) => format!("exited {} {:?}", exited.id, exited.end),
+            KeeperEvent::Began(running) => format!("began {}", running.id),
+            KeeperEvent::Exited(exited) => format!("exited {} {:?}", exited.id, exited.end),
             other => format!("{other:?}"),
         };
         println!("{line}");

@@ -16,6 +16,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings, Wanted};
+use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::machine::Here;
 use undaunted_store::{SqliteStore, Store};
 
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let book = Book::open(Arc::clone(&store))?;
     let world = World {
         store,
-        folder,
+        local: LocalFolder::new(folder),
         machine: Arc::new(Here::default()),
         grace: Duration::from_secs(1),
         check_interval: Duration::from_secs(5),

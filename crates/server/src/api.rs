@@ -5,22 +5,18 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use undaunted_engine::catalog::Catalog;
-use undaunted_runner::catalog::Book;
 use undaunted_runner::flows::Host;
 use undaunted_runner::journal::JournalError;
-use undaunted_store::Store;
 
 use crate::answer::Refused;
 use crate::listen::Ending;
 use crate::metrics::Metrics;
 use crate::news::News;
 
-/// What is served.
 #[derive(Clone)]
 pub struct Served {
     /// Whoever runs the flows.
     pub host: Arc<Host>,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
     /// The word that something was stored.
     pub news: News,
@@ -43,12 +39,8 @@ impl Api {
         }
     }
 
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        self.served.host.store()
-    }
-
-    pub(crate) fn book(&self) -> &Book {
-        self.served.host.book()
+    pub(crate) fn host(&self) -> &Host {
+        &self.served.host
     }
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {

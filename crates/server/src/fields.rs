@@ -25,7 +25,6 @@ impl Fields {
         }
     }
 
-    /// All of it.
     pub(crate) fn whole(self) -> Value {
         Value::Object(self.0)
     }

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
+use undaunted_engine::id::StepId;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::rfc3339;
 use undaunted_policy::{Class, Timestamp};
@@ -15,7 +16,6 @@ use crate::flow_plan::plan;
 use crate::flow_state::{FlowState, given, object, put};
 
 /// The event a record of a flow is, if it is one. State and job are as they are after it.
-#[must_use]
 pub fn flow_event(
     state: &FlowState,
     job: &Job,
@@ -28,8 +28,6 @@ pub fn flow_event(
     Some(envelope(kind, &data, &id, record.at, version))
 }
 
-/// The event a record of the catalog is.
-#[must_use]
 pub fn catalog_event(version: Version, record: &CatalogRecord) -> Value {
     let data = match &record.event {
         CatalogEvent::StepRegistered { definition, .. }
@@ -92,125 +90,149 @@ fn envelope(kind: &str, data: &Value, id: &Value, at: Timestamp, version: Versio
 }
 
 fn told(state: &FlowState, job: &Job, event: &Event) -> Option<(&'static str, Value)> {
-    Some(match event {
-        Event::JobSubmitted(_) => {
+    match event {
+        Event::Job(event) => told_of_job(state, job, event),
+        Event::Step(event) => told_of_step(state, job, event),
+        Event::Item(event) => told_of_item(state, job, event),
+        Event::Breaker(_) => None,
+    }
+}
+
+fn told_of_job(state: &FlowState, job: &Job, event: &JobEvent) -> Option<(&'static str, Value)> {
+    match event {
+        JobEvent::Submitted(_) => {
             let init = job.workflow().flow.as_ref().map(|flow| &flow.init);
             let data = json!({ "plan": plan(job).json(), "init": init });
-            ("flow_started", data)
+            Some(("flow_started", data))
         }
-        Event::ItemsRead {
-            step, last: true, ..
-        } => ("step_started", started(state, job, *step)),
-        Event::StepCompleted { step } => {
-            let mut data = of_step(job, *step);
-            put(&mut data, "outputs", Some(Value::Object(given(job, *step))));
-            put(&mut data, "duration", state.duration_of(*step).or(Some(0)));
-            ("step_completed", data)
+        JobEvent::Completed(_) | JobEvent::Partial(_) => {
+            Some(("flow_completed", json!({ "result": result(job) })))
         }
-        Event::StepFailed { step }
-        | Event::StepUnreachable { step, .. }
-        | Event::InputFailed { step, .. } => {
-            let mut data = of_step(job, *step);
-            put(&mut data, "error", state.error_of(*step).or(Some("")));
-            ("step_failed", data)
+        JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
+            let error = state.error().unwrap_or_default();
+            Some(("flow_failed", json!({ "error": error })))
         }
-        Event::StepSkipped { step } => {
-            let mut data = of_step(job, *step);
+        JobEvent::Resumed(_)
+        | JobEvent::TextKept { .. }
+        | JobEvent::Stopping { .. }
+        | JobEvent::Suspended
+        | JobEvent::PolicyChanged { .. }
+        | JobEvent::Redriven { .. }
+        | JobEvent::Paused
+        | JobEvent::Unpaused { .. }
+        | JobEvent::StateImported { .. }
+        | JobEvent::PoolToppedUp { .. } => None,
+    }
+}
+
+fn told_of_step(state: &FlowState, job: &Job, event: &StepEvent) -> Option<(&'static str, Value)> {
+    let step = event.step();
+    let mut data = of_step(job, step);
+    let kind = match event {
+        StepEvent::ItemsRead { last: true, .. } => {
+            started(state, job, step, &mut data);
+            "step_started"
+        }
+        StepEvent::Completed { .. } => {
+            put(&mut data, "outputs", Some(Value::Object(given(job, step))));
+            put(&mut data, "duration", state.duration_of(step).or(Some(0)));
+            "step_completed"
+        }
+        StepEvent::Failed { .. }
+        | StepEvent::Unreachable { .. }
+        | StepEvent::InputFailed { .. } => {
+            put(&mut data, "error", state.error_of(step).or(Some("")));
+            "step_failed"
+        }
+        StepEvent::Skipped { .. } => {
             put(&mut data, "reason", Some("predicate returned false"));
-            ("step_skipped", data)
+            "step_skipped"
         }
-        Event::AttributeSet { step, name, value } => {
-            let mut data = of_step(job, *step);
+        StepEvent::AttributeSet { name, value, .. } => {
             put(&mut data, "key", Some(name.as_str()));
             let value: Value = serde_json::from_str(value).unwrap_or_default();
             put(&mut data, "value", Some(value));
-            ("attribute_set", data)
+            "attribute_set"
         }
-        Event::JobCompleted(_) | Event::JobPartial(_) => {
-            ("flow_completed", json!({ "result": result(job) }))
-        }
-        Event::JobFailed(_) | Event::JobCancelled(_) => {
-            let error = state.error().unwrap_or_default();
-            ("flow_failed", json!({ "error": error }))
-        }
-        event => return told_of_item(state, job, event),
-    })
+        StepEvent::Started { .. }
+        | StepEvent::ItemsRead { last: false, .. }
+        | StepEvent::CompletionReached(_) => return None,
+    };
+    Some((kind, data))
 }
 
-fn told_of_item(state: &FlowState, job: &Job, event: &Event) -> Option<(&'static str, Value)> {
-    let error = |of: Subject| {
-        let error = state.error_of_item(of.step, of.item);
-        Some(error.unwrap_or_default())
-    };
-    Some(match event {
-        Event::AttemptStarted(started) => {
-            let of = started.subject;
-            let mut data = of_item(state, job, of);
-            let inputs = job.step(of.step).map(|it| object(it.items.input(of.item)));
+fn told_of_item(state: &FlowState, job: &Job, event: &ItemEvent) -> Option<(&'static str, Value)> {
+    let item = event.item();
+    let mut data = of_step(job, item.step);
+    put(&mut data, "token", Some(state.token(job, item)));
+    let error = Some(state.error_of_item(item).unwrap_or_default());
+    let kind = match event {
+        ItemEvent::AttemptStarted(_) => {
+            let step = job.step(item.step);
+            let inputs = step.map(|step| object(step.items.input(item.index)));
             put(&mut data, "inputs", inputs);
-            ("work_started", data)
+            "work_started"
         }
-        Event::AttemptSucceeded(done) if done.next.is_none() => {
-            let mut data = of_item(state, job, done.subject);
+        ItemEvent::AttemptSucceeded(done) if done.next.is_none() => {
             let outputs = done.output.as_deref().unwrap_or("{}");
             put(&mut data, "outputs", Some(object(outputs)));
-            ("work_succeeded", data)
+            "work_succeeded"
         }
-        Event::AttemptFailed(failed) if failed.class != Class::Permanent => {
-            let mut data = of_item(state, job, failed.subject);
-            put(&mut data, "error", error(failed.subject));
-            ("work_not_completed", data)
+        ItemEvent::AttemptFailed(failed) if failed.class != Class::Permanent => {
+            put(&mut data, "error", error);
+            "work_not_completed"
         }
-        Event::RetryScheduled(retrying) => {
-            let of = retrying.subject;
-            let mut data = of_item(state, job, of);
+        ItemEvent::RetryScheduled(retrying) => {
             put(&mut data, "retry_count", Some(retrying.sum.retry));
             put(&mut data, "next_retry_at", Some(rfc3339(retrying.due)));
-            put(&mut data, "error", error(of));
-            ("retry_scheduled", data)
+            put(&mut data, "error", error);
+            "retry_scheduled"
         }
-        Event::ItemDeadLettered { subject, .. } => {
-            let mut data = of_item(state, job, *subject);
-            put(&mut data, "error", error(*subject));
-            ("work_failed", data)
+        ItemEvent::DeadLettered { .. } => {
+            put(&mut data, "error", error);
+            "work_failed"
         }
-        _ => return None,
-    })
+        ItemEvent::AttemptSucceeded(_)
+        | ItemEvent::AttemptFailed(_)
+        | ItemEvent::AttemptAccepted { .. }
+        | ItemEvent::CommandStopped(_)
+        | ItemEvent::CommandRepeated { .. }
+        | ItemEvent::CommandRecovered { .. }
+        | ItemEvent::Succeeded { .. }
+        | ItemEvent::Skipped { .. }
+        | ItemEvent::Redriven { .. }
+        | ItemEvent::Dropped { .. }
+        | ItemEvent::Held(_)
+        | ItemEvent::Released(_)
+        | ItemEvent::LateResult(_) => return None,
+    };
+    Some((kind, data))
 }
 
-fn started(state: &FlowState, job: &Job, step: u32) -> Value {
+fn started(state: &FlowState, job: &Job, step: StepId, data: &mut Value) {
     let items = job.step(step).into_iter().flat_map(|found| {
         let items = found.items.iter();
-        items.map(|(item, _)| {
-            let inputs = object(found.items.input(item));
-            (state.token(job, step, item), inputs)
+        items.map(|(index, _)| {
+            let inputs = object(found.items.input(index));
+            (state.token(job, step.item(index)), inputs)
         })
     });
     let items: Map<String, Value> = items.collect();
-    let mut data = of_step(job, step);
-    put(&mut data, "inputs", Some(state.inputs_of(step)));
-    put(&mut data, "work_items", Some(items));
-    data
+    put(data, "inputs", Some(state.inputs_of(step)));
+    put(data, "work_items", Some(items));
 }
 
 /// What the goals have given, all of it together.
 fn result(job: &Job) -> Map<String, Value> {
     let goals = job.workflow().flow.iter().flat_map(|flow| &flow.goals);
-    let steps = || (0_u32..).zip(&job.workflow().steps);
+    let steps = || StepId::all().zip(&job.workflow().steps);
     let goals = goals.filter_map(|goal| steps().find(|(_, step)| step.name == *goal));
     goals.flat_map(|(step, _)| given(job, step)).collect()
 }
 
-fn of_step(job: &Job, step: u32) -> Value {
+fn of_step(job: &Job, step: StepId) -> Value {
     let name = job.plan().step(step).map(|step| step.name.as_str());
     json!({ "step_id": name })
-}
-
-fn of_item(state: &FlowState, job: &Job, of: Subject) -> Value {
-    let mut data = of_step(job, of.step);
-    let token = state.token(job, of.step, of.item);
-    put(&mut data, "token", Some(token));
-    data
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
+use undaunted_engine::id::StepId;
 use undaunted_engine::job::Job;
-use undaunted_engine::workflow::{Attribute, FlowStep, Role, StepKind, Work, Workflow};
+use undaunted_engine::workflow::{Attribute, FlowStep, Role, StepKind, StepWork, Workflow};
 
-/// A plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanView {
     /// The steps that are to be reached.
@@ -18,8 +18,6 @@ pub struct PlanView {
 }
 
 impl PlanView {
-    /// The plan as JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         let steps = self.steps.iter().map(|(id, step)| (id.as_str(), step));
         json!({
@@ -33,13 +31,12 @@ impl PlanView {
 }
 
 /// The plan of a job that is a flow.
-#[must_use]
 pub fn plan(job: &Job) -> PlanView {
     let Some(flow) = &job.workflow().flow else {
         return PlanView::default();
     };
     let planned = flow.plan.iter().filter_map(|place| {
-        let number = u32::try_from(*place).ok()?;
+        let number = StepId::at(*place);
         let name = &job.plan().step(number)?.name;
         Some((name, job.plan().call(number)?))
     });
@@ -67,7 +64,6 @@ pub fn plan(job: &Job) -> PlanView {
 }
 
 /// The plan of a flow that is not begun.
-#[must_use]
 pub fn preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanView {
     let written = written(text);
     let flow = workflow.flow.as_ref();
@@ -75,12 +71,12 @@ pub fn preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanVi
     let planned = planned.filter_map(|place| {
         let step = workflow.steps.get(*place)?;
         match &step.work {
-            Work::Call(call) => {
+            StepWork::Call(call) => {
                 let known = written.get(&step.name).cloned();
                 let definition = known.unwrap_or_else(|| definition(&step.name, call));
                 Some((step.name.clone(), definition))
             }
-            _ => None,
+            StepWork::One | StepWork::Map(_) => None,
         }
     });
     PlanView {

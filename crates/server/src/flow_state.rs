@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::FlowEntry;
 use undaunted_engine::decide::cause_in_words;
-use undaunted_engine::event::{Ended, Event, Record, Subject};
-use undaunted_engine::job::{Doing, Item, Job, Settled, Stage, StepStage, StepState};
+use undaunted_engine::event::{Ended, Event, ItemEvent, JobEvent, Record, StepEvent};
+use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::job::{Doing, Item, Job, Plans, Settled, Stage, StepStage, StepState};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_engine::view::rfc3339;
 use undaunted_engine::workflow::Role;
@@ -23,12 +24,12 @@ use crate::flow_plan::plan;
 /// What has happened to a flow so far.
 #[derive(Clone, Debug, Default)]
 pub struct FlowState {
-    steps: BTreeMap<u32, StepPast>,
+    steps: BTreeMap<StepId, StepPast>,
     set_at: BTreeMap<String, Timestamp>,
     ended: Option<Timestamp>,
     error: Option<String>,
     /// The step whose failure was the first.
-    failed: Option<u32>,
+    failed: Option<StepId>,
 }
 
 /// What has happened to a step.
@@ -54,13 +55,13 @@ struct ItemPast {
 
 impl FlowState {
     /// Reads the journal of a flow: what has happened, the job, and how many records that is.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there, is no flow, or cannot be read.
-    pub fn read(store: &dyn Store, flow: &str) -> Result<(Self, Job, Version), JournalError> {
+    pub fn read(
+        store: &dyn Store,
+        flow: &str,
+        plans: &Plans,
+    ) -> Result<(Self, Job, Version), JournalError> {
         let mut state = Self::default();
-        let (job, version) = replay(store, flow, |job, _, record| state.take(job, record))?;
+        let (job, version) = replay(store, flow, plans, |job, _, record| state.take(job, record))?;
         if job.workflow().flow.is_none() {
             let job = flow.to_owned();
             return Err(JournalError::NotFound { job });
@@ -70,61 +71,89 @@ impl FlowState {
 
     /// Takes note of a record. The job is as it is after it.
     pub fn take(&mut self, job: &Job, record: &Record) {
-        let at = record.at;
         match &record.event {
-            Event::StepStarted { step, .. } => {
-                *self.step(*step) = StepPast {
-                    started: Some(at),
-                    inputs: arguments(job, *step),
-                    ..StepPast::default()
-                };
-            }
-            Event::InputFailed { step, error, .. } => {
-                let error = job.texts.read(error).to_owned();
-                self.fail(*step, at, error);
-            }
-            Event::StepUnreachable { step, missing } => {
-                let error = format!("`{missing}`, which it requires, can no longer come");
-                self.fail(*step, at, error);
-            }
-            Event::StepFailed { step } => {
-                let dead = |item: u32| {
-                    matches!(job.item(*step, item), Some(Item::Settled(Settled::Dead(_))))
-                };
-                let mut items = self.step(*step).items.iter();
-                let dead = items.find(|(item, _)| dead(**item));
-                let dead = dead.and_then(|(_, past)| past.error.clone());
-                let reason = job.stopped.map(|reason| reason.sentence().to_owned());
-                let error = dead.or(reason);
-                self.fail(*step, at, error.unwrap_or_default());
-            }
-            Event::StepCompleted { step } | Event::StepSkipped { step } => {
-                self.step(*step).ended = Some(at);
-            }
-            Event::AttributeSet { name, .. } => {
-                let _ = self.set_at.insert(name.clone(), at);
-            }
-            Event::JobCompleted(_) | Event::JobPartial(_) => self.ended = Some(at),
-            Event::JobFailed(ended) | Event::JobCancelled(ended) => {
-                self.ended = Some(at);
-                self.error = Some(self.why(job, ended));
-            }
-            Event::JobRedriven { .. } => self.reopen(job),
-            event => self.take_of_item(job, event, at),
+            Event::Job(event) => self.take_of_job(job, event, record.at),
+            Event::Step(event) => self.take_of_step(job, event, record.at),
+            Event::Item(event) => self.take_of_item(job, event, record.at),
+            Event::Breaker(_) => {}
         }
     }
 
-    fn take_of_item(&mut self, job: &Job, event: &Event, at: Timestamp) {
+    fn take_of_job(&mut self, job: &Job, event: &JobEvent, at: Timestamp) {
         match event {
-            Event::AttemptStarted(started) => {
-                let of = started.subject;
-                let round = job.active(of.step, of.item).map(|active| active.round);
-                let item = self.item(of.step, of.item);
-                item.started = Some(at);
-                item.due = None;
-                item.round = round.unwrap_or(item.round);
+            JobEvent::Completed(_) | JobEvent::Partial(_) => self.ended = Some(at),
+            JobEvent::Failed(ended) | JobEvent::Cancelled(ended) => {
+                self.ended = Some(at);
+                self.error = Some(self.why(job, ended));
             }
-            Event::AttemptFailed(failed) => {
+            JobEvent::Redriven { .. } => self.reopen(job),
+            JobEvent::Submitted(_)
+            | JobEvent::Resumed(_)
+            | JobEvent::TextKept { .. }
+            | JobEvent::Stopping { .. }
+            | JobEvent::Suspended
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::StateImported { .. }
+            | JobEvent::PoolToppedUp { .. } => {}
+        }
+    }
+
+    fn take_of_step(&mut self, job: &Job, event: &StepEvent, at: Timestamp) {
+        let step = event.step();
+        match event {
+            StepEvent::Started { .. } => {
+                *self.step(step) = StepPast {
+                    started: Some(at),
+                    inputs: arguments(job, step),
+                    ..StepPast::default()
+                };
+            }
+            StepEvent::InputFailed { error, .. } => {
+                let error = job.texts.read(error).to_owned();
+                self.fail(step, at, error);
+            }
+            StepEvent::Unreachable { missing, .. } => {
+                let error = format!("`{missing}`, which it requires, can no longer come");
+                self.fail(step, at, error);
+            }
+            StepEvent::Failed { .. } => {
+                let dead = |index: u32| {
+                    let item = job.item(step.item(index));
+                    matches!(item, Some(Item::Settled(Settled::Dead(_))))
+                };
+                let mut items = self.step(step).items.iter();
+                let dead = items.find(|(index, _)| dead(**index));
+                let dead = dead.and_then(|(_, past)| past.error.clone());
+                let reason = job
+                    .mishaps
+                    .stopped
+                    .map(|reason| reason.sentence().to_owned());
+                let error = dead.or(reason);
+                self.fail(step, at, error.unwrap_or_default());
+            }
+            StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
+                self.step(step).ended = Some(at);
+            }
+            StepEvent::AttributeSet { name, .. } => {
+                let _ = self.set_at.insert(name.clone(), at);
+            }
+            StepEvent::ItemsRead { .. } | StepEvent::CompletionReached(_) => {}
+        }
+    }
+
+    fn take_of_item(&mut self, job: &Job, event: &ItemEvent, at: Timestamp) {
+        let item = event.item();
+        match event {
+            ItemEvent::AttemptStarted(_) => {
+                let round = job.active(item).map(|active| active.round);
+                let past = self.item(item);
+                past.started = Some(at);
+                past.due = None;
+                past.round = round.unwrap_or(past.round);
+            }
+            ItemEvent::AttemptFailed(failed) => {
                 let said = failed.error.as_ref().map(|error| job.texts.read(error));
                 let cause = cause_in_words(failed.cause);
                 let error = match said {
@@ -133,59 +162,63 @@ impl FlowState {
                     Some(said) if failed.cause == Cause::Refused => said.to_owned(),
                     Some(said) => format!("{cause}: {said}"),
                 };
-                self.item(failed.subject.step, failed.subject.item).error = Some(error);
+                self.item(item).error = Some(error);
             }
-            Event::RetryScheduled(retrying) => {
-                let item = self.item(retrying.subject.step, retrying.subject.item);
-                item.retries = retrying.sum.retry;
-                item.due = Some(retrying.due);
+            ItemEvent::RetryScheduled(retrying) => {
+                let past = self.item(item);
+                past.retries = retrying.sum.retry;
+                past.due = Some(retrying.due);
             }
-            Event::AttemptSucceeded(done) if done.next.is_none() => {
-                let item = self.item(done.subject.step, done.subject.item);
-                item.error = None;
-                item.ended = Some(at);
+            ItemEvent::AttemptSucceeded(done) => {
+                if done.next.is_none() {
+                    let past = self.item(item);
+                    past.error = None;
+                    past.ended = Some(at);
+                }
             }
-            Event::ItemDeadLettered {
-                subject,
-                reason,
-                error,
-            } => {
+            ItemEvent::DeadLettered { reason, error, .. } => {
                 // What the last attempt said, if that and no limit is why.
-                let last = self.item(subject.step, subject.item).error.clone();
+                let last = self.item(item).error.clone();
                 let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));
                 let error = last.unwrap_or_else(|| job.texts.read(error).to_owned());
-                self.end(subject.step, subject.item, at, error);
+                self.end(item, at, error);
             }
-            Event::ItemSkipped { step, item, reason } => {
-                self.end(*step, *item, at, reason.sentence().to_owned());
-            }
-            Event::ItemRedriven { step, item } => {
-                let past = self.item(*step, *item);
+            ItemEvent::Skipped { reason, .. } => self.end(item, at, reason.sentence().to_owned()),
+            ItemEvent::Redriven { .. } => {
+                let past = self.item(item);
                 *past = ItemPast {
                     round: past.round.saturating_add(1),
                     ..ItemPast::default()
                 };
             }
-            _ => {}
+            ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_)
+            | ItemEvent::LateResult(_) => {}
         }
     }
 
-    fn step(&mut self, step: u32) -> &mut StepPast {
+    fn step(&mut self, step: StepId) -> &mut StepPast {
         self.steps.entry(step).or_default()
     }
 
-    fn item(&mut self, step: u32, item: u32) -> &mut ItemPast {
-        self.step(step).items.entry(item).or_default()
+    fn item(&mut self, item: ItemId) -> &mut ItemPast {
+        self.step(item.step).items.entry(item.index).or_default()
     }
 
-    fn end(&mut self, step: u32, item: u32, at: Timestamp, error: String) {
-        let item = self.item(step, item);
+    fn end(&mut self, item: ItemId, at: Timestamp, error: String) {
+        let item = self.item(item);
         item.due = None;
         item.ended = Some(at);
         item.error = Some(error);
     }
 
-    fn fail(&mut self, step: u32, at: Timestamp, error: String) {
+    fn fail(&mut self, step: StepId, at: Timestamp, error: String) {
         let past = self.step(step);
         past.ended = Some(at);
         past.error = Some(error);
@@ -207,7 +240,7 @@ impl FlowState {
 
     /// Why a flow has failed.
     fn why(&self, job: &Job, ended: &Ended) -> String {
-        let failed = self.failed.filter(|_| job.stopped.is_none());
+        let failed = self.failed.filter(|_| job.mishaps.stopped.is_none());
         let failed = failed.and_then(|step| Some((job.plan().step(step)?, self.error_of(step)?)));
         if let Some((step, error)) = failed {
             return format!("step {} failed: {error}", step.name);
@@ -218,13 +251,13 @@ impl FlowState {
     }
 
     /// Why a step has failed, if it has.
-    pub(crate) fn error_of(&self, step: u32) -> Option<&str> {
+    pub(crate) fn error_of(&self, step: StepId) -> Option<&str> {
         self.steps.get(&step)?.error.as_deref()
     }
 
     /// What went wrong with an item, if something did.
-    pub(crate) fn error_of_item(&self, step: u32, item: u32) -> Option<&str> {
-        let item = self.steps.get(&step)?.items.get(&item)?;
+    pub(crate) fn error_of_item(&self, item: ItemId) -> Option<&str> {
+        let item = self.steps.get(&item.step)?.items.get(&item.index)?;
         item.error.as_deref()
     }
 
@@ -234,42 +267,37 @@ impl FlowState {
     }
 
     /// What a step was given as a whole.
-    pub(crate) fn inputs_of(&self, step: u32) -> Map<String, Value> {
+    pub(crate) fn inputs_of(&self, step: StepId) -> Map<String, Value> {
         let past = self.steps.get(&step);
         past.map(|past| past.inputs.clone()).unwrap_or_default()
     }
 
     /// How long a step took, in milliseconds, once it has ended.
-    pub(crate) fn duration_of(&self, step: u32) -> Option<u64> {
+    pub(crate) fn duration_of(&self, step: StepId) -> Option<u64> {
         let past = self.steps.get(&step)?;
         let took = past.ended?.since(past.started?);
         Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// The token that an item goes by now.
-    pub(crate) fn token(&self, job: &Job, step: u32, item: u32) -> String {
-        let past = self.steps.get(&step).and_then(|past| past.items.get(&item));
-        let again = job.step(step).map_or(0, |state| state.again);
-        let round = match job.item(step, item) {
+    pub(crate) fn token(&self, job: &Job, item: ItemId) -> String {
+        let past = self.steps.get(&item.step);
+        let past = past.and_then(|past| past.items.get(&item.index));
+        let again = job.step(item.step).map_or(0, |state| state.again);
+        let round = match job.item(item) {
             Some(Item::Active(active)) => active.round,
             Some(Item::Pending) => again.saturating_add(1),
-            _ => {
-                let dead = job.dead.get(&(step, item)).map(|dead| dead.round);
+            Some(Item::Settled(_)) | None => {
+                let dead = job.dead.get(&item).map(|dead| dead.round);
                 let past = past.map(|past| past.round).filter(|round| *round > 0);
                 dead.or(past).unwrap_or(again.saturating_add(1))
             }
         };
-        let of = Subject {
-            step,
-            item,
-            command: job.plan().first(step).unwrap_or_default(),
-            attempt: 0,
-        };
-        as_uuid(&receipt_token(job, of, round))
+        let command = job.plan().first(item.step).unwrap_or_default();
+        as_uuid(&receipt_token(job, item, command, round))
     }
 
     /// The flow as JSON; what the list of flows says of it stands in its entry.
-    #[must_use]
     pub fn json(&self, job: &Job, entry: Option<&FlowEntry>) -> Value {
         let attributes = job.attributes.iter().map(|(name, given)| {
             let step = given.step.and_then(|step| job.plan().step(step));
@@ -277,14 +305,14 @@ impl FlowState {
             let value = json!({
                 "value": given.value,
                 "step": step.map(|step| step.name.as_str()),
-                "set_at": rfc3339(set_at.unwrap_or(job.submitted_at)),
+                "set_at": rfc3339(set_at.unwrap_or(job.times.submitted_at)),
             });
             (name.clone(), value)
         });
         let flow = job.workflow().flow.as_ref();
         let planned = flow.into_iter().flat_map(|flow| &flow.plan);
         let executions = planned.filter_map(|place| {
-            let step = u32::try_from(*place).ok()?;
+            let step = StepId::at(*place);
             let name = job.plan().step(step)?.name.clone();
             Some((name, self.execution(job, step)))
         });
@@ -292,9 +320,9 @@ impl FlowState {
         let mut json = json!({
             "id": job.id(),
             "status": status(job),
-            "created_at": rfc3339(job.submitted_at),
+            "created_at": rfc3339(job.times.submitted_at),
             "completed_at": self.ended.map(rfc3339),
-            "last_updated": rfc3339(job.last_at),
+            "last_updated": rfc3339(job.times.last_at),
             "plan": plan(job).json(),
             "metadata": parent.map_or_else(|| json!({}), |it| json!({ "parent_flow_id": it })),
             "labels": entry.map_or_else(|| json!({}), |entry| json!(entry.labels)),
@@ -305,7 +333,7 @@ impl FlowState {
         json
     }
 
-    fn execution(&self, job: &Job, step: u32) -> Value {
+    fn execution(&self, job: &Job, step: StepId) -> Value {
         let none = StepPast::default();
         let past = self.steps.get(&step).unwrap_or(&none);
         let Some(state) = job.step(step) else {
@@ -313,7 +341,7 @@ impl FlowState {
         };
         let items = state.items.iter().map(|(item, found)| {
             let shown = work_item(past, state, item, found);
-            (self.token(job, step, item), shown)
+            (self.token(job, step.item(item)), shown)
         });
         let mut json = json!({
             "status": stage(state.stage),
@@ -331,8 +359,7 @@ impl FlowState {
     }
 }
 
-/// What a step has given.
-pub(crate) fn given(job: &Job, step: u32) -> Map<String, Value> {
+pub(crate) fn given(job: &Job, step: StepId) -> Map<String, Value> {
     let given = job.attributes.iter();
     let given = given.filter(|(_, given)| given.step == Some(step));
     let given = given.map(|(name, given)| (name.clone(), given.value.clone()));
@@ -402,7 +429,7 @@ fn work_item(past: &StepPast, state: &StepState, item: u32, found: Item<'_>) -> 
 }
 
 /// What a step is given as a whole: what is for each of something stands there with all of it.
-fn arguments(job: &Job, step: u32) -> Map<String, Value> {
+fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
     let call = job.plan().call(step);
     let taken = call.into_iter().flat_map(|call| &call.attributes);
     let taken = taken.filter_map(|(name, taken)| {

@@ -36,7 +36,9 @@ pub(crate) async fn query(State(api): State<Api>, body: Body) -> Result<Response
 pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response, Refused> {
     let flow = named(flow)?;
     api.work(move |served| {
-        let (state, job, _) = FlowState::read(&*served.host.store(), &flow).map_err(unavailable)?;
+        let host = &served.host;
+        let read = FlowState::read(&*host.store(), &flow, &host.plans());
+        let (state, job, _) = read.map_err(unavailable)?;
         let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
         let shown = served.host.book().read(look).map_err(unavailable)?;
         Ok(told(StatusCode::OK, &shown))

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use undaunted_engine::catalog::Catalog;
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_runner::catalog::Book;
+use undaunted_runner::flows::Host;
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
@@ -30,6 +31,7 @@ const PAGE: usize = 256;
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
     book: Book,
+    plans: Arc<Plans>,
     pulse: Option<u64>,
     subscriptions: Vec<Subscription>,
 }
@@ -50,10 +52,11 @@ enum Place {
 }
 
 impl Follower {
-    pub(crate) const fn of(store: Arc<dyn Store>, book: Book) -> Self {
+    pub(crate) fn of(host: &Host) -> Self {
         Self {
-            store,
-            book,
+            store: host.store(),
+            book: host.book().clone(),
+            plans: host.plans(),
             pulse: None,
             subscriptions: Vec::new(),
         }
@@ -124,7 +127,7 @@ impl Follower {
                 (data, version, Place::Engine(version))
             }
             Aggregate::Flow(flow) => {
-                let (state, job, version) = FlowState::read(&*self.store, flow)?;
+                let (state, job, version) = FlowState::read(&*self.store, flow, &self.plans)?;
                 let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
                 let data = self.book.read(look)?;
                 let place = Place::Flow(Box::new((state, job)), version);

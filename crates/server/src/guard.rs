@@ -20,7 +20,6 @@ use axum::response::Response;
 
 use crate::answer::said;
 
-/// Who may ask.
 #[derive(Clone, Default)]
 pub struct Access {
     token: Option<String>,
@@ -29,7 +28,6 @@ pub struct Access {
 
 impl Access {
     /// Only this machine, under its own names and that of the address others know it by.
-    #[must_use]
     pub fn local(public_url: Option<&str>) -> Self {
         let host = public_url.and_then(|url| {
             let uri: Uri = url.parse().ok()?;
@@ -42,7 +40,6 @@ impl Access {
     }
 
     /// Whoever has this token.
-    #[must_use]
     pub const fn by_token(token: String) -> Self {
         Self {
             token: Some(token),
@@ -50,11 +47,6 @@ impl Access {
         }
     }
 
-    /// Whether it may be listened at an address.
-    ///
-    /// # Errors
-    ///
-    /// Why not.
     pub fn may_listen(&self, address: IpAddr) -> Result<(), String> {
         match &self.token {
             Some(token) if token.is_empty() => Err("the token is empty".to_owned()),

@@ -121,8 +121,9 @@ fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
 }
 
 fn changed_id(event: &CatalogEvent) -> &str {
-    match event {
-        CatalogEvent::StepHealthChanged { id, .. } => id,
-        _ => "",
+    if let CatalogEvent::StepHealthChanged { id, .. } = event {
+        id
+    } else {
+        ""
     }
 }

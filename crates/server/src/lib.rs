@@ -44,7 +44,7 @@ pub use flow_plan::{PlanView, plan, preview};
 pub use flow_state::FlowState;
 pub use guard::Access;
 pub use health::HealthChecks;
-pub use limits::Limits;
+pub use limits::ListenLimits;
 pub use listen::Listening;
 pub use log::{Level, Log, LogRecord, What, records_of};
 pub use metrics::Metrics;

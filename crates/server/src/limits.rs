@@ -15,7 +15,7 @@ use crate::answer::said;
 
 /// What a listener takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ListenLimits {
     /// The most connections; others wait.
     pub connections: usize,
     /// The most requests at a time; others are told to come again.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ListenLimits {
     fn default() -> Self {
         Self {
             connections: 512,
@@ -50,7 +50,7 @@ struct Room {
 }
 
 /// The same routes, within limits.
-pub(crate) fn bounded(routes: Router, limits: Limits) -> Router {
+pub(crate) fn bounded(routes: Router, limits: ListenLimits) -> Router {
     let room = Room {
         requests: Arc::new(Semaphore::new(limits.requests)),
         time: limits.request,

@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tower::Service;
 
-use crate::limits::{Limits, bounded};
+use crate::limits::{ListenLimits, bounded};
 
 /// How long nothing is accepted after that has failed, most likely for want of files.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,6 @@ impl Ending {
         (end, Self(asked))
     }
 
-    /// Waits until then.
     pub(crate) async fn comes(&mut self) {
         // Nothing is ever sent: what is waited for is that the other side goes.
         while self.0.changed().await.is_ok() {}
@@ -64,13 +63,9 @@ pub struct Listening {
 
 impl Listening {
     /// Answers on a listener with these routes.
-    ///
-    /// # Errors
-    ///
-    /// When the system does not give what it takes.
     pub(crate) fn start(
         listener: TcpListener,
-        limits: Limits,
+        limits: ListenLimits,
         routes: impl FnOnce(Ending) -> Router,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -96,8 +91,6 @@ impl Listening {
         })
     }
 
-    /// Where it listens.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -127,7 +120,7 @@ impl Drop for Listening {
     }
 }
 
-async fn accept(listener: Listener, routes: Router, limits: Limits, mut ending: Ending) {
+async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut ending: Ending) {
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     loop {

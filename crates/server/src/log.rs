@@ -13,11 +13,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use undaunted_engine::breaker::{BreakerChange, Change};
-use undaunted_engine::event::{Event, Late, Reached, Record, Stopped, Subject};
+use undaunted_engine::event::{
+    BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Late, Reached, Record, StepEvent,
+};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_engine::task::correlation_id;
 use undaunted_engine::view::{breaker_event, event, rfc3339};
 use undaunted_policy::{Reason, Timestamp};
+use undaunted_runner::clock::Clock;
+use undaunted_runner::drive::StoreOutage;
 
 /// How much a log record matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,13 +33,10 @@ pub enum Level {
     Warn,
     /// Something has come to its beginning or its end.
     Info,
-    /// All the rest.
     Debug,
 }
 
 impl Level {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -45,7 +47,6 @@ impl Level {
     }
 
     /// The level that a word names, if it does.
-    #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
         all.into_iter()
@@ -56,7 +57,6 @@ impl Level {
 /// Something to be logged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
-    /// When it happened.
     pub at: Timestamp,
     /// How much it matters.
     pub level: Level,
@@ -66,18 +66,15 @@ pub struct LogRecord {
     pub fields: Vec<(&'static str, Value)>,
 }
 
-/// What a log record is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// An event, by its name.
     Event(&'static str),
-    /// A sentence.
     Message(String),
 }
 
 impl LogRecord {
     /// The line it is, without its end.
-    #[must_use]
     pub fn line(&self) -> String {
         let (name, what) = match &self.what {
             What::Event(word) => ("event", json!(word)),
@@ -119,7 +116,6 @@ enum Line {
 
 impl Log {
     /// A log that leaves out what matters less.
-    #[must_use]
     pub fn of(level: Level) -> Self {
         let (lines, written) = sync_channel(WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
@@ -180,6 +176,20 @@ impl Log {
         }
     }
 
+    /// Writes that the store cannot be reached, or can be again.
+    pub fn outage(&self, outage: &StoreOutage<'_>) {
+        let level = match outage {
+            StoreOutage::Begins(_) => Level::Error,
+            StoreOutage::Ends(_) => Level::Info,
+        };
+        self.write(&[LogRecord {
+            at: Clock::set().now(),
+            level,
+            what: What::Message(outage.to_string()),
+            fields: Vec::new(),
+        }]);
+    }
+
     /// Writes what a record of a job has to say.
     pub fn tell(&self, job: &Job, record: &Record) {
         // Most is said at the level that is mostly left out.
@@ -191,49 +201,83 @@ impl Log {
 
 /// Whether there is more to say of an event than at the level of least matter.
 const fn matters(event: &Event) -> bool {
-    !matches!(
-        event,
-        Event::AttemptStarted(_)
-            | Event::AttemptSucceeded(_)
-            | Event::AttemptFailed(_)
-            | Event::AttemptAccepted { .. }
-            | Event::RetryScheduled(_)
-            | Event::ItemSucceeded { .. }
-            | Event::ItemsRead { .. }
-            | Event::TextKept { .. }
-            | Event::AttributeSet { .. }
-    )
+    // A budget that has stopped a command is told as well.
+    matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
+        || !matches!(level(event), None | Some(Level::Debug))
+}
+
+/// How much an event matters. Texts are said with the events that refer to them.
+const fn level(event: &Event) -> Option<Level> {
+    Some(match event {
+        Event::Job(JobEvent::TextKept { .. }) => return None,
+        Event::Job(
+            JobEvent::Submitted(_)
+            | JobEvent::Resumed(_)
+            | JobEvent::Suspended
+            | JobEvent::Completed(_)
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::Redriven { .. }
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::PoolToppedUp { .. },
+        )
+        | Event::Step(StepEvent::CompletionReached(_))
+        | Event::Breaker(BreakerEvent::Configured { .. }) => Level::Info,
+        Event::Job(
+            JobEvent::Partial(_)
+            | JobEvent::Failed(_)
+            | JobEvent::Cancelled(_)
+            | JobEvent::Stopping { .. },
+        )
+        | Event::Step(
+            StepEvent::InputFailed { .. }
+            | StepEvent::Failed { .. }
+            | StepEvent::Unreachable { .. },
+        )
+        | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => Level::Warn,
+        Event::Job(JobEvent::StateImported { .. })
+        | Event::Step(
+            StepEvent::Started { .. }
+            | StepEvent::ItemsRead { .. }
+            | StepEvent::Completed { .. }
+            | StepEvent::Skipped { .. }
+            | StepEvent::AttributeSet { .. },
+        )
+        | Event::Item(
+            ItemEvent::AttemptStarted(_)
+            | ItemEvent::AttemptSucceeded(_)
+            | ItemEvent::AttemptFailed(_)
+            | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::RetryScheduled(_)
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_),
+        )
+        | Event::Breaker(
+            BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. },
+        ) => Level::Debug,
+    })
 }
 
 /// What a record of a job has to say. The job is as it is after it, or ahead of it.
-#[must_use]
 pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
-    let level = match &record.event {
-        Event::TextKept { .. } => return Vec::new(),
-        Event::CompletionReached(reached) => return vec![completion(job, record, reached)],
-        Event::LateResult(late) => return vec![late_result(job, record, *late)],
-        Event::JobSubmitted(_)
-        | Event::JobResumed(_)
-        | Event::JobSuspended
-        | Event::JobCompleted(_)
-        | Event::JobPaused
-        | Event::JobUnpaused { .. }
-        | Event::JobRedriven { .. }
-        | Event::PolicyChanged { .. }
-        | Event::PoolToppedUp { .. }
-        | Event::BreakerConfigured { .. } => Level::Info,
-        Event::JobPartial(_)
-        | Event::JobFailed(_)
-        | Event::JobCancelled(_)
-        | Event::JobStopping { .. }
-        | Event::ItemDeadLettered { .. }
-        | Event::InputFailed { .. }
-        | Event::StepFailed { .. }
-        | Event::StepUnreachable { .. } => Level::Warn,
-        _ => Level::Debug,
+    let Some(level) = level(&record.event) else {
+        return Vec::new();
     };
+    if let Event::Step(StepEvent::CompletionReached(reached)) = &record.event {
+        return vec![completion(job, record, reached)];
+    }
+    if let Event::Item(ItemEvent::LateResult(late)) = &record.event {
+        return vec![late_result(job, record, *late)];
+    }
     let mut said = vec![plain(job, record, level)];
-    if let Event::CommandStopped(stopped) = &record.event {
+    if let Event::Item(ItemEvent::CommandStopped(stopped)) = &record.event {
         said.extend(stop(job, record, stopped));
     }
     said
@@ -245,7 +289,13 @@ fn turn_of(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     let (word, level) = match change.change {
         Change::Opened | Change::Tripped => ("breaker_opened", Level::Warn),
         Change::HalfOpened => ("breaker_half_opened", Level::Debug),
-        _ => ("breaker_closed", Level::Info),
+        Change::Closed | Change::Reset => ("breaker_closed", Level::Info),
+        Change::Configured
+        | Change::Failed
+        | Change::Succeeded
+        | Change::Probed
+        | Change::ProbeSucceeded
+        | Change::ProbeLost => return None,
     };
     let fields = view.fields().iter();
     let fields = fields.filter(|(name, _)| !matches!(*name, "seq" | "at" | "type"));
@@ -257,7 +307,6 @@ fn turn_of(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     })
 }
 
-/// The event itself.
 fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
     let view = event(job, 0, record);
     let fields = view.fields().iter().filter(|(name, _)| {
@@ -284,8 +333,8 @@ fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
 }
 
 /// A budget that has stopped a command.
-fn stop(job: &Job, record: &Record, stopped: &Stopped) -> Option<LogRecord> {
-    let of = stopped.subject;
+fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecord> {
+    let of = stopped.of;
     let command = job.plan().command(of.command);
     let command = command.map_or("", |command| command.id.as_str());
     let (level, what) = match stopped.reason {
@@ -302,7 +351,7 @@ fn stop(job: &Job, record: &Record, stopped: &Stopped) -> Option<LogRecord> {
         }
         _ => return None,
     };
-    let mut fields = of_item(job, of);
+    let mut fields = of_item(job, of.item());
     if let What::Event(_) = what {
         let sum = stopped.sum.as_ref();
         let used = match stopped.reason {
@@ -317,7 +366,7 @@ fn stop(job: &Job, record: &Record, stopped: &Stopped) -> Option<LogRecord> {
         fields.push(("reason", reason.into()));
     } else {
         fields.push(("command", command.into()));
-        fields.push(("attempt", of.attempt.into()));
+        fields.push(("attempt", of.attempt.0.into()));
         fields.push(("reason", stopped.reason.word().into()));
     }
     Some(LogRecord {
@@ -328,15 +377,13 @@ fn stop(job: &Job, record: &Record, stopped: &Stopped) -> Option<LogRecord> {
     })
 }
 
-fn of_item(job: &Job, of: Subject) -> Vec<(&'static str, Value)> {
-    let item = job.step(of.step).map(|step| step.items.identity(of.item));
+fn of_item(job: &Job, item: ItemId) -> Vec<(&'static str, Value)> {
+    let step = job.step(item.step);
+    let identity = step.map(|step| step.items.identity(item.index));
     vec![
         ("job", job.id().into()),
-        ("item", item.into()),
-        (
-            "correlation_id",
-            correlation_id(job, of.step, of.item).into(),
-        ),
+        ("item", identity.into()),
+        ("correlation_id", correlation_id(job, item).into()),
     ]
 }
 
@@ -360,18 +407,12 @@ fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
 }
 
 fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
-    let of = Subject {
-        step: late.step,
-        item: late.item,
-        command: 0,
-        attempt: 0,
-    };
     let policy = if late.counted {
         "update_result"
     } else {
         "log_only"
     };
-    let mut fields = of_item(job, of);
+    let mut fields = of_item(job, late.item());
     for (name, _) in &mut fields {
         if *name == "item" {
             *name = "datacenter";

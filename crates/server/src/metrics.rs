@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use undaunted_engine::catalog::{Catalog, FlowStatus};
-use undaunted_engine::event::{Event, Failed, Record};
+use undaunted_engine::event::{AttemptFailed, Event, ItemEvent, Record, StepEvent};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Cause, Class, Phase, Reason};
 
@@ -126,25 +126,50 @@ impl Metrics {
     /// Takes note of a record. The job is as it is after it, or ahead of it.
     pub fn observe(&self, job: &Job, record: &Record) {
         match &record.event {
-            Event::AttemptSucceeded(_) => self.ended("succeeded"),
-            Event::AttemptFailed(failed) => self.ended(outcome(failed)),
-            Event::RetryScheduled(retrying) => {
+            Event::Item(ItemEvent::AttemptSucceeded(_)) => self.ended("succeeded"),
+            Event::Item(ItemEvent::AttemptFailed(failed)) => self.ended(outcome(failed)),
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
                 let _ = self.retries.inc();
                 self.delays.observe(retrying.delay.as_secs_f64());
             }
-            Event::CommandStopped(stopped) => {
+            Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 let pool = [Reason::JobBudgetExhausted, Reason::WorkflowBudgetExhausted];
                 if pool.contains(&stopped.reason) {
                     let _ = self.exhausted.get_or_create(&self.of_job(job)).inc();
                 }
             }
-            Event::CompletionReached(reached) => {
+            Event::Step(StepEvent::CompletionReached(reached)) => {
                 let reason = reached.completion().reason.word().to_owned();
                 let _ = self.completions.get_or_create(&ByReason { reason }).inc();
                 let ratio = share(reached.completed, reached.target);
                 let _ = self.ratio.get_or_create(&self.of_job(job)).set(ratio);
             }
-            _ => {}
+            Event::Item(
+                ItemEvent::AttemptStarted(_)
+                | ItemEvent::AttemptAccepted { .. }
+                | ItemEvent::CommandRepeated { .. }
+                | ItemEvent::CommandRecovered { .. }
+                | ItemEvent::Succeeded { .. }
+                | ItemEvent::DeadLettered { .. }
+                | ItemEvent::Skipped { .. }
+                | ItemEvent::Redriven { .. }
+                | ItemEvent::Dropped { .. }
+                | ItemEvent::Held(_)
+                | ItemEvent::Released(_)
+                | ItemEvent::LateResult(_),
+            )
+            | Event::Step(
+                StepEvent::Started { .. }
+                | StepEvent::ItemsRead { .. }
+                | StepEvent::InputFailed { .. }
+                | StepEvent::Completed { .. }
+                | StepEvent::Failed { .. }
+                | StepEvent::Skipped { .. }
+                | StepEvent::Unreachable { .. }
+                | StepEvent::AttributeSet { .. },
+            )
+            | Event::Job(_)
+            | Event::Breaker(_) => {}
         }
         self.restore(job);
     }
@@ -204,7 +229,6 @@ impl Metrics {
     }
 
     /// Everything as text, with the flows there are.
-    #[must_use]
     pub fn text(&self, catalog: &Catalog) -> String {
         self.forget_what_is_gone(catalog);
         for status in FLOW_STATES {
@@ -266,7 +290,7 @@ fn by_job(job: &str) -> ByJob {
     }
 }
 
-fn outcome(failed: &Failed) -> &'static str {
+fn outcome(failed: &AttemptFailed) -> &'static str {
     match (failed.cause, failed.class) {
         (Cause::Timeout, _) => "timeout",
         (Cause::Interrupted, _) => "interrupted",

@@ -11,7 +11,6 @@ pub struct News(Arc<watch::Sender<u64>>);
 
 impl News {
     /// Nothing has happened yet.
-    #[must_use]
     pub fn quiet() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }

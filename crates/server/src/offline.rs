@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::Served;
-use crate::limits::{Limits, bounded};
+use crate::limits::{ListenLimits, bounded};
 use crate::listen::{Ending, Placed};
 use crate::server::{Manner, all};
 
@@ -32,7 +32,7 @@ pub struct Offline(Runtime);
 pub struct OfflineServer<'o> {
     runtime: &'o Runtime,
     routes: Router,
-    limits: Limits,
+    limits: ListenLimits,
     places: Arc<Semaphore>,
     /// What goes on after its request ends when this goes.
     _end: watch::Sender<()>,
@@ -40,10 +40,6 @@ pub struct OfflineServer<'o> {
 
 impl Offline {
     /// Makes room for servers.
-    ///
-    /// # Errors
-    ///
-    /// When the system does not give what it takes.
     pub fn begin() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -53,8 +49,6 @@ impl Offline {
         Ok(Self(runtime))
     }
 
-    /// A server of this.
-    #[must_use]
     pub fn serve(&self, manner: Manner, served: Served) -> OfflineServer<'_> {
         let Manner { access, limits, .. } = manner;
         let (end, ending) = Ending::ahead();
@@ -71,7 +65,6 @@ impl Offline {
 impl OfflineServer<'_> {
     /// What is answered on a connection over which this is sent, and then nothing more. Nothing if that
     /// takes longer than somebody has patience, or there is no place left.
-    #[must_use]
     pub fn answer(&self, sent: &[u8], patience: Duration) -> Option<Vec<u8>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let routes = Placed {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::{Admission, Gate};
+use undaunted_engine::breaker::{AdmissionControl, Gate};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{Cause, Timestamp};
@@ -66,10 +68,10 @@ impl Scene {
             flow: None,
             token_key: None,
         };
-        let submitted = submission(&workflow, text, around).unwrap();
+        let submitted = submission(Plan::new(workflow), text, around).unwrap();
         let first = Record {
             at: T0,
-            event: Event::JobSubmitted(Box::new(submitted)),
+            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
         };
         let claim = store.claim(&aggregate(id).unwrap()).unwrap();
         let mut scene = Self {
@@ -109,9 +111,8 @@ impl Scene {
 
     /// Starts what is ready.
     pub(crate) fn start(&mut self) {
-        for (step, item) in ready(&self.job, &Admission::default(), self.now) {
+        for item in ready(&self.job, &AdmissionControl::default(), self.now) {
             self.tell(&Input::Start {
-                step,
                 item,
                 refused: None,
                 gate: Gate::None,
@@ -120,8 +121,8 @@ impl Scene {
     }
 
     fn start_of(&self, step: u32, item: u32) -> u64 {
-        let mut running = self.job.running.iter();
-        let found = running.find(|(_, place)| **place == (step, item));
+        let mut running = self.job.starts.running.iter();
+        let found = running.find(|(_, place)| **place == StepId(step).item(item));
         *found
             .unwrap_or_else(|| panic!("{step}/{item} does not run"))
             .0
@@ -149,7 +150,8 @@ impl Scene {
 
     /// The flow as clients see it, read from the store.
     pub(crate) fn state(&self) -> Value {
-        let (state, job, version) = FlowState::read(&*self.store, self.job.id()).unwrap();
+        let (state, job, version) =
+            FlowState::read(&*self.store, self.job.id(), &Plans::default()).unwrap();
         assert_eq!(version, self.version);
         state.json(&job, None)
     }

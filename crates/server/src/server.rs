@@ -10,7 +10,7 @@ use undaunted_runner::request::Arrived;
 use crate::api::{Api, Served};
 use crate::guard::{Access, guarded};
 use crate::health::{HealthChecks, look_after};
-use crate::limits::Limits;
+use crate::limits::ListenLimits;
 use crate::listen::{Ending, Listening};
 use crate::routes::routes;
 
@@ -19,30 +19,24 @@ use crate::routes::routes;
 pub struct Server(Listening);
 
 /// Everything that is answered, for those who may ask.
-pub(crate) fn all(served: Served, access: Access, limits: Limits, ending: Ending) -> Router {
+pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: Ending) -> Router {
     let host = Arc::clone(&served.host);
     let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
     let api = Api::of(served, ending, limits.event);
     guarded(routes(api, deliver), access)
 }
 
-/// How a server listens.
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
-    /// Who may ask.
     pub access: Access,
     /// What is taken on at once.
-    pub limits: Limits,
+    pub limits: ListenLimits,
     /// How steps are looked after.
     pub health: HealthChecks,
 }
 
 impl Server {
     /// Answers on a listener. Whether that may be reached is asked of [`Access::may_listen`] before.
-    ///
-    /// # Errors
-    ///
-    /// When the system does not give what it takes.
     pub fn start(listener: TcpListener, manner: Manner, served: Served) -> io::Result<Self> {
         let Manner {
             access,
@@ -57,8 +51,6 @@ impl Server {
         Ok(Self(listening))
     }
 
-    /// Where it listens.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.0.address()
     }

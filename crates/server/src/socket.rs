@@ -59,7 +59,7 @@ struct Session {
 
 impl Session {
     fn of(api: Api, socket: WebSocket) -> Self {
-        let follower = Follower::of(api.store(), api.book().clone());
+        let follower = Follower::of(api.host());
         Self {
             socket,
             api,

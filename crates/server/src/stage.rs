@@ -1,7 +1,6 @@
 //! A server on a store in memory, for tests.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use undaunted_runner::catalog::Book;
 use undaunted_runner::drive::{Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings};
+use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::machine::Here;
 use undaunted_store::{MemoryStore, Store};
 
@@ -40,7 +40,7 @@ impl Stage {
         let news = News::quiet();
         let world = World {
             store: shared,
-            folder: PathBuf::new(),
+            local: LocalFolder::new(""),
             machine: Arc::new(Here::default()),
             grace: Duration::ZERO,
             check_interval: Duration::from_secs(5),

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
+use undaunted_engine::workflow::without_nulls;
 
 use crate::answer::{Named, Refused, named, told};
 use crate::api::{Api, Served, unavailable};
@@ -38,7 +39,7 @@ pub(crate) async fn show(State(api): State<Api>, id: Named) -> Result<Response, 
 pub(crate) async fn register(State(api): State<Api>, body: Body) -> Result<Response, Refused> {
     let step = read(body)?;
     api.work(move |served| {
-        let id = check(served, &step)?;
+        let id = served.host.check_step(&step).map_err(Refused::wrong)?;
         write(served, id, &step, |known, id| match known {
             Known::Same => Ok(None),
             Known::Other => Err(Refused::conflict(format!(
@@ -65,7 +66,7 @@ pub(crate) async fn update(
                 "the `id` of the definition is not `{id}`, the step of the address"
             )));
         }
-        let id = check(served, &step)?;
+        let id = served.host.check_step(&step).map_err(Refused::wrong)?;
         write(served, id, &step, |known, id| match known {
             Known::Same => Ok(None),
             Known::Other => Ok(Some(false)),
@@ -129,13 +130,6 @@ fn read(body: Body) -> Result<Value, Refused> {
     Ok(Fields::read(&body)?.whole())
 }
 
-/// The id of a step whose definition is one.
-fn check(served: &Served, step: &Value) -> Result<String, Refused> {
-    let mut given = step.clone();
-    without_nulls(&mut given);
-    served.host.check_step(&given).map_err(Refused::wrong)
-}
-
 /// What is known of a step.
 enum Known {
     Missing,
@@ -188,16 +182,4 @@ fn plain(mut step: Value) -> Value {
         }
     }
     step
-}
-
-/// Some clients write null for what is not there.
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(without_nulls);
-        }
-        Value::Array(values) => values.iter_mut().for_each(without_nulls),
-        _ => {}
-    }
 }

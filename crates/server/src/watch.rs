@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use undaunted_engine::breaker::BreakerChange;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::Job;
-use undaunted_runner::drive::{Handle, Observer};
+use undaunted_runner::drive::{Handle, Observer, StoreOutage};
 
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -15,9 +15,7 @@ use crate::news::News;
 /// Looks on at flows.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// What is logged.
     pub log: Log,
     /// The word that something was stored.
     pub news: News,
@@ -27,11 +25,11 @@ impl Observer for Watch {
     fn begins(&mut self, job: &Job, _: Handle) {
         self.metrics.restore(job);
         // That it was submitted was recorded before anybody looked on.
-        if job.last_at == job.submitted_at {
+        if job.times.last_at == job.times.submitted_at {
             let submitted = Box::new(job.submitted().clone());
             let record = Record {
-                at: job.submitted_at,
-                event: Event::JobSubmitted(submitted),
+                at: job.times.submitted_at,
+                event: Event::Job(JobEvent::Submitted(submitted)),
             };
             self.log.tell(job, &record);
         }
@@ -41,6 +39,10 @@ impl Observer for Watch {
         self.metrics.observe(job, record);
         self.log.tell(job, record);
         self.news.stir();
+    }
+
+    fn outage(&mut self, outage: &StoreOutage<'_>) {
+        self.log.outage(outage);
     }
 
     fn turned(&mut self, _: &Job, breaker: &str, change: &BreakerChange) {

@@ -20,7 +20,7 @@ use undaunted_runner::request::Arrived;
 use undaunted_runner::{StepResult, step_result};
 
 use crate::answer::{said, told};
-use crate::limits::Limits;
+use crate::limits::ListenLimits;
 use crate::listen::Listening;
 
 /// The most bytes of a result.
@@ -44,11 +44,9 @@ impl Webhooks {
         let routes = webhooks(deliver)
             .method_not_allowed_fallback(wrong_method)
             .fallback(wrong_place);
-        Listening::start(listener, Limits::default(), |_| routes).map(Self)
+        Listening::start(listener, ListenLimits::default(), |_| routes).map(Self)
     }
 
-    /// Where it listens.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.0.address()
     }

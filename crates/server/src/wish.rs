@@ -44,7 +44,6 @@ impl Aggregate {
 }
 
 impl Wish {
-    /// Reads a message.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let message: Value = serde_json::from_str(text)
             .map_err(|error| format!("the message is not JSON: {error}"))?;

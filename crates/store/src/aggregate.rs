@@ -27,14 +27,11 @@ impl AggregateId {
         Ok(Self { family, id })
     }
 
-    /// Which family it is of.
-    #[must_use]
     pub fn family(&self) -> &str {
         &self.family
     }
 
     /// Which one of its family.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }

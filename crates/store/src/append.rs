@@ -28,7 +28,6 @@ pub struct Guard {
 /// it has seen, in whatever order they arrive, and the meaning is the fold of all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
-    /// Whose journal.
     pub aggregate: AggregateId,
     /// What must hold for the append to stand; `None` for facts, which stand in any case.
     pub guard: Option<Guard>,
@@ -40,7 +39,6 @@ pub struct Append {
 
 impl Append {
     /// Records to add after `expected`, under the claim `epoch`.
-    #[must_use]
     pub fn new(
         aggregate: AggregateId,
         expected: Version,
@@ -56,7 +54,6 @@ impl Append {
 
     /// Facts to add wherever the journal ends: never refused for a version or an epoch. Not for an
     /// aggregate that has an owner, whose next guarded append would be a conflict.
-    #[must_use]
     pub fn facts(aggregate: AggregateId, records: Vec<Vec<u8>>) -> Self {
         Self {
             aggregate,
@@ -67,7 +64,6 @@ impl Append {
     }
 
     /// The same, taking these requests.
-    #[must_use]
     pub fn taking(mut self, requests: impl IntoIterator<Item = RequestId>) -> Self {
         self.taken.extend(requests);
         self
@@ -76,7 +72,6 @@ impl Append {
     /// How many records the journal has afterwards, if it has `found` before. For a guarded append
     /// `found` is the guard's version, or the append is refused; where facts land is known once they
     /// are stored, and is what [`Done`](crate::Done) tells.
-    #[must_use]
     pub fn reaches(&self, found: Version) -> Version {
         found.after(self.records.len())
     }
@@ -89,17 +84,14 @@ pub enum AppendError {
     /// The journal is not where the caller believed it to be.
     #[error("the journal of {aggregate} is at version {found}, not {expected}")]
     Conflict {
-        /// Whose journal.
         aggregate: AggregateId,
         /// Where the caller believed it to be.
         expected: Version,
-        /// Where it is.
         found: Version,
     },
     /// Somebody else has claimed the aggregate since.
     #[error("{aggregate} was claimed in epoch {current}, so that epoch {held} may not write")]
     Fenced {
-        /// Whose journal.
         aggregate: AggregateId,
         /// The caller's epoch.
         held: Epoch,
@@ -109,9 +101,7 @@ pub enum AppendError {
     /// A request was taken before.
     #[error("request {request} of {aggregate} is not there to be taken")]
     AlreadyTaken {
-        /// Whose request.
         aggregate: AggregateId,
-        /// Which one.
         request: RequestId,
     },
     /// The store could not do it.
@@ -121,7 +111,6 @@ pub enum AppendError {
 
 impl AppendError {
     /// A word for this error that does not change.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "conflict",

@@ -13,7 +13,6 @@ use crate::version::{Epoch, Version};
 /// store's handle does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What is claimed.
     pub aggregate: AggregateId,
     /// What appends under this claim carry.
     pub epoch: Epoch,
@@ -24,7 +23,6 @@ pub struct Claim {
 /// Whose a claim is, as far as is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The process.
     pub pid: u32,
     /// The machine it runs on.
     pub host: String,
@@ -53,9 +51,7 @@ pub enum ClaimError {
     /// Its owner is alive.
     #[error("{aggregate} is owned by process {} on {}", owner.pid, owner.host)]
     OwnedBy {
-        /// What was to be claimed.
         aggregate: AggregateId,
-        /// Whose it is.
         owner: Owner,
     },
     /// The store could not do it.
@@ -65,7 +61,6 @@ pub enum ClaimError {
 
 impl ClaimError {
     /// A word for this error that does not change.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::OwnedBy { .. } => "owned",

@@ -20,38 +20,21 @@ pub type SharedError = Arc<dyn Error + Send + Sync>;
 pub enum StoreError {
     /// A store is a folder.
     #[error("the store `{path}` is not a folder")]
-    NotAFolder {
-        /// Where.
-        path: PathBuf,
-    },
+    NotAFolder { path: PathBuf },
     /// A file of the store is none.
     #[error("`{path}` is a folder, where the store has a file")]
-    NotAFile {
-        /// Where.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// It cannot be written to.
     #[error("the store `{path}` is read-only")]
-    ReadOnly {
-        /// Where.
-        path: PathBuf,
-    },
-    /// We may not.
+    ReadOnly { path: PathBuf },
     #[error("access to `{path}` is denied")]
-    Denied {
-        /// Where.
-        path: PathBuf,
-    },
+    Denied { path: PathBuf },
     /// There is no room.
     #[error("the disk of `{path}` is full")]
-    DiskFull {
-        /// Where.
-        path: PathBuf,
-    },
+    DiskFull { path: PathBuf },
     /// Another process holds it.
     #[error("the store `{path}` is busy, after a wait of {waited:?}")]
     Busy {
-        /// Where.
         path: PathBuf,
         /// How long we waited.
         waited: Duration,
@@ -59,7 +42,6 @@ pub enum StoreError {
     /// Something else is there.
     #[error("`{path}` is not a store: {what}")]
     NotAStore {
-        /// Where.
         path: PathBuf,
         /// What it is instead.
         what: String,
@@ -67,25 +49,17 @@ pub enum StoreError {
     /// It was written by a later release.
     #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
     NewerFormat {
-        /// Where.
         path: PathBuf,
-        /// Its format.
         found: i64,
         /// The latest we know.
         known: i64,
     },
     /// Locks and memory maps do not work there.
     #[error("the store `{path}` is on a network file system ({name})")]
-    NetworkFileSystem {
-        /// Where.
-        path: PathBuf,
-        /// Which.
-        name: String,
-    },
+    NetworkFileSystem { path: PathBuf, name: String },
     /// The database as a whole is broken.
     #[error("the database of the store `{path}` is damaged")]
     Corrupt {
-        /// Where.
         path: PathBuf,
         /// What the database said.
         #[source]
@@ -94,9 +68,7 @@ pub enum StoreError {
     /// A record is not what was written.
     #[error("record {version} of {aggregate} is damaged: {what}")]
     Damaged {
-        /// Whose record.
         aggregate: AggregateId,
-        /// Which one.
         version: Version,
         /// How it was noticed.
         what: &'static str,
@@ -104,7 +76,6 @@ pub enum StoreError {
     /// A request is not what was written.
     #[error("request {request} of {aggregate} is damaged: {what}")]
     DamagedRequest {
-        /// Whose request.
         aggregate: AggregateId,
         /// Which one. It can be taken like any other.
         request: RequestId,
@@ -114,16 +85,22 @@ pub enum StoreError {
     /// A commit may or may not have reached the disk. Nothing is acknowledged any more.
     #[error("the store has to be opened again: it is not known what reached the disk")]
     MustReopen {
-        /// What failed.
+        #[source]
+        source: SharedError,
+    },
+    /// It cannot be reached now. The same can be tried again later through the same handle. Nothing but an
+    /// append may have taken effect; of that it is known when it is tried again.
+    #[error("the store `{store}` cannot be reached")]
+    Unreachable {
+        /// Where it is, without secrets.
+        store: String,
         #[source]
         source: SharedError,
     },
     /// A record past all bounds.
     #[error("a record of {bytes} bytes for {aggregate} is too large; {most} is the most")]
     TooLarge {
-        /// For whom.
         aggregate: AggregateId,
-        /// Its length.
         bytes: usize,
         /// The most that is allowed.
         most: usize,
@@ -131,34 +108,25 @@ pub enum StoreError {
     /// A snapshot of something that was not recorded.
     #[error("a snapshot of {aggregate} at version {at} is ahead of its journal, at {head}")]
     AheadOfJournal {
-        /// Whose snapshot.
         aggregate: AggregateId,
         /// What it claims to include.
         at: Version,
         /// Where the journal is.
         head: Version,
     },
-    /// No such aggregate.
     #[error("{aggregate} is not in the store")]
-    NotFound {
-        /// Which one.
-        aggregate: AggregateId,
-    },
+    NotFound { aggregate: AggregateId },
     /// Anything else the file system says.
     #[error("`{path}` cannot be used")]
     Io {
-        /// Where.
         path: PathBuf,
-        /// What it said.
         #[source]
         source: Arc<std::io::Error>,
     },
     /// Anything else the database says.
     #[error("the database of the store `{path}` failed")]
     Database {
-        /// Where.
         path: PathBuf,
-        /// What it said.
         #[source]
         source: SharedError,
     },
@@ -166,7 +134,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// A word for this error that does not change.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAFolder { .. } => "store-not-a-folder",
@@ -182,6 +149,7 @@ impl StoreError {
             Self::Damaged { .. } => "record-damaged",
             Self::DamagedRequest { .. } => "request-damaged",
             Self::MustReopen { .. } => "store-must-reopen",
+            Self::Unreachable { .. } => "store-unreachable",
             Self::TooLarge { .. } => "record-too-large",
             Self::AheadOfJournal { .. } => "snapshot-ahead-of-journal",
             Self::NotFound { .. } => "not-found",
@@ -191,7 +159,6 @@ impl StoreError {
     }
 
     /// What could be done about it.
-    #[must_use]
     pub const fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotAFolder { .. } | Self::NotAFile { .. } | Self::NotAStore { .. } => {
@@ -214,12 +181,18 @@ impl StoreError {
             }
             Self::DamagedRequest { .. } => "it is not known what was asked; ask again",
             Self::MustReopen { .. } => "look at the disk, then resume: what reached it is found",
+            Self::Unreachable { .. } => "look at the server and at the way to it, then try again",
             Self::TooLarge { .. } => "keep what is large in a file and record its name",
             Self::AheadOfJournal { .. }
             | Self::NotFound { .. }
             | Self::Io { .. }
             | Self::Database { .. } => return None,
         })
+    }
+
+    /// Whether the same can be tried again later through the same handle.
+    pub const fn is_outage(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
     }
 
     /// Of a handle that no longer works.

@@ -18,7 +18,6 @@ impl fmt::Display for RequestId {
 /// Something asked of an aggregate's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which one.
     pub id: RequestId,
     /// What is asked, in the caller's words.
     pub bytes: Vec<u8>,

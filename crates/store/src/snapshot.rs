@@ -5,7 +5,6 @@
 
 use crate::version::Version;
 
-/// A saved state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The version of the last record it includes.

@@ -10,6 +10,7 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
+use crate::question::{OnFindings, Question};
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
 use crate::version::{Epoch, Version};
@@ -37,7 +38,6 @@ pub struct Head {
 /// An aggregate in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Which one.
     pub aggregate: AggregateId,
     /// Where its journal is.
     pub head: Head,
@@ -49,14 +49,18 @@ pub trait Store: Send + Sync {
     /// Appends to several aggregates, guarded appends and facts in any mixture: all of it or nothing.
     /// `done` is told when it is on the disk, or refused. Many may be under way at once; they share a sync, and one that is refused does
     /// not touch the others. What is submitted through one handle is done in that order.
+    ///
+    /// After [`StoreError::Unreachable`] it is not known whether the append stands. Everything submitted
+    /// since is refused in the same way until a question is answered ([`Store::ask`]); by then the fate of
+    /// every append is settled, and it can be submitted again: one that stands is refused as a conflict.
     fn submit(&self, appends: Vec<Append>, done: Done);
 
     /// As [`Store::submit`], and waits.
     ///
     /// # Errors
     ///
-    /// [`AppendError`]; nothing was stored then, except that after [`StoreError::MustReopen`]
-    /// nobody knows until the store was opened again.
+    /// [`AppendError`]; nothing was stored then, except that after [`StoreError::MustReopen`] it is not
+    /// known until the store was opened again, and after [`StoreError::Unreachable`] until it answers.
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         let (tell, told) = mpsc::sync_channel(1);
         self.submit(
@@ -71,10 +75,6 @@ pub trait Store: Send + Sync {
     }
 
     /// Where a journal is. `None` if the aggregate was never claimed and has no records.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError>;
 
     /// The records after a version, up to the head at the time of the call. Versions rise by one,
@@ -90,10 +90,6 @@ pub trait Store: Send + Sync {
 
     /// The aggregates of a family that have records and whose ids begin with a prefix, in the order
     /// of their ids.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
 
     /// Removes the records of a journal with versions below `before`, where a later record makes them
@@ -103,10 +99,6 @@ pub trait Store: Send + Sync {
     ///
     /// It needs no claim, others may append and read meanwhile, and what is gone already is no error. It
     /// is housekeeping: the death of the machine may bring the records back.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError>;
 
     /// Removes an aggregate: records, snapshots, requests. What is not there is removed already.
@@ -126,10 +118,6 @@ pub trait Store: Send + Sync {
 
     /// Claims an aggregate, and appends what is to be written under the claim in the same step: that costs
     /// one sync instead of two. If the append is refused nothing is claimed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::claim`]; the inner one as [`Store::append`].
     fn claim_writing(
         &self,
         aggregate: &AggregateId,
@@ -144,21 +132,14 @@ pub trait Store: Send + Sync {
     }
 
     /// Who owns an aggregate, if anybody who lives does. Asking changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 
     /// Gives a claim up. A claim that no longer counts is given up already.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn release(&self, claim: &Claim) -> Result<(), StoreError>;
 
     /// As [`Store::release`], without waiting for it. Whoever claims it through this handle afterwards
-    /// finds it free; if it cannot be given up, that ends with the handle.
+    /// finds it free; if it cannot be given up, that ends with the handle. During an outage
+    /// ([`StoreError::Unreachable`]) it is given up by the time that ends.
     fn let_go(&self, claim: &Claim) {
         drop(self.release(claim));
     }
@@ -171,19 +152,14 @@ pub trait Store: Send + Sync {
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError>;
 
     /// What was asked of an aggregate and not yet taken, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError>;
 
-    /// The aggregates of a family of whom something was asked that is not yet taken, in the order of
-    /// their ids. Cheap while there is nothing: whoever looks after many asks it often.
+    /// Answers everything that an event loop wants to know of its store, without making the loop wait:
+    /// `done` is told, and may be on another thread. Cheap while nothing was written, since it is asked in
+    /// every round. Questions are answered in the order in which they are asked through one handle.
     ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError>;
+    /// The answer to a question also ends an outage of this handle ([`StoreError::Unreachable`]).
+    fn ask(&self, question: Question, done: OnFindings);
 
     /// Saves a state; the one saved before the last may go.
     ///
@@ -198,17 +174,19 @@ pub trait Store: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// The latest snapshot that can be used. One that cannot is no error.
+    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;
+
+    /// Gives the room of what was removed back, and says how many bytes the store had and has. Others may
+    /// read meanwhile, and wait to write. A store that needs none of it answers zeros.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]
-    fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;
+    /// [`StoreError::Busy`] if others write for too long, or whatever else is wrong.
+    fn compact(&self) -> Result<[u64; 2], StoreError> {
+        Ok([0, 0])
+    }
 
     /// A number that differs from the last one if anything was written in between, by whomever.
     /// Cheap: an owner asks it often, and looks for requests when it has changed.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]
     fn pulse(&self) -> Result<u64, StoreError>;
 }

@@ -12,7 +12,6 @@ impl Version {
     pub const EMPTY: Self = Self(0);
 
     /// The version after that many more records.
-    #[must_use]
     pub fn after(self, records: usize) -> Self {
         Self(
             self.0
@@ -21,7 +20,6 @@ impl Version {
     }
 
     /// The version of the next record.
-    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -43,7 +41,6 @@ impl Epoch {
     pub const UNCLAIMED: Self = Self(0);
 
     /// The next claim's.
-    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

@@ -3,13 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is a red test")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use tempfile::TempDir;
-use undaunted_store::suite::{Place, run_all};
+use undaunted_store::suite::{Reopenable, run_all};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Epoch, Fault, Faults, FaultyStore, MemoryStore, SqliteStore,
-    Store, StoreError, Version,
+    AggregateId, Append, AppendError, Epoch, Fault, Faults, FaultyStore, Findings, MemoryStore,
+    Question, SqliteStore, Store, StoreError, Version,
 };
 
 fn job() -> AggregateId {
@@ -57,11 +57,13 @@ fn on_each(test: impl Fn(&dyn Fn() -> Box<dyn Store>)) {
 fn without_faults_a_wrapped_store_keeps_every_promise() {
     run_all(|| {
         let (root, faults) = (MemoryStore::new(), Faults::none());
-        Place::new(move || Box::new(FaultyStore::new(Box::new(root.another()), faults.clone())))
+        Reopenable::new(move || {
+            Box::new(FaultyStore::new(Box::new(root.another()), faults.clone()))
+        })
     });
     run_all(|| {
         let (folder, faults) = (TempDir::new().unwrap(), Faults::none());
-        Place::new(move || {
+        Reopenable::new(move || {
             let inner = SqliteStore::open(folder.path()).unwrap();
             Box::new(FaultyStore::new(Box::new(inner), faults.clone()))
         })
@@ -184,4 +186,40 @@ fn a_read_fails_on_cue() {
         assert!(store.read(&job(), Version::EMPTY).is_err());
         assert!(store.read(&job(), Version::EMPTY).is_ok());
     });
+}
+
+/// Asks nothing in particular; whether there was an answer.
+fn is_reached(store: &dyn Store) -> bool {
+    let (tell, told) = mpsc::channel();
+    let done = move |found: Result<Findings, StoreError>| tell.send(found.is_ok()).unwrap();
+    store.ask(Question::default(), Box::new(done));
+    told.recv().unwrap()
+}
+
+#[test]
+fn an_append_whose_answer_is_lost_is_tried_again_after_a_question_and_never_doubled() {
+    for stored in [false, true] {
+        on_each(|open| {
+            let outage = Fault::Outage {
+                stored,
+                questions: 2,
+            };
+            let store = FaultyStore::new(open(), Faults::none().at_append(2, outage));
+            store.append(append(0, &["1"])).unwrap();
+            let unreachable = |result: Result<Vec<Version>, AppendError>| {
+                assert_eq!(result.unwrap_err().code(), "store-unreachable");
+            };
+            unreachable(store.append(append(1, &["2"])));
+            unreachable(store.append(append(1, &["2"])));
+            assert!(store.head(&job()).is_err());
+            assert!(!is_reached(&store));
+            assert!(!is_reached(&store));
+            unreachable(store.append(append(1, &["2"])));
+            assert!(is_reached(&store));
+            let again = store.append(append(1, &["2"]));
+            assert_eq!(again.map_err(|error| error.code()).is_err(), stored);
+            assert_eq!(read(&store).0, ["1", "2"]);
+            store.append(append(2, &["3"])).unwrap();
+        });
+    }
 }

@@ -1,11 +1,11 @@
 //! The store in memory keeps every promise.
 
 use undaunted_store::MemoryStore;
-use undaunted_store::suite::{Place, run_all, run_model};
+use undaunted_store::suite::{Reopenable, run_all, run_model};
 
-fn place() -> Place {
+fn place() -> Reopenable {
     let root = MemoryStore::new();
-    Place::new(move || Box::new(root.another()))
+    Reopenable::new(move || Box::new(root.another()))
 }
 
 #[test]

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use undaunted_store::suite::{Place, run_all, run_model};
+use undaunted_store::suite::{Reopenable, run_all, run_model};
 use undaunted_store::{
     AggregateId, Append, Epoch, SqliteOptions, SqliteStore, Store, StoreError, Version,
 };
 
 /// A folder that goes away with its place.
-fn place() -> Place {
+fn place() -> Reopenable {
     let folder = TempDir::new().unwrap();
-    Place::new(move || {
+    Reopenable::new(move || {
         let path: PathBuf = folder.path().join("store");
         Box::new(SqliteStore::open(&path).unwrap())
     })

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use undaunted_engine::event::Record;
+use undaunted_engine::job::Plans;
 use undaunted_engine::view::rfc3339;
 use undaunted_runner::archive::{ArchiveError, restore_from};
 use undaunted_runner::journal::{FAMILY, aggregate, replay};
@@ -98,7 +99,7 @@ fn replaced(line: &[u8], old: &[u8], with: &[u8]) -> Vec<u8> {
 /// The store has all of it, and no more if it is brought back again.
 fn kept(store: &MemoryStore, job: &str, file: &[u8]) {
     let lines = notation::lines(file).count();
-    let read = replay(store, job, |_, _, _| {});
+    let read = replay(store, job, &Plans::default(), |_, _, _| {});
     let ended = read.as_ref().is_ok_and(|(job, version)| {
         job.stage.has_ended()
             && usize::try_from(version.0).is_ok_and(|it| it.saturating_add(2) == lines)

@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
-use undaunted_engine::event::{Event, ImportedCommand, NewItem, Record};
+use undaunted_engine::event::{Event, ImportedCommand, JobEvent, NewItem, Record};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{broken_by, broken_in};
@@ -124,7 +125,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
     let commands = counted(&imported);
     let event = imported.event.clone();
     let mut record = Record {
-        at: job.last_at,
+        at: job.times.last_at,
         event,
     };
     // Sums of more than 584 years are written as that, so bytes are compared.
@@ -135,7 +136,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
         read.is_some_and(|read| read.encode() == written),
         &record,
     );
-    for event in [imported.event, Event::JobSuspended] {
+    for event in [imported.event, Event::Job(JobEvent::Suspended)] {
         record.event = event;
         lawfully(&mut job, &record);
     }
@@ -154,7 +155,7 @@ fn taken(state: &RetryCheckpointState, submitted: &Job) -> &'static str {
 
 /// What the new job is told.
 fn counted(imported: &Imported) -> Vec<ImportedCommand> {
-    let Event::StateImported { commands } = &imported.event else {
+    let Event::Job(JobEvent::StateImported { commands }) = &imported.event else {
         uphold("a job is told of imported commands", false, imported);
         return Vec::new();
     };
@@ -184,13 +185,13 @@ fn lawfully(job: &mut Job, record: &Record) {
 fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     let state = export(
         job,
-        &Admission::default(),
-        &Histories::of(|_, _| true).items,
+        &AdmissionControl::default(),
+        &Histories::of(|_| true).items,
     );
     let Ok(again) = import(&state, submitted) else {
         return uphold("what is exported can be imported", false, &state);
     };
-    let Event::StateImported { commands: again } = &again.event else {
+    let Event::Job(JobEvent::StateImported { commands: again }) = &again.event else {
         return;
     };
     for command in again {
@@ -214,7 +215,7 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
 
 /// Resumes the job and lets everything fail, as long as it can.
 fn gone_on_with(mut job: Job) {
-    let mut now = job.last_at.after(Duration::from_secs(1));
+    let mut now = job.times.last_at.after(Duration::from_secs(1));
     tell(&mut job, &Input::Resume { seen: None }, now);
     tell(&mut job, &Input::Woke, now);
     let items = ["a", "b", "1", "x/y"].map(|name| NewItem {
@@ -222,16 +223,22 @@ fn gone_on_with(mut job: Job) {
         input: "1".to_owned(),
     });
     let items = items.to_vec();
-    tell(&mut job, &Input::ItemsRead { step: 0, items }, now);
+    tell(
+        &mut job,
+        &Input::ItemsRead {
+            step: StepId(0),
+            items,
+        },
+        now,
+    );
     for _ in 0..6 {
         let mut breakers = admission_of(&job, now);
-        for (step, item) in ready(&job, &breakers, now) {
+        for item in ready(&job, &breakers, now) {
             let refused = None;
-            let gate = gate_of(&job, &mut breakers, (step, item));
+            let gate = gate_of(&job, &mut breakers, item);
             tell(
                 &mut job,
                 &Input::Start {
-                    step,
                     item,
                     refused,
                     gate,
@@ -239,7 +246,7 @@ fn gone_on_with(mut job: Job) {
                 now,
             );
         }
-        let running: Vec<u64> = job.running.keys().copied().collect();
+        let running: Vec<u64> = job.starts.running.keys().copied().collect();
         for start in running {
             let end = AttemptEnd {
                 start,

@@ -1,23 +1,23 @@
 //! Bytes that may be messages between engine and keeper, or the log of a spool.
 //!
-//! Taken as they are, they are a message each way, a stream of messages, and a log. Spelled out, they
-//! are lines: `>` before a message to the keeper, `<` before one from it, `#` before a record of the
-//! log; then words, a number with its width (`7b`, `7i` and `7q` for 1, 4 and 8 bytes) or a text in
-//! quotation marks, which stands with its length before it. Lengths and checksums around them are
-//! right then, so that what is inside is looked at.
+//! Taken as they are, they are a greeting, a message each way, a stream of messages, and a log. Spelled
+//! out, they are lines: `>` before a message to the keeper, `<` before one from it, `#` before a record of
+//! the log; then its CBOR as JSON, in which a text of a message to the keeper is bytes. What is no JSON is
+//! words, for the greeting and for the log of the release before: a number with its width (`7b`, `7i` and
+//! `7q` for 1, 4 and 8 bytes) or a text in quotation marks, which stands with its length before it.
+//! Lengths and checksums around them are right then, so that what is inside is looked at.
 
 use std::collections::BTreeSet;
 
-use undaunted_runner::Malformed;
-use undaunted_runner::keeper::{messages, reread_reply, reread_request};
+use undaunted_engine::event::RecordError;
+use undaunted_runner::keeper::{Refusal, messages, reread_reply, reread_request, understood};
 use undaunted_runner::spool::{Damage, reread_log};
 
 use super::checksum::crc32;
 use super::law::uphold;
-use super::notation::lines;
+use super::notation::{BYTES, TEXT, cbor, lines};
 
-const REQUESTS: [&str; 7] = [
-    "hello",
+const REQUESTS: [&str; 6] = [
     "start",
     "cancel",
     "cancel all",
@@ -37,6 +37,7 @@ const REPLIES: [&str; 6] = [
 pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     if !matches!(data.first(), Some(b'>' | b'<' | b'#')) {
+        seen.extend(greeting(data));
         seen.extend(message(data, reread_request, &REQUESTS));
         seen.extend(message(data, reread_reply, &REPLIES));
         seen.extend(stream(data));
@@ -45,9 +46,14 @@ pub fn keeper_bytes(data: &[u8]) -> BTreeSet<&'static str> {
     }
     let (mut sent, mut written) = (vec![], vec![]);
     for line in lines(data) {
-        let payload = spelled(line.get(1..).unwrap_or_default());
+        let text = line.get(1..).unwrap_or_default();
+        let strings = if line.starts_with(b">") { BYTES } else { TEXT };
+        let payload = cbor(text, strings).unwrap_or_else(|| spelled(text));
         match line.first() {
-            Some(b'>') => seen.extend(message(&payload, reread_request, &REQUESTS)),
+            Some(b'>') => {
+                seen.extend(greeting(&payload));
+                seen.extend(message(&payload, reread_request, &REQUESTS));
+            }
             Some(b'<') => seen.extend(message(&payload, reread_reply, &REPLIES)),
             _ => {
                 written.extend(length(&payload));
@@ -101,30 +107,43 @@ fn spelled(mut words: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What is read is written the same way, in as many bytes.
+/// There is one greeting; another number in it is another version.
+fn greeting(given: &[u8]) -> Option<&'static str> {
+    let told = understood(given);
+    let shape = given.len() == 5 && given.starts_with(&[0]);
+    let right = match told {
+        Ok(()) => given == [0, 2, 0, 0, 0],
+        Err(Refusal::Version) => shape,
+        Err(why) => !shape && why == Refusal::Malformed,
+    };
+    uphold("a greeting is of a version", right, &(given, told));
+    shape.then_some("hello")
+}
+
+/// What is read is written so that the same is read again.
 fn message(
     given: &[u8],
-    reread: fn(&[u8]) -> Result<Vec<u8>, Malformed>,
+    reread: fn(&[u8]) -> Result<Vec<u8>, RecordError>,
     names: &'static [&'static str],
 ) -> Option<&'static str> {
     match reread(given) {
         Ok(written) => {
-            let tag = written.first().map_or(usize::MAX, |tag| usize::from(*tag));
+            let tag = written.get(1).map_or(usize::MAX, |tag| usize::from(*tag));
             let name = names.get(tag).copied();
             uphold(
                 "a message is one of those there are",
                 name.is_some(),
                 &written,
             );
-            // Any number but 0 is a yes, and only some refusals have a number that counts.
-            let loose = matches!(name, Some("welcome" | "refused"));
-            let same = written == given || (loose && written.len() == given.len());
-            let same = same && reread(&written).as_ref() == Ok(&written);
+            let same = reread(&written).as_ref() == Ok(&written);
             uphold(
                 "a message is written as it was read",
                 same,
                 &(given, &written),
             );
+            let longer = [given, &[0]].concat();
+            let noticed = reread(&longer).is_err();
+            uphold("nothing stands behind a message", noticed, &longer);
             name
         }
         Err(why) => {

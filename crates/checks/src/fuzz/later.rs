@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
-use undaunted_engine::event::{Event, Record, Subject, Submitted};
+use undaunted_engine::event::{Event, JobEvent, Record, Submitted};
+use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{as_uuid, receipt_token};
 use undaunted_engine::workflow::{Operator, Source, check};
@@ -67,8 +69,8 @@ pub(super) fn submitted(name: &str, text: &str) -> Option<(Record, Job)> {
         flow: None,
         token_key: Some(7),
     };
-    let submitted: Submitted = submission(&workflow, text, around).ok()?;
-    let event = Event::JobSubmitted(Box::new(submitted));
+    let submitted: Submitted = submission(Plan::new(workflow), text, around).ok()?;
+    let event = Event::Job(JobEvent::Submitted(Box::new(submitted)));
     let record = Record { at: T0, event };
     let job = Job::begin(&record).ok()?;
     Some((record, job))
@@ -89,12 +91,11 @@ fn made() -> Option<Later> {
     let now = T0.after(Duration::from_secs(1));
     flow.tell(&Input::Woke, now);
     let mut breakers = admission_of(&flow.job, now);
-    for (step, item) in ready(&flow.job, &breakers, now) {
+    for item in ready(&flow.job, &breakers, now) {
         let refused = None;
-        let gate = gate_of(&flow.job, &mut breakers, (step, item));
+        let gate = gate_of(&flow.job, &mut breakers, item);
         flow.tell(
             &Input::Start {
-                step,
                 item,
                 refused,
                 gate,
@@ -102,7 +103,7 @@ fn made() -> Option<Later> {
             now,
         );
     }
-    let starts: Vec<u64> = flow.job.running.keys().copied().collect();
+    let starts: Vec<u64> = flow.job.starts.running.keys().copied().collect();
     let [first, second, third] = starts.try_into().ok()?;
     for start in [first, second, third] {
         flow.tell(&Input::Accepted { start }, now);
@@ -127,19 +128,14 @@ impl Later {
 
     /// The token that was given out for an item.
     pub(super) fn token(&self, item: u32) -> String {
-        let of = Subject {
-            step: 0,
-            item,
-            command: 0,
-            attempt: 0,
-        };
-        as_uuid(&receipt_token(&self.job, of, 1))
+        let item = StepId(0).item(item);
+        as_uuid(&receipt_token(&self.job, item, CommandId(0), 1))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::task::{Found, find_token};
+    use undaunted_engine::task::{TokenOwner, find_token};
 
     use super::*;
 
@@ -147,9 +143,9 @@ mod tests {
     fn every_item_is_where_it_should_be() {
         let flow = later().unwrap();
         let found = |item| find_token(&flow.job, STEP, &flow.token(item));
-        assert!(matches!(found(0), Found::Running(_)));
-        assert_eq!(found(1), Found::Waiting);
-        assert_eq!(found(2), Found::Over);
-        assert_eq!(found(3), Found::Nowhere);
+        assert!(matches!(found(0), TokenOwner::Running(_)));
+        assert_eq!(found(1), TokenOwner::Waiting);
+        assert_eq!(found(2), TokenOwner::Over);
+        assert_eq!(found(3), TokenOwner::Nowhere);
     }
 }

@@ -14,15 +14,23 @@ pub(super) fn record(given: &[u8]) -> Vec<u8> {
         [format @ b'0'..=b'9', text @ ..] => (format.saturating_sub(b'0'), text),
         text => (FORMAT, text),
     };
-    let value = text.starts_with(b"[").then(|| serde_json::from_slice(text));
-    match value {
-        Some(Ok(value)) => {
-            let mut bytes = vec![format];
-            put(&value, &mut bytes);
-            bytes
-        }
-        _ => given.to_vec(),
+    match cbor(text, TEXT) {
+        Some(cbor) => [&[format], cbor.as_slice()].concat(),
+        None => given.to_vec(),
     }
+}
+
+/// What a text in JSON becomes in CBOR.
+pub(super) const BYTES: u8 = 2;
+pub(super) const TEXT: u8 = 3;
+
+/// The CBOR that a list in JSON stands for, if this is one.
+pub(super) fn cbor(text: &[u8], strings: u8) -> Option<Vec<u8>> {
+    let text = text.trim_ascii_start();
+    let value = text.starts_with(b"[").then(|| serde_json::from_slice(text));
+    let mut bytes = vec![];
+    put(&value?.ok()?, strings, &mut bytes);
+    Some(bytes)
 }
 
 /// The lines of a text that are not empty.
@@ -33,7 +41,7 @@ pub(super) fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|line| !line.is_empty())
 }
 
-fn put(value: &Value, to: &mut Vec<u8>) {
+fn put(value: &Value, strings: u8, to: &mut Vec<u8>) {
     match value {
         Value::Null => to.push(0xf6),
         Value::Bool(it) => to.push(if *it { 0xf5 } else { 0xf4 }),
@@ -49,20 +57,20 @@ fn put(value: &Value, to: &mut Vec<u8>) {
             }
         }
         Value::String(text) => {
-            head(3, length(text.len()), to);
+            head(strings, length(text.len()), to);
             to.extend(text.as_bytes());
         }
         Value::Array(values) => {
             head(4, length(values.len()), to);
             for value in values {
-                put(value, to);
+                put(value, strings, to);
             }
         }
         Value::Object(fields) => {
             head(5, length(fields.len()), to);
             for (name, value) in fields {
-                put(&Value::from(name.as_str()), to);
-                put(value, to);
+                put(&Value::from(name.as_str()), strings, to);
+                put(value, strings, to);
             }
         }
     }

@@ -3,15 +3,16 @@
 //! It is told everything a job can be told, now and at the end of time. What follows comes to an end,
 //! is written as it was decided, and leads to a job that can be told the next thing.
 
-use undaunted_engine::breaker::{Admission, Gate};
+use undaunted_engine::breaker::{AdmissionControl, Gate};
 use undaunted_engine::decide::{advance, decide, react};
 use undaunted_engine::effect::{ask as gate, awaits_rule, next_wake, ready, wanted};
 use undaunted_engine::event::{NewItem, Record};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{
-    Files, Found, TaskWork, as_uuid, correlation_id, find_token, input_task, task,
+    Files, TaskWork, TokenOwner, as_uuid, correlation_id, find_token, input_task, task,
 };
 use undaunted_policy::{Cause, Reason, Timestamp};
 
@@ -24,7 +25,7 @@ const FEW: usize = 4;
 
 /// Tells a job everything, each thing of its own.
 pub(super) fn go_on(job: &Job) {
-    for now in [job.last_at, Timestamp::MAX] {
+    for now in [job.times.last_at, Timestamp::MAX] {
         ask(job, now);
         for input in inputs(job, now) {
             let told = tell(job, &input, now);
@@ -38,16 +39,16 @@ pub(super) fn go_on(job: &Job) {
 }
 
 /// The breakers of a job, which nothing is known of.
-pub(super) fn admission_of(job: &Job, now: Timestamp) -> Admission {
-    let mut breakers = Admission::of(job.plan().breakers());
+pub(super) fn admission_of(job: &Job, now: Timestamp) -> AdmissionControl {
+    let mut breakers = AdmissionControl::of(job.plan().breakers());
     breakers.tick(now);
     breakers
 }
 
 /// What the breaker of the next command of an item answers. Where a request goes is not looked at.
-pub(super) fn gate_of(job: &Job, breakers: &mut Admission, place: (u32, u32)) -> Gate {
-    let active = job.active(place.0, place.1).map(|it| it.command);
-    let command = active.or_else(|| job.plan().first(place.0));
+pub(super) fn gate_of(job: &Job, breakers: &mut AdmissionControl, place: ItemId) -> Gate {
+    let active = job.active(place).map(|it| it.command);
+    let command = active.or_else(|| job.plan().first(place.step));
     let command = command.and_then(|it| job.plan().command(it));
     let Some(breaker) = command.and_then(|it| it.breaker.as_deref()) else {
         return Gate::None;
@@ -56,7 +57,7 @@ pub(super) fn gate_of(job: &Job, breakers: &mut Admission, place: (u32, u32)) ->
     gate(job, breakers, place, &name.into())
 }
 
-fn started(job: &Job, now: Timestamp) -> Vec<(u32, u32)> {
+fn started(job: &Job, now: Timestamp) -> Vec<ItemId> {
     ready(job, &admission_of(job, now), now)
 }
 
@@ -66,38 +67,42 @@ fn ask(job: &Job, now: Timestamp) {
     let _ = awaits_rule(job);
     let _ = next_wake(job, now);
     let _ = broken_in(job);
-    let running = job.running.values().copied();
+    let running = job.starts.running.values().copied();
     let asked = running
         .take(FEW)
         .chain(started(job, now).into_iter().take(FEW));
-    for (step, item) in asked {
-        let _ = correlation_id(job, step, item);
-        let Ok(Some(task)) = task(job, step, item, Files::default(), now) else {
+    for item in asked {
+        let _ = correlation_id(job, item);
+        let Ok(Some(task)) = task(job, item, Files::default(), now) else {
             continue;
         };
         match task.work {
             TaskWork::Flow(flow) => {
-                let _ = flow.submission(job);
+                let _ = flow.submission(job, &Plans::default());
             }
             TaskWork::Run { argv } => uphold("a program has a name", !argv.is_empty(), &argv),
             TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Write { .. } => {}
         }
     }
-    for step in (0_u32..).zip(&job.steps).map(|(step, _)| step).take(FEW) {
+    for step in StepId::all()
+        .zip(&job.steps)
+        .map(|(step, _)| step)
+        .take(FEW)
+    {
         // One that cannot be put together says so.
         drop(input_task(job, step, Files::default()));
         let name = job.plan().step(step).map_or("", |step| &step.name);
         let found = find_token(job, name, &as_uuid("0123"));
         uphold(
             "a token nobody gave out is nobody's",
-            found == Found::Nowhere,
+            found == TokenOwner::Nowhere,
             &found,
         );
     }
 }
 
 fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
-    let dead: Vec<(u32, u32)> = job.dead.keys().copied().collect();
+    let dead: Vec<ItemId> = job.dead.keys().copied().collect();
     let mut inputs = vec![
         Input::Resume { seen: None },
         Input::Resume { seen: Some(now) },
@@ -107,15 +112,14 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
         Input::TopUp { retries: u32::MAX },
     ];
     let mut breakers = admission_of(job, now);
-    for (step, item) in started(job, now).into_iter().take(FEW) {
+    for item in started(job, now).into_iter().take(FEW) {
         inputs.push(Input::Start {
-            step,
             item,
             refused: None,
-            gate: gate_of(job, &mut breakers, (step, item)),
+            gate: gate_of(job, &mut breakers, item),
         });
     }
-    for &start in job.running.keys().take(FEW) {
+    for &start in job.starts.running.keys().take(FEW) {
         inputs.push(Input::Accepted { start });
         for failure in [None, Some(Cause::Timeout), Some(Cause::Exit(127))] {
             inputs.push(Input::Ended(Box::new(AttemptEnd {
@@ -128,7 +132,11 @@ fn inputs(job: &Job, now: Timestamp) -> Vec<Input> {
             })));
         }
     }
-    for step in (0_u32..).zip(&job.steps).map(|(step, _)| step).take(FEW) {
+    for step in StepId::all()
+        .zip(&job.steps)
+        .map(|(step, _)| step)
+        .take(FEW)
+    {
         let item = NewItem {
             identity: "again".to_owned(),
             input: "7".to_owned(),
@@ -175,7 +183,7 @@ fn tell(job: &Job, input: &Input, now: Timestamp) -> Job {
     }
     uphold(
         "what was decided leads to where it was decided",
-        folded.stage == told.stage && folded.running == told.running,
+        folded.stage == told.stage && folded.starts.running == told.starts.running,
         &(input, &records),
     );
     told

@@ -112,7 +112,7 @@ impl Promise {
                 let index = usize::try_from(earlier).ok()?;
                 delays.get(index).unwrap_or(&self.max_delay).as_nanos()
             }
-            _ => return None,
+            Backoff::Exponential { .. } => return None,
         };
         Some(Duration::from_nanos(
             u64::try_from(nanos).unwrap_or(u64::MAX),

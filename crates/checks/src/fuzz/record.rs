@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use undaunted_engine::breaker::{Admission, BreakerJournal, BreakerRecord, Fact};
+use undaunted_engine::breaker::{AdmissionControl, BreakerJournal, BreakerRecord, Fact};
 use undaunted_engine::catalog::{Catalog, CatalogRecord};
 use undaunted_engine::event::{FORMAT, Record, RecordError};
 use undaunted_policy::Timestamp;
@@ -103,7 +103,7 @@ pub(super) fn ask(record: &BreakerRecord) {
         let at = Timestamp::from_nanos(now);
         let records = [(first, record.clone())];
         let mut journal = BreakerJournal::fold(&records);
-        let mut admission = Admission::default();
+        let mut admission = AdmissionControl::default();
         admission.tick(at);
         admission.meet(&name, journal.clone());
         let _ = admission.ask(&name, &std::sync::Arc::from("j"), Some(1));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::checkpoint::export;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
@@ -33,7 +33,7 @@ pub(super) struct Shown {
 impl Default for Shown {
     fn default() -> Self {
         Self {
-            histories: Histories::of(|_, _| true),
+            histories: Histories::of(|_| true),
             flow: FlowState::default(),
             metrics: Metrics::default(),
         }
@@ -69,22 +69,22 @@ impl Shown {
 
     /// Looks at what it has come to.
     pub(super) fn look(&self, job: &Job) {
-        let now = job.last_at;
+        let now = job.times.last_at;
         let _ = report(job);
         let _ = job.tally();
         if let Some(of) = best_effort(job) {
             let _ = best_effort_names(job, &of);
         }
         let _ = tolerated(job);
-        let breakers = Admission::of(job.plan().breakers());
-        for (step, item) in all_held(job) {
-            let known = holding(job, &breakers, step, item).is_some();
-            uphold("what is held can be shown", known, &(step, item));
+        let breakers = AdmissionControl::of(job.plan().breakers());
+        for item in all_held(job) {
+            let known = holding(job, &breakers, item).is_some();
+            uphold("what is held can be shown", known, &item);
         }
         for name in job.breakers() {
             let _ = prober(job, &name);
         }
-        for (&(step, item), history) in &self.histories.items {
+        for (&item, history) in &self.histories.items {
             for made in &history.attempts {
                 uphold("an attempt has a word", !made.word().is_empty(), made);
                 let _ = made.cause();
@@ -95,9 +95,9 @@ impl Shown {
             }
             for now in [now, Timestamp::MAX] {
                 let most = 5;
-                let told = forecast(job, &breakers, (step, item), now, most);
+                let told = forecast(job, &breakers, item, now, most);
                 let few = told.is_none_or(|told| told.retries.len() <= most);
-                uphold("a forecast is as long as was asked", few, &(step, item));
+                uphold("a forecast is as long as was asked", few, &item);
             }
         }
         self.exported(job);
@@ -114,7 +114,7 @@ impl Shown {
     /// What is written for another system can be read by this one.
     fn exported(&self, job: &Job) {
         let histories: BTreeMap<_, _> = self.histories.items.clone();
-        let state = export(job, &Admission::default(), &histories);
+        let state = export(job, &AdmissionControl::default(), &histories);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
         uphold(

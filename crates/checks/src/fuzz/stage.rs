@@ -3,7 +3,6 @@
 //! The only address its steps may call is one nobody can listen at, so whatever is asked of it goes
 //! nowhere. Every input gets a stage of its own: what one leaves behind is not there for the next.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use undaunted_runner::catalog::{Book, activated};
 use undaunted_runner::drive::{Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, Settings};
+use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::journal::aggregate;
 use undaunted_runner::machine::Here;
 use undaunted_server::{Access, Manner, Metrics, News, Offline, OfflineServer, Served};
@@ -32,7 +32,7 @@ pub(super) fn on_stage<T>(access: Access, act: impl FnOnce(&OfflineServer<'_>) -
     set(&*store, &book)?;
     let world = World {
         store,
-        folder: PathBuf::new(),
+        local: LocalFolder::new(""),
         machine: Arc::new(Here::default()),
         grace: Duration::ZERO,
         check_interval: Duration::from_secs(5),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use undaunted_engine::decide::react;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::law::{broken_by, broken_in};
-use undaunted_engine::task::{Found, find_token};
+use undaunted_engine::task::{TokenOwner, find_token};
 use undaunted_policy::Cause;
 use undaunted_runner::request::Arrived;
 use undaunted_runner::{StepResult, step_result};
@@ -42,7 +42,7 @@ pub fn webhook_result(data: &[u8]) -> BTreeSet<&'static str> {
         StepResult::Failed(error) => Err(error),
         StepResult::Unreadable(_) => return seen,
     };
-    if let Found::Running(start) = found {
+    if let TokenOwner::Running(start) = found {
         arrives(flow, start, &result);
         seen.insert("arrived");
     }
@@ -108,21 +108,21 @@ fn read(body: &str) -> &'static str {
 }
 
 /// Whose a token is, compared with those that were given out.
-fn belongs(flow: &Later, step: &str, token: &str, found: Found) -> &'static str {
+fn belongs(flow: &Later, step: &str, token: &str, found: TokenOwner) -> &'static str {
     // The last has not begun, so nobody was given its token.
     let mut given_out = (0..3).map(|item| flow.token(item));
     let known = step == STEP && given_out.any(|given| given == token);
-    let same = known == (found != Found::Nowhere);
+    let same = known == (found != TokenOwner::Nowhere);
     uphold(
         "a token is known if it was given out",
         same,
         &(step, token, found),
     );
     match found {
-        Found::Running(_) => "running",
-        Found::Waiting => "waiting",
-        Found::Over => "over",
-        Found::Nowhere => "nowhere",
+        TokenOwner::Running(_) => "running",
+        TokenOwner::Waiting => "waiting",
+        TokenOwner::Over => "over",
+        TokenOwner::Nowhere => "nowhere",
     }
 }
 
@@ -137,7 +137,7 @@ fn arrives(flow: &Later, start: u64, result: &Result<String, String>) {
         ..AttemptEnd::default()
     };
     let mut told = flow.job.clone();
-    let now = told.last_at.after(Duration::from_secs(1));
+    let now = told.times.last_at.after(Duration::from_secs(1));
     let records = react(&mut told, &Input::Ended(Box::new(end)), now).records;
     uphold("a result has consequences", !records.is_empty(), &result);
     let mut folded = flow.job.clone();

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use undaunted_engine::workflow::{
-    Action, Body, Command, Flow, InputSource, Map, MaxParallel, Mode, Resolved, Source, Step, Work,
-    Workflow,
+    Action, Body, Command, Flow, InputSource, Map, MaxParallel, Mode, Resolved, Source, Step,
+    StepWork, Workflow,
 };
 use undaunted_policy::{Policy, State, Then};
 
@@ -83,8 +83,8 @@ pub(super) fn plan(policy: &Policy) {
 
 fn call(step: &Step) -> Option<&Resolved> {
     match &step.work {
-        Work::Call(call) => Some(&call.retry),
-        Work::One | Work::Map(_) => None,
+        StepWork::Call(call) => Some(&call.retry),
+        StepWork::One | StepWork::Map(_) => None,
     }
 }
 
@@ -118,11 +118,11 @@ fn step_laws(workflow: &Workflow, index: usize, step: &Step) -> Vec<Law> {
         ),
         (
             "only the steps of a flow are calls",
-            flow == matches!(step.work, Work::Call(_)),
+            flow == matches!(step.work, StepWork::Call(_)),
         ),
         ("a step has commands", !step.commands.is_empty()),
     ];
-    if let Work::Map(map) = &step.work {
+    if let StepWork::Map(map) = &step.work {
         laws.extend(map_laws(map));
     }
     laws

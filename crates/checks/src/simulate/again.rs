@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use undaunted_engine::decide::decide;
-use undaunted_engine::event::{Event, Failed, Record, Subject};
+use undaunted_engine::event::{
+    AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record,
+};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 
@@ -20,28 +22,29 @@ impl Again {
     /// Looks at a record, given the state before it. What would have been decided otherwise.
     pub(super) fn look(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
-            Event::AttemptFailed(failed) => {
-                let place = (failed.subject.step, failed.subject.item);
-                let mut running = job.running.iter();
+            Event::Item(ItemEvent::AttemptFailed(failed)) => {
+                let place = failed.of.item();
+                let mut running = job.starts.running.iter();
                 let start = running
                     .find(|(_, at)| **at == place)
                     .map(|(start, _)| *start);
                 self.before = start.map(|start| Box::new((job.clone(), record.clone(), start)));
                 None
             }
-            Event::TextKept { .. } | Event::BreakerOpened(_) | Event::BreakerClosed { .. } => None,
-            Event::RetryScheduled(recorded) => {
+            Event::Job(JobEvent::TextKept { .. })
+            | Event::Breaker(BreakerEvent::Opened(_) | BreakerEvent::Closed { .. }) => None,
+            Event::Item(ItemEvent::RetryScheduled(recorded)) => {
                 let sum = &recorded.sum;
                 let at_once = sum.computed.is_none();
-                let events = self.decided(recorded.subject, sum.retry_after, at_once)?;
+                let events = self.decided(recorded.of, sum.retry_after, at_once)?;
                 let same = events.contains(&record.event);
                 (!same).then(|| format!("recorded is {recorded:?}, decided again {events:?}"))
             }
-            Event::CommandStopped(recorded) => {
+            Event::Item(ItemEvent::CommandStopped(recorded)) => {
                 let asked = recorded.sum.and_then(|sum| sum.retry_after);
-                let events = self.decided(recorded.subject, asked, false)?;
+                let events = self.decided(recorded.of, asked, false)?;
                 let same = events.iter().any(|event| {
-                    matches!(event, Event::CommandStopped(it) if it.reason == recorded.reason)
+                    matches!(event, Event::Item(ItemEvent::CommandStopped(it)) if it.reason == recorded.reason)
                 });
                 (!same).then(|| format!("recorded is {recorded:?}, decided again {events:?}"))
             }
@@ -55,12 +58,12 @@ impl Again {
     /// What is decided after the last failure, if it was one of this attempt.
     fn decided(
         &mut self,
-        of: Subject,
+        of: AttemptId,
         retry_after: Option<Duration>,
         at_once: bool,
     ) -> Option<Vec<Event>> {
         let (job, record, start) = *self.before.take()?;
-        let Event::AttemptFailed(failed) = &record.event else {
+        let Event::Item(ItemEvent::AttemptFailed(failed)) = &record.event else {
             return None;
         };
         let end = AttemptEnd {
@@ -69,11 +72,11 @@ impl Again {
             ..end_of(&job, failed, start)
         };
         let events = decide(&job, &Input::Ended(Box::new(end)), record.at);
-        (failed.subject == of).then_some(events)
+        (failed.of == of).then_some(events)
     }
 }
 
-fn end_of(job: &Job, failed: &Failed, start: u64) -> AttemptEnd {
+fn end_of(job: &Job, failed: &AttemptFailed, start: u64) -> AttemptEnd {
     AttemptEnd {
         start,
         failure: Some(failed.cause),

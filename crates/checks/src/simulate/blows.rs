@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use undaunted_engine::breaker::{BreakerRecord, Fact};
-use undaunted_runner::request::{self, Request};
+use undaunted_runner::request::{self, JobRequest};
 use undaunted_runner::{breakers, journal};
 use undaunted_store::Store;
 
@@ -72,14 +72,14 @@ impl Simulation<'_> {
                 outside.tell(|| format!("the clock is set by {by} ms"));
             }
             Blow::Leave | Blow::LeaveAtOnce => self.ask_to_leave(engine, blow),
-            Blow::Pause => self.ask(&job, [Request::Pause, Request::Unpause]),
+            Blow::Pause => self.ask(&job, [JobRequest::Pause, JobRequest::Unpause]),
             Blow::Cancel => {
                 // Not too often: what is cancelled has nothing more to go wrong.
                 if look(&self.shared).die.falls(1, 8) {
-                    self.ask(&job, [Request::Cancel, Request::Cancel]);
+                    self.ask(&job, [JobRequest::Cancel, JobRequest::Cancel]);
                 }
             }
-            Blow::TopUp => self.ask(&job, [Request::TopUp(1), Request::TopUp(3)]),
+            Blow::TopUp => self.ask(&job, [JobRequest::TopUp(1), JobRequest::TopUp(3)]),
             Blow::Another => self.begin(),
             Blow::Stand => self.stand(engine),
             Blow::Breaker => self.touch_breaker(),
@@ -126,7 +126,7 @@ impl Simulation<'_> {
     }
 
     /// Asks something of whoever runs a job.
-    fn ask(&self, job: &str, one_of: [Request; 2]) {
+    fn ask(&self, job: &str, one_of: [JobRequest; 2]) {
         let drawn = {
             let mut outside = look(&self.shared);
             let drawn = outside.die.one_of(&one_of).copied();
@@ -218,7 +218,7 @@ impl Simulation<'_> {
             let aggregate = journal::aggregate(job);
             let there = aggregate.is_ok_and(|it| matches!(self.disk.head(&it), Ok(Some(_))));
             if there {
-                drop(request::ask(&self.disk, job, Request::Unpause));
+                drop(request::ask(&self.disk, job, JobRequest::Unpause));
             }
         }
         self.everybody_looks();

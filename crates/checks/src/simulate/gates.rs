@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use undaunted_engine::breaker::{BreakerRecord, BreakerState, Fact};
-use undaunted_engine::event::{Event, Record, Text};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, Text};
+use undaunted_engine::id::ItemId;
 use undaunted_runner::{breakers, journal};
 use undaunted_store::{AggregateId, Append};
 
@@ -24,7 +25,7 @@ pub(super) struct Gates {
     /// Texts that the records of a job refer to.
     texts: BTreeMap<String, Vec<String>>,
     /// The breakers that let running attempts through, by job, step and item.
-    passes: BTreeMap<(String, u32, u32), String>,
+    passes: BTreeMap<(String, ItemId), String>,
 }
 
 #[derive(Clone, Default)]
@@ -172,7 +173,7 @@ impl Gates {
         let fresh =
             own.flat_map(|append| &append.records).filter_map(|bytes| {
                 match Record::decode(bytes).ok()?.event {
-                    Event::TextKept { text } => Some(text),
+                    Event::Job(JobEvent::TextKept { text }) => Some(text),
                     _ => None,
                 }
             });
@@ -186,31 +187,31 @@ impl Gates {
 
     /// What a record of a job has to tell breakers.
     fn expect(&mut self, job: &str, record: &Record, expected: &mut Told) {
-        let place = |step, item| (job.to_owned(), step, item);
+        let place = |item| (job.to_owned(), item);
         let ended = match &record.event {
-            Event::TextKept { text } => {
+            Event::Job(JobEvent::TextKept { text }) => {
                 let texts = self.texts.entry(job.to_owned()).or_default();
                 texts.push(text.clone());
                 return;
             }
-            Event::AttemptStarted(started) => {
-                let of = started.subject;
-                self.passes.remove(&place(of.step, of.item));
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                let of = started.of;
+                self.passes.remove(&place(of.item()));
                 if let Some(pass) = &started.pass {
                     let name = self.read(job, &[], &pass.breaker);
                     let told = expected.entry(name.clone()).or_default();
                     told.1 = told.1.saturating_add(pass.probe.into());
                     expected.retain(|_, told| *told != (0, 0));
-                    self.passes.insert(place(of.step, of.item), name);
+                    self.passes.insert(place(of.item()), name);
                 }
                 return;
             }
-            Event::AttemptAccepted { subject, .. } => *subject,
-            Event::AttemptSucceeded(done) => done.subject,
-            Event::AttemptFailed(failed) => failed.subject,
+            Event::Item(ItemEvent::AttemptAccepted { of, .. }) => *of,
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => done.of,
+            Event::Item(ItemEvent::AttemptFailed(failed)) => failed.of,
             _ => return,
         };
-        if let Some(name) = self.passes.remove(&place(ended.step, ended.item)) {
+        if let Some(name) = self.passes.remove(&place(ended.item())) {
             let told = expected.entry(name).or_default();
             told.0 = told.0.saturating_add(1);
         }
@@ -248,7 +249,7 @@ fn of_family<'a>(appends: &'a [Append], family: &'a str) -> impl Iterator<Item =
 
 /// The breaker that let a start through that is no probe.
 fn started(record: &Record) -> Option<Text> {
-    let Event::AttemptStarted(started) = &record.event else {
+    let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event else {
         return None;
     };
     let pass = started.pass.as_ref().filter(|pass| !pass.probe)?;

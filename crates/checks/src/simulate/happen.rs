@@ -29,6 +29,15 @@ impl Simulation<'_> {
                     self.others_look(process);
                 }
             }
+            Happening::Asked {
+                process,
+                question,
+                done,
+            } => {
+                if let Some(Some(it)) = self.processes.get(process) {
+                    it.store().answer(question, done);
+                }
+            }
             Happening::Aside { process, work } => {
                 if look(&self.shared).lives(process) {
                     work();
@@ -165,10 +174,15 @@ impl Simulation<'_> {
         if outside
             .lives
             .get(number)
-            .is_none_or(|life| life.writes() || life.is_dead)
+            .is_none_or(|life| life.writes() || life.is_dead || life.outage.is_some())
         {
             return;
         }
+        // A start may wait for what the store answers.
+        let asks = outside
+            .lives
+            .get(number)
+            .is_some_and(|life| life.questions > 0);
         let mut found = Vec::new();
         for (name, ahead) in &process.jobs {
             let (Some(live), Some(seen)) = (process.hub.job(name), outside.witness.jobs.get(name))
@@ -180,7 +194,7 @@ impl Simulation<'_> {
                 found.push(format!("{name}: the journal gives another state: {what}"));
             }
             let now = ahead.after(outside.now);
-            if !process.leaves {
+            if !process.leaves && !asks {
                 found.extend(late(seen, job, now).map(|what| format!("{name}: {what}")));
             }
         }
@@ -247,6 +261,11 @@ impl Simulation<'_> {
             }
             match process.take_on(&self.shared, job, case) {
                 Taken::Runs | Taken::Not => {}
+                Taken::Later => {
+                    let wait = Duration::from_secs(1);
+                    look(&self.shared).after(wait, Happening::Adopt { process: number });
+                    break;
+                }
                 Taken::Fails => {
                     if let Some(life) = look(&self.shared).lives.get_mut(number) {
                         life.is_dead = true;
@@ -265,17 +284,16 @@ fn late(
     now: Timestamp,
 ) -> Option<String> {
     use undaunted_engine::job::{Stage, StepStage};
-    if job.stage != Stage::Running || job.paused.is_some() {
+    if job.stage != Stage::Running || job.times.paused.is_some() {
         return None;
     }
     let due = seen.ledger.due().iter();
     let mut late = due.filter(|(_, due)| now.since(**due) > LATE);
-    late.find_map(|((step, item), due)| {
-        let state = job.step(*step)?;
-        let free = state.running < job.parallel(*step);
+    late.find_map(|(item, due)| {
+        let state = job.step(item.step)?;
+        let free = state.running < job.parallel(item.step);
         let open = matches!(state.stage, StepStage::Running) && state.reached.is_none();
-        (free && open).then(|| {
-            format!("item {item} of step {step} was due at {due:?} and has not started at {now:?}")
-        })
+        (free && open)
+            .then(|| format!("{item:?} was due at {due:?} and has not started at {now:?}"))
     })
 }

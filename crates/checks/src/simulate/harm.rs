@@ -13,6 +13,8 @@ pub struct Harm {
     pub refused: u64,
     /// A write fails, and nobody knows what of it is there.
     pub unsure: u64,
+    /// The store cannot be reached any more for a while, and it is not known what of a write is there.
+    pub outage: u64,
     /// A write takes seconds.
     pub stall: u64,
     /// A report comes twice.
@@ -129,6 +131,9 @@ impl Harm {
         // Which of them happen is drawn too: some go unnoticed behind others.
         kinds.retain(|_| die.falls(2, 3));
         harm.kinds = kinds;
+        if die.falls(1, 2) {
+            harm.outage = die.between(0, 3000);
+        }
         harm
     }
 
@@ -147,6 +152,7 @@ impl Harm {
         with(&|it| it.inside = 0);
         with(&|it| it.refused = 0);
         with(&|it| it.unsure = 0);
+        with(&|it| it.outage = 0);
         with(&|it| it.stall = 0);
         with(&|it| it.twice = 0);
         with(&|it| it.lost = 0);

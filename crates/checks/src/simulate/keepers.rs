@@ -4,13 +4,20 @@
 //! knows; commands outlive a keeper that is killed, until the next one finds and ends them; what a
 //! keeper has noted of starts and ends is still there when it is killed, but not when the power fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use undaunted_policy::Timestamp;
-use undaunted_runner::keeper::{Event, Refusal, Spec};
-use undaunted_runner::machine::Tell;
-use undaunted_runner::spool::{End, Exited, Fate, Kept, Recovered, Running, Vanished, Why};
+use undaunted_runner::AttemptFate;
+use undaunted_runner::drive::Notifier;
+use undaunted_runner::keeper::{KeeperEvent, Refusal, Spec};
+use undaunted_runner::machine::{Endings, Outputs, Reach};
+use undaunted_runner::spool::{
+    CaptureError, End, EndedBy, Exited, Fate, Recovered, RunningCommand, SpooledOutput, Vanished,
+};
 
 use super::case::{Act, How};
 use super::outside::{Happening, Outside, Told};
@@ -26,7 +33,7 @@ pub(super) struct KeeperProcess {
     /// How many there were.
     lives: u64,
     /// Who listens.
-    listener: Option<(usize, Tell)>,
+    listener: Option<Listener>,
     /// What it notes.
     entries: BTreeMap<u64, Entry>,
     /// Cancelled before they began.
@@ -39,13 +46,23 @@ pub(super) struct KeeperProcess {
     pub(super) is_there: bool,
 }
 
+/// An engine that has reached a keeper.
+struct Listener {
+    process: usize,
+    endings: Arc<Endings>,
+    notifier: Notifier,
+}
+
+/// What became of the attempts on record, and what else a keeper knows of.
+type Fates = (BTreeMap<u64, AttemptFate>, BTreeSet<u64>);
+
 /// A command, from its start until it is forgotten.
 #[derive(Clone)]
 struct Entry {
     token: String,
     began: Timestamp,
     /// What it will be, when it ends by itself.
-    end: (End, Why, String),
+    end: (End, EndedBy, String),
     state: State,
 }
 
@@ -66,13 +83,8 @@ fn system(at: Timestamp) -> SystemTime {
 impl KeeperProcess {
     /// Whether a process is connected to it.
     pub(super) fn hears(&self, process: usize) -> bool {
-        matches!(self.listener, Some((of, _)) if of == process)
-    }
-
-    /// What was kept at a place.
-    pub(super) fn output(&self, kept: &Kept) -> String {
-        let place = usize::try_from(kept.offset).unwrap_or(usize::MAX);
-        self.outputs.get(place).cloned().unwrap_or_default()
+        let listener = self.listener.as_ref();
+        listener.is_some_and(|it| it.process == process)
     }
 
     /// Begins, if there is none: ends what the commands of the last one left. What it finds, and what it
@@ -100,8 +112,8 @@ impl KeeperProcess {
             let vanished = Vanished {
                 id: *id,
                 began: system(entry.began),
-                stdout: Kept::default(),
-                stderr: Kept::default(),
+                stdout: SpooledOutput::default(),
+                stderr: SpooledOutput::default(),
                 ended: found,
                 survived: 0,
             };
@@ -110,24 +122,42 @@ impl KeeperProcess {
         (recovered, ended)
     }
 
-    fn keep(&mut self, text: &str) -> Kept {
+    fn keep(&mut self, text: &str) -> SpooledOutput {
         if text.is_empty() {
-            return Kept::default();
+            return SpooledOutput::default();
         }
         self.outputs.push(text.to_owned());
         let length = u64::try_from(text.len()).unwrap_or_default();
-        Kept {
+        SpooledOutput {
             length,
             head: length,
             offset: u64::try_from(self.outputs.len().saturating_sub(1)).unwrap_or_default(),
-            ..Kept::default()
+            ..SpooledOutput::default()
         }
     }
 
-    fn say(&self, event: Event) -> Option<usize> {
-        let (process, tell) = self.listener.as_ref()?;
-        tell(event);
-        Some(*process)
+    fn say(&self, event: KeeperEvent) -> Option<usize> {
+        let listener = self.listener.as_ref()?;
+        if let Some(message) = listener.endings.message(event, self) {
+            listener.notifier.send(message);
+        }
+        Some(listener.process)
+    }
+}
+
+impl Outputs for KeeperProcess {
+    fn capture(&self, kept: &SpooledOutput, _: u64) -> Result<Vec<u8>, CaptureError> {
+        let place = usize::try_from(kept.offset).unwrap_or(usize::MAX);
+        let text = self.outputs.get(place).filter(|_| kept.length > 0);
+        Ok(text.cloned().unwrap_or_default().into_bytes())
+    }
+
+    fn last_lines(&self, _: &SpooledOutput, _: usize) -> io::Result<String> {
+        Ok(String::new())
+    }
+
+    fn slot(&self, _: u32) -> [PathBuf; 2] {
+        [PathBuf::new(), PathBuf::new()]
     }
 }
 
@@ -137,12 +167,13 @@ impl Outside {
         &mut self,
         job: &str,
         process: usize,
-        tell: Tell,
-    ) -> Option<Recovered> {
+        reach: Reach<'_>,
+        endings: Arc<Endings>,
+    ) -> Option<Fates> {
         let busy = self.keepers.get(job).and_then(|it| it.listener.as_ref());
-        if let Some((other, _)) = busy
-            && *other != process
-            && self.lives(*other)
+        if let Some(other) = busy
+            && other.process != process
+            && self.lives(other.process)
         {
             return None;
         }
@@ -151,7 +182,7 @@ impl Outside {
         let (mut recovered, ended) = keeper.begin(is_new);
         for (id, entry) in &keeper.entries {
             let fate = match &entry.state {
-                State::Runs => Fate::Running(Running {
+                State::Runs => Fate::Running(RunningCommand {
                     id: *id,
                     pid: None,
                     slot: None,
@@ -169,12 +200,17 @@ impl Outside {
             recovered.fates.insert(*id, fate);
         }
         recovered.uncertain = keeper.is_uncertain;
-        keeper.listener = Some((process, tell));
+        let fates = endings.fates(&reach.started, &recovered, keeper, reach.now);
+        keeper.listener = Some(Listener {
+            process,
+            endings,
+            notifier: reach.notifier,
+        });
         for (id, token) in ended {
             self.witness.ended(job, id, &token, false);
         }
         self.tell(|| format!("engine {process} reaches the keeper of {job}"));
-        Some(recovered)
+        Some(fates)
     }
 
     /// An engine leaves the keeper of a job.
@@ -202,7 +238,7 @@ impl Outside {
             Told::Run(spec) => self.keeper_runs(job, &spec),
             Told::Cancel(id) => {
                 if keeper.entries.contains_key(&id) {
-                    self.end_command(job, id, Why::Cancelled);
+                    self.end_command(job, id, EndedBy::Cancelled);
                 } else {
                     keeper.unwanted.push(id);
                 }
@@ -210,7 +246,7 @@ impl Outside {
             Told::CancelAll => {
                 let ids: Vec<u64> = keeper.entries.keys().copied().collect();
                 for id in ids {
-                    self.end_command(job, id, Why::Cancelled);
+                    self.end_command(job, id, EndedBy::Cancelled);
                 }
             }
             Told::Forget(id) => {
@@ -234,7 +270,7 @@ impl Outside {
             None
         };
         if let Some(why) = refused {
-            let heard = keeper.say(Event::Refused { id: Some(id), why });
+            let heard = keeper.say(KeeperEvent::Refused { id: Some(id), why });
             if let Some(process) = heard {
                 self.wake(process);
             }
@@ -264,7 +300,7 @@ impl Outside {
             return;
         };
         keeper.entries.insert(id, entry);
-        let heard = keeper.say(Event::Began(Running {
+        let heard = keeper.say(KeeperEvent::Began(RunningCommand {
             id,
             pid: None,
             slot: None,
@@ -287,7 +323,7 @@ impl Outside {
     }
 
     /// When a command will end if nobody ends it before, and how.
-    fn end_of(&mut self, job: &str, spec: &Spec, act: Act) -> (Duration, (End, Why, String)) {
+    fn end_of(&mut self, job: &str, spec: &Spec, act: Act) -> (Duration, (End, EndedBy, String)) {
         let hangs = matches!(act.how, How::Hang);
         let (mut end, output) = match act.how {
             How::Exit(code) => (End::Code(code), String::new()),
@@ -309,9 +345,9 @@ impl Outside {
         }
         match spec.timeout {
             Some(timeout) if timeout <= takes => {
-                (timeout, (End::Signal(15), Why::Timeout, String::new()))
+                (timeout, (End::Signal(15), EndedBy::Timeout, String::new()))
             }
-            _ => (takes, (end, Why::Itself, output)),
+            _ => (takes, (end, EndedBy::Itself, output)),
         }
     }
 
@@ -340,7 +376,7 @@ impl Outside {
     }
 
     /// A command that has a keeper ends.
-    pub(super) fn end_command(&mut self, job: &str, id: u64, why: Why) {
+    pub(super) fn end_command(&mut self, job: &str, id: u64, why: EndedBy) {
         let now = self.wall();
         let twice = self.harm.twice;
         let twice = twice > 0 && self.die.falls(twice, 100_000);
@@ -355,7 +391,7 @@ impl Outside {
         }
         let (mut end, _, output) = entry.end;
         let mut text = output.as_str();
-        if why == Why::Cancelled {
+        if why == EndedBy::Cancelled {
             end = End::Signal(15);
             text = "";
         }
@@ -366,17 +402,17 @@ impl Outside {
             began: system(entry.began),
             ended: system(now),
             stdout: keeper.keep(text),
-            stderr: Kept::default(),
+            stderr: SpooledOutput::default(),
             left: 0,
         };
         if let Some(entry) = keeper.entries.get_mut(&id) {
             entry.state = State::Exited(Box::new(exited.clone()));
         }
-        let mut heard = keeper.say(Event::Exited(exited.clone()));
+        let mut heard = keeper.say(KeeperEvent::Exited(exited.clone()));
         if twice {
-            heard = keeper.say(Event::Exited(exited));
+            heard = keeper.say(KeeperEvent::Exited(exited));
         }
-        let good = end.is_success() && why == Why::Itself;
+        let good = end.is_success() && why == EndedBy::Itself;
         self.witness.ended(job, id, &entry.token, good);
         if let Some(process) = heard {
             self.wake(process);
@@ -392,7 +428,7 @@ impl Outside {
         keeper.life = 0;
         keeper.unwanted.clear();
         self.crashes = self.crashes.saturating_add(1);
-        let listener = keeper.listener.as_ref().map(|(process, _)| *process);
+        let listener = keeper.listener.as_ref().map(|it| it.process);
         self.tell(|| format!("the keeper of {job} is killed"));
         if let Some(process) = listener {
             let job = job.to_owned();
@@ -405,9 +441,9 @@ impl Outside {
         if let Some(keeper) = self.keepers.get_mut(job)
             && keeper.life == 0
             && keeper.hears(process)
-            && let Some((_, tell)) = keeper.listener.take()
+            && keeper.say(KeeperEvent::Gone).is_some()
         {
-            tell(Event::Gone);
+            keeper.listener = None;
             self.wake(process);
         }
     }
@@ -420,10 +456,10 @@ impl Outside {
         let mut running = keeper.entries.iter_mut();
         let running = running.find(|(_, entry)| matches!(entry.state, State::Runs));
         if let Some((&id, entry)) = running {
-            entry.end = (End::Signal(9), Why::Itself, String::new());
+            entry.end = (End::Signal(9), EndedBy::Itself, String::new());
             self.crashes = self.crashes.saturating_add(1);
             self.tell(|| format!("command {id} of {job} is killed"));
-            self.end_command(job, id, Why::Itself);
+            self.end_command(job, id, EndedBy::Itself);
         }
     }
 

@@ -3,34 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{Event, Record, Retrying, Started, Subject};
+use undaunted_engine::event::{
+    AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent,
+};
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_policy::Timestamp;
 
 /// The sums of one job.
 #[derive(Default)]
 pub(super) struct Ledger {
     /// Attempts that run, by step and item.
-    live: BTreeMap<(u32, u32), Subject>,
+    live: BTreeMap<ItemId, AttemptId>,
     started: BTreeSet<u64>,
     reading: BTreeSet<u64>,
     /// Delays added up, by step, item and command.
-    spent: BTreeMap<(u32, u32, u32), Duration>,
+    spent: BTreeMap<(ItemId, CommandId), Duration>,
     /// When retries fall due, by step and item.
-    due: BTreeMap<(u32, u32), Timestamp>,
+    due: BTreeMap<ItemId, Timestamp>,
     /// Their delays.
-    delay: BTreeMap<(u32, u32), Duration>,
+    delay: BTreeMap<ItemId, Duration>,
     /// Items that have ended.
-    ended: BTreeSet<(u32, u32)>,
+    ended: BTreeSet<ItemId>,
     /// Retries that were charged, in all and by item.
     charged: u32,
-    charged_by: BTreeMap<(u32, u32), u32>,
+    charged_by: BTreeMap<ItemId, u32>,
     /// Whether the job has ended.
     pub(super) is_over: bool,
 }
 
 impl Ledger {
     /// When retries fall due, by step and item.
-    pub(super) const fn due(&self) -> &BTreeMap<(u32, u32), Timestamp> {
+    pub(super) const fn due(&self) -> &BTreeMap<ItemId, Timestamp> {
         &self.due
     }
 
@@ -48,49 +51,52 @@ impl Ledger {
     pub(super) fn enter(&mut self, record: &Record) -> Vec<String> {
         let mut wrong = Vec::new();
         match &record.event {
-            Event::AttemptStarted(started) => self.starts(started, record.at, &mut wrong),
-            Event::StepStarted { start, .. } => self.reading.extend(start),
-            Event::AttemptSucceeded(done) => self.ends(done.subject, &mut wrong),
-            Event::AttemptFailed(done) => self.ends(done.subject, &mut wrong),
-            Event::RetryScheduled(retrying) => self.waits(retrying, &mut wrong),
-            Event::Held(held) => {
-                let of = held.subject;
-                self.due.remove(&(of.step, of.item));
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                self.starts(started, record.at, &mut wrong);
+            }
+            Event::Step(StepEvent::Started { start, .. }) => self.reading.extend(start),
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => self.ends(done.of, &mut wrong),
+            Event::Item(ItemEvent::AttemptFailed(done)) => self.ends(done.of, &mut wrong),
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => self.waits(retrying, &mut wrong),
+            Event::Item(ItemEvent::Held(held)) => {
+                let of = held.of;
+                self.due.remove(&of.item());
                 if let Some(sum) = &held.sum {
                     self.charge(of, sum.pool, sum.share, &mut wrong);
                 }
             }
-            Event::CommandStopped(stopped) => {
-                let of = stopped.subject;
-                self.due.remove(&(of.step, of.item));
-                self.goes_on((of.step, of.item), &mut wrong);
+            Event::Item(ItemEvent::CommandStopped(stopped)) => {
+                let of = stopped.of;
+                self.due.remove(&of.item());
+                self.goes_on(of.item(), &mut wrong);
             }
-            Event::CommandRepeated { subject } => {
+            Event::Item(ItemEvent::CommandRepeated { of }) => {
                 // One more attempt, which is charged.
                 self.charged = self.charged.saturating_add(1);
-                let by = self
-                    .charged_by
-                    .entry((subject.step, subject.item))
-                    .or_default();
+                let by = self.charged_by.entry(of.item()).or_default();
                 *by = by.saturating_add(1);
             }
-            Event::JobResumed(_) => {
+            Event::Job(JobEvent::Resumed(_)) => {
                 // A clock that was set back stretches no wait.
                 for (place, due) in &mut self.due {
                     let delay = self.delay.get(place).copied().unwrap_or_default();
                     *due = (*due).min(record.at.after(delay));
                 }
             }
-            Event::ItemSucceeded { step, item } | Event::ItemSkipped { step, item, .. } => {
-                self.settles((*step, *item), &mut wrong);
+            Event::Item(
+                ItemEvent::Succeeded { step, index } | ItemEvent::Skipped { step, index, .. },
+            ) => {
+                self.settles(step.item(*index), &mut wrong);
             }
-            Event::ItemDeadLettered { subject, .. } => {
-                self.settles((subject.step, subject.item), &mut wrong);
+            Event::Item(ItemEvent::DeadLettered { of, .. }) => {
+                self.settles(of.item(), &mut wrong);
             }
-            Event::JobCompleted(_)
-            | Event::JobPartial(_)
-            | Event::JobFailed(_)
-            | Event::JobCancelled(_) => {
+            Event::Job(
+                JobEvent::Completed(_)
+                | JobEvent::Partial(_)
+                | JobEvent::Failed(_)
+                | JobEvent::Cancelled(_),
+            ) => {
                 if !self.live.is_empty() {
                     wrong.push(format!("the job ends while {:?} run", self.live));
                 }
@@ -105,17 +111,17 @@ impl Ledger {
     }
 
     fn starts(&mut self, started: &Started, at: Timestamp, wrong: &mut Vec<String>) {
-        let of = started.subject;
-        let place = (of.step, of.item);
+        let of = started.of;
+        let place = of.item();
         if let Some(other) = self.live.insert(place, of) {
             wrong.push(format!("{of:?} starts while {other:?} runs"));
         }
         if !self.started.insert(started.start) {
             wrong.push(format!("start {} is recorded twice", started.start));
         }
-        if of.attempt == 1 {
+        if of.attempt.0 == 1 {
             // The commands of a handler begin anew in each of its rounds.
-            self.spent.remove(&(of.step, of.item, of.command));
+            self.spent.remove(&(of.item(), of.command));
         }
         if let Some(due) = self.due.remove(&place)
             && due > at
@@ -126,11 +132,8 @@ impl Ledger {
     }
 
     fn waits(&mut self, retrying: &Retrying, wrong: &mut Vec<String>) {
-        let of = retrying.subject;
-        let spent = self
-            .spent
-            .entry((of.step, of.item, of.command))
-            .or_default();
+        let of = retrying.of;
+        let spent = self.spent.entry((of.item(), of.command)).or_default();
         *spent = spent.saturating_add(retrying.delay);
         let sum = &retrying.sum;
         if *spent != sum.spent_after {
@@ -145,26 +148,26 @@ impl Ledger {
                 sum.budget
             ));
         }
-        self.due.insert((of.step, of.item), retrying.due);
-        self.delay.insert((of.step, of.item), retrying.delay);
+        self.due.insert(of.item(), retrying.due);
+        self.delay.insert(of.item(), retrying.delay);
         self.charge(of, sum.pool, sum.share, wrong);
     }
 
-    fn ends(&mut self, of: Subject, wrong: &mut Vec<String>) {
-        if self.live.remove(&(of.step, of.item)) != Some(of) {
+    fn ends(&mut self, of: AttemptId, wrong: &mut Vec<String>) {
+        if self.live.remove(&of.item()) != Some(of) {
             wrong.push(format!("{of:?} ends, and did not run"));
         }
-        self.goes_on((of.step, of.item), wrong);
+        self.goes_on(of.item(), wrong);
     }
 
-    fn settles(&mut self, place: (u32, u32), wrong: &mut Vec<String>) {
+    fn settles(&mut self, place: ItemId, wrong: &mut Vec<String>) {
         if !self.ended.insert(place) {
             wrong.push(format!("item {place:?} ends twice"));
         }
         self.due.remove(&place);
     }
 
-    fn goes_on(&self, place: (u32, u32), wrong: &mut Vec<String>) {
+    fn goes_on(&self, place: ItemId, wrong: &mut Vec<String>) {
         if self.ended.contains(&place) {
             wrong.push(format!("item {place:?} goes on after its end"));
         }
@@ -172,12 +175,12 @@ impl Ledger {
 
     fn charge(
         &mut self,
-        of: Subject,
+        of: AttemptId,
         pool: Option<(u32, u32)>,
         share: Option<(u32, u32)>,
         wrong: &mut Vec<String>,
     ) {
-        let by = self.charged_by.entry((of.step, of.item)).or_default();
+        let by = self.charged_by.entry(of.item()).or_default();
         if let Some((used, total)) = pool {
             if used != self.charged || used >= total {
                 wrong.push(format!(
@@ -191,7 +194,7 @@ impl Ledger {
             if used != *by || used >= most {
                 wrong.push(format!(
                     "item {} has {used} of {most}, charged were {by}",
-                    of.item
+                    of.index
                 ));
             }
             *by = by.saturating_add(1);

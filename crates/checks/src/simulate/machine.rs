@@ -1,17 +1,19 @@
 //! The machine of a simulated process.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::{Cause, Timestamp};
+use undaunted_runner::drive::Notifier;
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::keeper::{KeeperError, Refusal, Spec};
-use undaunted_runner::machine::{Keeping, Machine, Outputs, Tell, Withdraw};
-use undaunted_runner::spool::{CaptureError, Kept, Recovered};
-use undaunted_runner::{Answer, Answered, NewFile, Order, judged};
+use undaunted_runner::machine::{
+    Endings, Expected, Keeping, Machine, Reach, ReachedKeeper, Withdraw,
+};
+use undaunted_runner::{Answer, ExecutorMessage, NewFile, Order, judged};
 
 use super::case::{Act, How};
 use super::outside::{Happening, Outside, Shared, Told, Touch, look};
@@ -59,12 +61,12 @@ impl Machine for SimMachine {
         }
     }
 
-    fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
+    fn send(&self, order: Order, notifier: Notifier) -> Withdraw {
         let mut outside = look(&self.shared);
         outside.requests = outside.requests.saturating_add(1);
         let number = outside.requests;
         if outside.touch(self.process) == Touch::Does {
-            outside.receive(self.process, number, &order, tell);
+            outside.receive(self.process, number, &order, notifier);
         }
         drop(outside);
         let (shared, process) = (Shared::clone(&self.shared), self.process);
@@ -76,38 +78,36 @@ impl Machine for SimMachine {
         })
     }
 
-    fn keeper(
-        &self,
-        folder: &JobFolder,
-        _behind: Option<u32>,
-        tell: Tell,
-    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError> {
+    fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
         let mut outside = look(&self.shared);
-        let job = job_of(folder);
+        let job = job_of(reach.folder);
         if outside.touch(self.process) == Touch::Dead {
             return Err(KeeperError::Silent(io::ErrorKind::BrokenPipe.into()));
         }
-        let reached = outside.reach_keeper(&job, self.process, tell);
-        let Some(recovered) = reached else {
+        let endings = Arc::new(Endings::new(reach.secrets.clone(), &reach.started));
+        let hears = Arc::clone(&endings);
+        let reached = outside.reach_keeper(&job, self.process, reach, hears);
+        // Nothing survives a power cut, and whatever else does is ended by the next keeper.
+        let Some((fates, others)) = reached else {
             return Err(KeeperError::Refused(Refusal::Busy));
         };
         let keeper = SimKeeper {
             shared: Shared::clone(&self.shared),
             process: self.process,
             job,
+            endings,
         };
-        Ok((Box::new(keeper), recovered))
+        Ok(ReachedKeeper {
+            keeper: Box::new(keeper),
+            fates,
+            others,
+        })
     }
 
     fn has_spool(&self, folder: &JobFolder) -> bool {
         let outside = look(&self.shared);
         let keeper = outside.keepers.get(&job_of(folder));
         keeper.is_some_and(|keeper| keeper.is_there)
-    }
-
-    fn end_holders(&self, _: &BTreeSet<String>, _: Duration) -> Result<(), KeeperError> {
-        // Nothing survives a power cut, and whatever else does is ended by the next keeper.
-        Ok(())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -155,6 +155,7 @@ struct SimKeeper {
     shared: Shared,
     process: usize,
     job: String,
+    endings: Arc<Endings>,
 }
 
 impl SimKeeper {
@@ -176,55 +177,33 @@ impl Drop for SimKeeper {
     }
 }
 
-impl Outputs for SimKeeper {
-    fn capture(&self, kept: &Kept, _: u64) -> Result<Vec<u8>, CaptureError> {
-        let outside = look(&self.shared);
-        let keeper = outside.keepers.get(&self.job);
-        let text = keeper.filter(|_| kept.length > 0).map(|it| it.output(kept));
-        Ok(text.unwrap_or_default().into_bytes())
-    }
-
-    fn last_lines(&self, _: &Kept, _: usize) -> io::Result<String> {
-        Ok(String::new())
-    }
-}
-
 impl Keeping for SimKeeper {
-    fn run(&self, spec: Spec) -> Result<(), KeeperError> {
+    fn run(&self, spec: Spec, expected: Expected) {
+        self.endings.expect(spec.id, expected);
         self.tell(Told::Run(Box::new(spec)));
-        Ok(())
     }
 
-    fn cancel(&self, id: u64) {
-        self.tell(Told::Cancel(id));
+    fn cancel(&self, start: u64) {
+        self.tell(Told::Cancel(start));
     }
 
     fn cancel_all(&self) {
         self.tell(Told::CancelAll);
     }
 
-    fn forget(&self, id: u64) {
-        self.tell(Told::Forget(id));
+    fn forget(&self, start: u64) {
+        self.endings.forget(start);
+        self.tell(Told::Forget(start));
     }
 
     fn trust(&self) {
         self.tell(Told::Trust);
     }
-
-    fn slot(&self, _: u32) -> [PathBuf; 2] {
-        [PathBuf::new(), PathBuf::new()]
-    }
 }
 
 impl Outside {
     /// A request is received by whoever it is for, and will be answered, or not.
-    fn receive(
-        &mut self,
-        process: usize,
-        number: u64,
-        order: &Order,
-        tell: Box<dyn FnOnce(Answered) + Send>,
-    ) {
+    fn receive(&mut self, process: usize, number: u64, order: &Order, notifier: Notifier) {
         let Some(place) = self.witness.place_of(order) else {
             self.witness
                 .violation("a request is sent whose start is not on record".to_owned());
@@ -259,15 +238,15 @@ impl Outside {
             self.send_result(order.start, &place, &act, takes, twice);
         }
         let answer = match answer.failure {
-            None if order.call.later => Answered::Later(order.start),
+            None if order.call.later => ExecutorMessage::Accepted(order.start),
             None => {
                 self.witness.went_well(&place.job, order.start);
-                Answered::Done(Box::new(answer))
+                ExecutorMessage::Ended(Box::new(answer))
             }
-            Some(_) => Answered::Done(Box::new(answer)),
+            Some(_) => ExecutorMessage::Ended(Box::new(answer)),
         };
         if let Some(life) = self.lives.get_mut(process) {
-            life.asking.insert(number, (tell, answer));
+            life.asking.insert(number, (notifier, answer));
         }
         self.after(takes, Happening::Answer { process, number });
     }
@@ -297,10 +276,10 @@ impl Outside {
         let Some(life) = self.lives.get_mut(process) else {
             return;
         };
-        if let Some((tell, answer)) = life.asking.remove(&number)
+        if let Some((notifier, answer)) = life.asking.remove(&number)
             && !life.is_dead
         {
-            tell(answer);
+            notifier.send(answer);
             self.wake(process);
         }
     }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
-use undaunted_runner::Answered;
-use undaunted_store::{AggregateId, Append, Claim, Done};
+use undaunted_runner::ExecutorMessage;
+use undaunted_runner::drive::Notifier;
+use undaunted_store::{AggregateId, Append, Claim, Done, OnFindings, Question, Version};
 
 use super::case::{Act, Case};
 use super::harm::Harm;
@@ -35,6 +36,12 @@ pub(super) enum Happening {
     Step { process: usize, turn: u64 },
     /// What a process has written is on the disk.
     Written { process: usize },
+    /// What a process has asked reaches the store.
+    Asked {
+        process: usize,
+        question: Question,
+        done: OnFindings,
+    },
     /// A process does something beside its loop.
     Aside {
         process: usize,
@@ -76,9 +83,6 @@ pub(super) enum Told {
     Trust,
 }
 
-/// Whoever waits for an answer.
-pub(super) type Asking = Box<dyn FnOnce(Answered) + Send>;
-
 /// Something a process has handed over to be written.
 pub(super) enum Write {
     /// Records.
@@ -94,6 +98,12 @@ pub(super) struct Life {
     pub(super) is_dead: bool,
     /// Whether it cannot use its store any more.
     pub(super) is_broken: bool,
+    /// Until when it cannot reach its store at least; then the next question gets through.
+    pub(super) outage: Option<Duration>,
+    /// How many questions it waits for the answers of.
+    pub(super) questions: u32,
+    /// Appends whose answer was lost, by their first journal and the version they continue.
+    pub(super) lost: BTreeSet<(AggregateId, Version)>,
     /// What waits to be written.
     pub(super) waiting: VecDeque<Write>,
     /// What is being written.
@@ -101,7 +111,7 @@ pub(super) struct Life {
     /// What it has claimed.
     pub(super) claims: BTreeSet<AggregateId>,
     /// Whoever waits for an answer, and the answer.
-    pub(super) asking: BTreeMap<u64, (Asking, Answered)>,
+    pub(super) asking: BTreeMap<u64, (Notifier, ExecutorMessage)>,
     /// Which turn is the one to come.
     pub(super) turn: u64,
     /// How long it rests if nothing happens.

@@ -1,17 +1,19 @@
 //! A simulated process: the real loop, on a simulated machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::event::Submitted;
+use undaunted_engine::job::Plans;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::{Hub, Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::journal::{self, Held, JournalError};
+use undaunted_runner::folder::LocalFolder;
+use undaunted_runner::journal::{self, ClaimedJob, JournalError};
 use undaunted_runner::secrets::Secrets;
 use undaunted_store::{ClaimError, MemoryStore, Store};
 
@@ -35,7 +37,7 @@ impl Home {
         let store = Arc::new(store);
         let world = World {
             store: Arc::<SimStore>::clone(&store),
-            folder: PathBuf::from("/simulated"),
+            local: LocalFolder::new("/simulated"),
             machine: Arc::new(SimMachine {
                 shared: Shared::clone(shared),
                 process,
@@ -68,6 +70,8 @@ pub(super) enum Taken {
     Runs,
     /// Another process runs it, or it is over.
     Not,
+    /// The store cannot be reached now.
+    Later,
     /// The store cannot be used.
     Fails,
 }
@@ -95,11 +99,11 @@ impl<'w> Process<'w> {
             return Taken::Not;
         }
         let store: &dyn Store = &*self.home.store;
-        let held = match journal::claim(store, job) {
+        let held = match journal::claim(store, job, &Plans::default()) {
             Err(JournalError::NotFound { .. }) => match submitted(job, case) {
                 Ok(submitted) => {
                     let now = look(shared).wall();
-                    journal::submit(store, submitted, now)
+                    journal::submit(store, submitted, &Plans::default(), now)
                 }
                 Err(why) => {
                     look(shared).witness.violation(why);
@@ -116,11 +120,12 @@ impl<'w> Process<'w> {
                 Taken::Runs
             }
             Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Taken::Not,
+            Err(error) if error.outage().is_some() => Taken::Later,
             Err(_) => Taken::Fails,
         }
     }
 
-    fn add(&mut self, shared: &Shared, held: Held) {
+    fn add(&mut self, shared: &Shared, held: ClaimedJob) {
         let ahead = {
             let outside = look(shared);
             // What its clock would have said when the machine was started.
@@ -148,7 +153,7 @@ fn submitted(job: &str, case: &Case) -> Result<Submitted, String> {
     let source = Source::new("case.yaml", text.as_str());
     let operator = Operator::default();
     let checked = check(&source, &operator);
-    let Some(workflow) = &checked.workflow else {
+    let Some(workflow) = checked.workflow else {
         let found = &checked.diagnostics;
         return Err(format!("a case is no workflow: {found:?}\n{text}"));
     };
@@ -163,5 +168,5 @@ fn submitted(job: &str, case: &Case) -> Result<Submitted, String> {
         flow: None,
         token_key: None,
     };
-    submission(workflow, &text, around).map_err(|why| why.to_string())
+    submission(Plan::new(workflow), &text, around).map_err(|why| why.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use undaunted_engine::task::{Found, find_token};
+use undaunted_engine::task::{TokenOwner, find_token};
 use undaunted_runner::drive::Reported;
 use undaunted_runner::request::{self, Arrived};
 use undaunted_store::Store;
@@ -48,7 +48,7 @@ impl Outside {
         seen.is_some_and(|seen| {
             matches!(
                 find_token(seen, &report.step, &report.token),
-                Found::Running(_)
+                TokenOwner::Running(_)
             )
         })
     }
@@ -57,7 +57,7 @@ impl Outside {
     fn is_sent(&self, report: &Report) -> bool {
         let seen = self.witness.jobs.get(&report.job);
         let seen = seen.and_then(|seen| seen.job.as_ref());
-        !self.is_calm || seen.is_some_and(|job| job.running.contains_key(&report.start))
+        !self.is_calm || seen.is_some_and(|job| job.starts.running.contains_key(&report.start))
     }
 }
 

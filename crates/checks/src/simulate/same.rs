@@ -7,15 +7,15 @@ pub(super) fn difference(live: &Job, journal: &Job) -> Option<String> {
     let parts: [(&str, bool); 12] = [
         ("stage", live.stage == journal.stage),
         ("run", live.run == journal.run),
-        ("last record", live.last_at == journal.last_at),
+        ("last record", live.times.last_at == journal.times.last_at),
         // Numbers of starts that were taken back before they were written are passed over.
-        ("next start", live.next_start >= journal.next_start),
-        ("running", live.running == journal.running),
-        ("accepted", live.accepted == journal.accepted),
+        ("next start", live.starts.next >= journal.starts.next),
+        ("running", live.starts.running == journal.starts.running),
+        ("accepted", live.starts.accepted == journal.starts.accepted),
         ("pool", live.pool == journal.pool),
         ("counts", live.counts == journal.counts),
-        ("paused", live.paused == journal.paused),
-        ("stopped", live.stopped == journal.stopped),
+        ("paused", live.times.paused == journal.times.paused),
+        ("stopped", live.mishaps.stopped == journal.mishaps.stopped),
         ("dead letters", live.dead == journal.dead),
         ("steps", same_steps(live, journal)),
     ];

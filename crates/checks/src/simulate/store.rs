@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use undaunted_store::{
     AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed,
-    MemoryStore, Owner, Records, Request, RequestId, Store, StoreError, Version,
+    MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store, StoreError,
+    Version,
 };
 
 use super::gates;
@@ -45,10 +46,34 @@ impl SimStore {
         let inner = inner.clone().ok_or_else(full)?;
         let outside = look(&self.shared);
         let life = outside.lives.get(self.process);
-        if life.is_some_and(|life| life.is_broken) {
-            return Err(full());
+        match life {
+            Some(life) if life.is_broken => Err(full()),
+            Some(life) if life.outage.is_some() => Err(unreachable()),
+            _ => Ok(inner),
         }
-        Ok(inner)
+    }
+
+    /// A question reaches the store, unless the process has died or there is an outage.
+    pub(super) fn answer(&self, question: Question, done: OnFindings) {
+        let mut outside = look(&self.shared);
+        let now = outside.now;
+        let Some(life) = outside.lives.get_mut(self.process) else {
+            return;
+        };
+        if life.is_dead {
+            return;
+        }
+        life.questions = life.questions.saturating_sub(1);
+        if life.outage.is_some_and(|until| until <= now) {
+            life.outage = None;
+            outside.tell(|| format!("engine {} reaches the store again", self.process));
+        }
+        drop(outside);
+        match self.inner() {
+            Ok(inner) => inner.ask(question, done),
+            Err(error) => done(Err(error)),
+        }
+        look(&self.shared).wake(self.process);
     }
 
     /// Everything that was handed over before is done first.
@@ -77,20 +102,24 @@ impl SimStore {
         let Some(life) = outside.lives.get_mut(self.process) else {
             return;
         };
-        let Ok(inner) = inner else {
-            // Nothing is written any more, and whoever waits hears it.
-            for write in life.writing.drain(..).chain(life.waiting.drain(..)) {
-                if let Write::Append(_, done) = write {
-                    done(Err(full().into()));
-                }
+        let inner = match inner {
+            Ok(inner) => inner,
+            Err(error) => {
+                // Nothing is written any more, and whoever waits hears it.
+                let group = life.writing.drain(..).chain(life.waiting.drain(..));
+                let group: Vec<Write> = group.collect();
+                self.refuse(&mut outside, group, &error);
+                return;
             }
-            return outside.wake(self.process);
         };
         let group = std::mem::take(&mut life.writing);
         let fate = Fate::drawn(&mut outside);
         for write in group {
             match write {
                 Write::Append(appends, done) => {
+                    if let Fate::Outage(_) = fate {
+                        outside.note_lost(self.process, &appends);
+                    }
                     let result = outside.put(&inner, appends, fate);
                     // It only hands the news on.
                     done(result);
@@ -102,7 +131,29 @@ impl SimStore {
         if let (Fate::Unsure(_), Some(life)) = (fate, outside.lives.get_mut(self.process)) {
             life.is_broken = true;
         }
+        if let Fate::Outage(_) = fate {
+            outside.begin_outage(self.process);
+            let life = outside.lives.get_mut(self.process);
+            let waiting = life.map(|life| life.waiting.drain(..).collect());
+            self.refuse(&mut outside, waiting.unwrap_or_default(), &unreachable());
+        }
         outside.write_on(self.process);
+    }
+
+    /// Nothing of this is written, and whoever waits for it hears why. What is given up is given up.
+    fn refuse(&self, outside: &mut Outside, writes: Vec<Write>, why: &StoreError) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        for write in writes {
+            match (write, &*inner) {
+                (Write::Append(appends, done), _) => {
+                    outside.note_lost(self.process, &appends);
+                    done(Err(why.clone().into()));
+                }
+                (Write::Release(claim), Some(inner)) => drop(inner.release(&claim)),
+                (Write::Release(_), None) => {}
+            }
+        }
+        outside.wake(self.process);
     }
 
     /// The process dies while something is being written: all of it is there, or nothing.
@@ -129,16 +180,21 @@ impl SimStore {
         &self,
         what: impl FnOnce(&MemoryStore) -> Result<T, E>,
     ) -> Result<T, E> {
-        let inner = self.inner()?;
+        self.inner()?;
         self.flush();
+        let inner = self.inner()?;
         let mut outside = look(&self.shared);
         if outside.touch(self.process) == Touch::Dead {
             return Err(full().into());
         }
-        if Fate::drawn(&mut outside) == Fate::Refused {
-            return Err(full().into());
+        match Fate::drawn(&mut outside) {
+            Fate::Refused => Err(full().into()),
+            Fate::Outage(_) => {
+                outside.begin_outage(self.process);
+                Err(unreachable().into())
+            }
+            Fate::Good | Fate::Unsure(_) => what(&inner),
         }
-        what(&inner)
     }
 }
 
@@ -149,6 +205,8 @@ enum Fate {
     Refused,
     /// Nobody knows; this is how it is.
     Unsure(bool),
+    /// The store cannot be reached any more; this is how it is.
+    Outage(bool),
 }
 
 impl Fate {
@@ -163,6 +221,12 @@ impl Fate {
             outside.tell(|| format!("a sync fails; what was written is there: {is_there}"));
             return Self::Unsure(is_there);
         }
+        let outage = outside.harm.outage;
+        if outage > 0 && outside.die.falls(outage, 100_000) {
+            let is_there = outside.die.falls(1, 2);
+            outside.tell(|| format!("an answer is lost; what was written is there: {is_there}"));
+            return Self::Outage(is_there);
+        }
         Self::Good
     }
 }
@@ -173,13 +237,51 @@ fn full() -> StoreError {
     }
 }
 
+fn unreachable() -> StoreError {
+    StoreError::Unreachable {
+        store: "simulated".to_owned(),
+        source: Arc::new(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),
+    }
+}
+
 impl Outside {
+    /// A process cannot reach its store for a while.
+    fn begin_outage(&mut self, process: usize) {
+        let lasts = Duration::from_millis(self.die.between(1, 20_000));
+        let until = self.now.saturating_add(lasts);
+        self.tell(|| format!("engine {process} cannot reach the store for {lasts:?}"));
+        if let Some(life) = self.lives.get_mut(process) {
+            life.outage = Some(until);
+        }
+    }
+
+    /// The answer to an append is lost; it may be handed over again.
+    fn note_lost(&mut self, process: usize, appends: &[Append]) {
+        if let Some(life) = self.lives.get_mut(process) {
+            life.lost.extend(continued(appends));
+        }
+    }
+
     /// A process hands records over: it must not start what it knows to be held.
     fn look_at_handed_over(&mut self, process: usize, appends: &[Append]) {
-        let Some(life) = self.lives.get(process) else {
+        let Some(life) = self.lives.get_mut(process) else {
             return;
         };
+        // What is handed over again was decided before the outage.
+        if continued(appends).is_some_and(|of| life.lost.remove(&of)) {
+            return;
+        }
+        let jobs = &self.witness.jobs;
+        // What is handed over again and stood before is on the disk, and counts once.
+        let stands = |write: &Write| match write {
+            Write::Append(appends, _) => continued(appends).is_some_and(|(of, version)| {
+                let records = jobs.get(of.id()).map(|seen| seen.records.len());
+                records.is_some_and(|records| Version::EMPTY.after(records) > version)
+            }),
+            Write::Release(_) => false,
+        };
         let own = life.writing.iter().chain(&life.waiting);
+        let own = own.filter(|write| !stands(write));
         let mut broken = self.witness.gates.handed_over(appends, own, self.now);
         broken.extend(gates::probed(appends, &life.claims));
         for broken in broken {
@@ -195,8 +297,10 @@ impl Outside {
         appends: Vec<Append>,
         fate: Fate,
     ) -> Result<Vec<Version>, AppendError> {
-        if matches!(fate, Fate::Refused | Fate::Unsure(false)) {
-            return Err(full().into());
+        match fate {
+            Fate::Refused | Fate::Unsure(false) => return Err(full().into()),
+            Fate::Outage(false) => return Err(unreachable().into()),
+            Fate::Good | Fate::Unsure(true) | Fate::Outage(true) => {}
         }
         let said = appends.clone();
         let reached = match inner.append(appends) {
@@ -220,7 +324,8 @@ impl Outside {
         }
         match fate {
             Fate::Unsure(_) => Err(full().into()),
-            _ => Ok(reached),
+            Fate::Outage(_) => Err(unreachable().into()),
+            Fate::Good | Fate::Refused => Ok(reached),
         }
     }
 
@@ -244,10 +349,17 @@ impl Outside {
     }
 }
 
+/// The first journal of an append, and the version it continues.
+fn continued(appends: &[Append]) -> Option<(AggregateId, Version)> {
+    let first = appends.first()?;
+    Some((first.aggregate.clone(), first.guard?.version))
+}
+
 impl Store for SimStore {
     fn submit(&self, appends: Vec<Append>, done: Done) {
-        if self.inner().is_err() {
-            return done(Err(full().into()));
+        if let Err(error) = self.inner() {
+            look(&self.shared).note_lost(self.process, &appends);
+            return done(Err(error.into()));
         }
         let mut outside = look(&self.shared);
         if outside.touch(self.process) == Touch::Dead {
@@ -261,13 +373,17 @@ impl Store for SimStore {
     }
 
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
-        let inner = self.inner()?;
+        self.inner()?;
         self.flush();
+        let inner = self.inner()?;
         let mut outside = look(&self.shared);
         if outside.touch(self.process) == Touch::Dead {
             return Err(full().into());
         }
         let fate = Fate::drawn(&mut outside);
+        if let Fate::Outage(_) = fate {
+            outside.begin_outage(self.process);
+        }
         outside.put(&inner, appends, fate)
     }
 
@@ -325,8 +441,18 @@ impl Store for SimStore {
         self.inner()?.requests(aggregate)
     }
 
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
-        self.inner()?.asked(family)
+    fn ask(&self, question: Question, done: OnFindings) {
+        let mut outside = look(&self.shared);
+        let (process, takes) = (self.process, outside.harm.word);
+        let asked = Happening::Asked {
+            process,
+            question,
+            done,
+        };
+        outside.after(takes, asked);
+        if let Some(life) = outside.lives.get_mut(process) {
+            life.questions = life.questions.saturating_add(1);
+        }
     }
 
     fn save_snapshot(

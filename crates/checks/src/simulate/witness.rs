@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::{Item, Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
@@ -38,9 +39,9 @@ pub(super) struct Seen {
     good: BTreeSet<u64>,
     /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
     /// for one.
-    sent: BTreeSet<(u32, u32)>,
+    sent: BTreeSet<ItemId>,
     /// Items whose good result was taken for them while nobody ran the job.
-    owed: BTreeSet<(u32, u32)>,
+    owed: BTreeSet<ItemId>,
 }
 
 /// Which attempt a request is for.
@@ -59,7 +60,7 @@ pub(super) struct Place {
 pub(super) struct Witness {
     pub(super) jobs: BTreeMap<String, Seen>,
     pub(super) gates: Gates,
-    tokens: BTreeMap<String, (String, u32, u32)>,
+    tokens: BTreeMap<String, (String, ItemId)>,
     plans: Plans,
     /// How many records there were.
     pub(super) events: u64,
@@ -102,9 +103,9 @@ impl Witness {
             let found = broken_by(job, &record);
             broken.extend(found.iter().map(|it| format!("{}: {}", it.law, it.what)));
             broken.extend(seen.again.look(job, &record));
-            if let Event::AttemptSucceeded(done) = &record.event {
-                let of = done.subject;
-                if !seen.sent.contains(&(of.step, of.item)) {
+            if let Event::Item(ItemEvent::AttemptSucceeded(done)) = &record.event {
+                let of = done.of;
+                if !seen.sent.contains(&of.item()) {
                     broken.extend(was_good(job, &seen.good, of));
                 }
             }
@@ -121,11 +122,13 @@ impl Witness {
         }
         broken.extend(seen.ledger.enter(&record));
         broken.extend(is_lost(&mut seen.owed, &record));
-        if let (Event::AttemptStarted(started), Some(job)) = (&record.event, &seen.job) {
-            let of = started.subject;
-            let round = job.active(of.step, of.item).map_or(1, |it| it.round);
-            let token = receipt_token(job, of, round);
-            let place = (id.to_owned(), of.step, of.item);
+        if let (Event::Item(ItemEvent::AttemptStarted(started)), Some(job)) =
+            (&record.event, &seen.job)
+        {
+            let of = started.of;
+            let round = job.active(of.item()).map_or(1, |it| it.round);
+            let token = receipt_token(job, of.item(), of.command, round);
+            let place = (id.to_owned(), of.item());
             self.tokens.insert(as_uuid(&token), place.clone());
             self.tokens.insert(token, place);
         }
@@ -145,7 +148,7 @@ impl Witness {
         let running = seen
             .job
             .as_ref()
-            .is_some_and(|it| it.running.contains_key(&start));
+            .is_some_and(|it| it.starts.running.contains_key(&start));
         let reading = seen.ledger.is_reading(start);
         let was_started = seen.ledger.was_started(start);
         if !running && !reading && !was_started {
@@ -176,13 +179,13 @@ impl Witness {
     pub(super) fn place_of(&self, order: &Order) -> Option<Place> {
         let mut headers = order.call.headers.iter();
         let (_, token) = headers.find(|(name, _)| name == "Idempotency-Key")?;
-        let (id, step, item) = self.tokens.get(token)?;
+        let (id, item) = self.tokens.get(token)?;
         let job = self.jobs.get(id)?.job.as_ref()?;
         // One that is recorded as ended may still be on its way.
-        let attempt = job.active(*step, *item).map_or(1, |it| it.attempts);
+        let attempt = job.active(*item).map_or(1, |it| it.attempts);
         let named = order.call.url.split('/').nth(4);
-        let item = named.map_or_else(|| item.to_string(), str::to_owned);
-        let step = job.plan().step(*step)?;
+        let step = job.plan().step(item.step)?;
+        let item = named.map_or_else(|| item.index.to_string(), str::to_owned);
         Some(Place {
             job: id.clone(),
             step: step.name.clone(),
@@ -214,24 +217,24 @@ impl Witness {
 
     /// A good result was taken while nobody ran the job.
     pub(super) fn owes(&mut self, token: &str) {
-        let Some((id, step, item)) = self.tokens.get(token) else {
+        let Some((id, item)) = self.tokens.get(token) else {
             return;
         };
         if let Some(seen) = self.jobs.get_mut(id)
             && let Some(job) = &seen.job
-            && job.active(*step, *item).is_some()
+            && job.active(*item).is_some()
         {
-            seen.owed.insert((*step, *item));
+            seen.owed.insert(*item);
         }
     }
 
     /// The result of the attempt with this token is good.
     pub(super) fn reported_well(&mut self, token: &str) {
-        let Some((id, step, item)) = self.tokens.get(token) else {
+        let Some((id, item)) = self.tokens.get(token) else {
             return;
         };
         if let Some(seen) = self.jobs.get_mut(id) {
-            seen.sent.insert((*step, *item));
+            seen.sent.insert(*item);
         }
     }
 }
@@ -250,39 +253,37 @@ fn left_behind(job: &Job) -> Option<String> {
 
 /// A dead letter that cannot be looked into or tried again.
 fn incomplete(job: &Job, record: &Record) -> Option<String> {
-    let Event::ItemDeadLettered { subject, error, .. } = &record.event else {
+    let Event::Item(ItemEvent::DeadLettered { of, error, .. }) = &record.event else {
         return None;
     };
-    let kept = job.dead.get(&(subject.step, subject.item));
+    let kept = job.dead.get(&of.item());
     let is_whole = kept.is_some() && !job.texts.read(error).is_empty();
     (!is_whole).then(|| format!("a dead letter is not complete: {record:?}"))
 }
 
 /// A result that was taken and has no consequence.
-fn is_lost(owed: &mut BTreeSet<(u32, u32)>, record: &Record) -> Option<String> {
+fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
     match &record.event {
-        Event::AttemptSucceeded(done) => {
-            owed.remove(&(done.subject.step, done.subject.item));
+        Event::Item(ItemEvent::AttemptSucceeded(done)) => {
+            owed.remove(&done.of.item());
             None
         }
-        Event::ItemDeadLettered {
-            subject, reason, ..
-        } => {
+        Event::Item(ItemEvent::DeadLettered { of, reason, .. }) => {
             let in_vain = matches!(
                 reason,
                 Reason::Deadline | Reason::Cancelled | Reason::Tolerance
             );
-            let lost = owed.remove(&(subject.step, subject.item)) && !in_vain;
-            lost.then(|| format!("a result of {subject:?} was taken, and is lost"))
+            let lost = owed.remove(&of.item()) && !in_vain;
+            lost.then(|| format!("a result of {of:?} was taken, and is lost"))
         }
         _ => None,
     }
 }
 
 /// What is on record as a success has gone well.
-fn was_good(job: &Job, good: &BTreeSet<u64>, of: Subject) -> Option<String> {
-    let mut running = job.running.iter();
-    let (start, _) = running.find(|(_, at)| **at == (of.step, of.item))?;
+fn was_good(job: &Job, good: &BTreeSet<u64>, of: AttemptId) -> Option<String> {
+    let mut running = job.starts.running.iter();
+    let (start, _) = running.find(|(_, at)| **at == of.item())?;
     // The flow of an item is a job of its own.
     let is_flow = job
         .plan()

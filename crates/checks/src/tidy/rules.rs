@@ -5,6 +5,8 @@
 
 use super::{Tree, Violation};
 
+mod bare_ids;
+mod catch_alls;
 mod ci_runs_verify;
 mod dead_links;
 mod file_length;
@@ -14,10 +16,13 @@ mod mod_files;
 mod module_header;
 mod names;
 mod promises;
+mod type_names;
 mod unfinished_marks;
 
 /// Every rule of the house.
-pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 10] = [
+pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 13] = [
+    bare_ids::violations,
+    catch_alls::violations,
     ci_runs_verify::violations,
     dead_links::violations,
     file_length::violations,
@@ -27,6 +32,7 @@ pub(crate) const ALL: [fn(&Tree) -> Vec<Violation>; 10] = [
     module_header::violations,
     names::violations,
     promises::violations,
+    type_names::violations,
     unfinished_marks::violations,
 ];
 

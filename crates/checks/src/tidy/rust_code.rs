@@ -7,9 +7,11 @@
 
 mod items;
 mod literals;
+mod matches;
 
 pub(crate) use items::{Definition, End, body_end, definitions, end, has_test, items_for_tests};
 pub(crate) use literals::only_code;
+pub(crate) use matches::matches;
 
 /// Whether a character can stand inside a name.
 pub(crate) fn in_name(character: char) -> bool {

@@ -78,6 +78,17 @@ impl TextFile {
             .any(|part| part == "tests" || part == "tests.rs")
     }
 
+    /// Whether it is a source file of the product, tests apart.
+    pub(crate) fn is_product(&self) -> bool {
+        let mut parts = self.path().split('/');
+        let (crates, name, src) = (parts.next(), parts.next(), parts.next());
+        let product = ["policy", "engine", "store", "runner", "server", "cli"];
+        (crates, src) == (Some("crates"), Some("src"))
+            && name.is_some_and(|name| product.contains(&name))
+            && self.is_rust()
+            && !self.is_test()
+    }
+
     /// The parts of `code` that are compiled for tests only.
     pub(crate) fn code_for_tests(&self) -> Vec<Range<usize>> {
         rust_code::items_for_tests(&self.code)

@@ -6,7 +6,7 @@ use undaunted_checks::die::Die;
 use undaunted_checks::simulate::case::Case;
 use undaunted_checks::simulate::model::compare::{Verdict, differences, judged, seen};
 use undaunted_checks::simulate::model::{Fate, Prediction, predict, predict_seen};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, Record};
 
 use crate::world::World;
 
@@ -27,7 +27,8 @@ fn the_engine_does_what_the_model_predicts() {
         let case = Case::drawn(&mut Die::new(seed));
         let mut world = World::of(&case, seed);
         world.run();
-        let started = |record: &&Record| matches!(record.event, Event::AttemptStarted(_));
+        let started =
+            |record: &&Record| matches!(record.event, Event::Item(ItemEvent::AttemptStarted(_)));
         attempts += world.records.iter().filter(started).count();
         match judged(&case, &world.job, &world.records) {
             Verdict::Same => compared += 1,

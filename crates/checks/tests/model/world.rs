@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_checks::simulate::case::{Act, Case, How};
-use undaunted_engine::breaker::{Admission, BreakerState, Gate, Prober};
+use undaunted_engine::breaker::{AdmissionControl, BreakerState, Gate, Prober};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{Effect, ask, next_opening, next_wake, offers, ready, wanted};
-use undaunted_engine::event::{Event, NewItem, Record};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::workflow::{Operator, Source, check};
@@ -29,7 +31,7 @@ enum Report {
 pub(crate) struct World<'c> {
     case: &'c Case,
     pub(crate) job: Job,
-    breakers: Admission,
+    breakers: AdmissionControl,
     seq: u64,
     pub(crate) records: Vec<Record>,
     now: Timestamp,
@@ -52,15 +54,15 @@ impl<'c> World<'c> {
             flow: None,
             token_key: None,
         };
-        let submitted = submission(checked.workflow.as_ref().unwrap(), &text, around).unwrap();
+        let submitted = submission(Plan::new(checked.workflow.unwrap()), &text, around).unwrap();
         let first = Record {
             at: T0,
-            event: Event::JobSubmitted(Box::new(submitted)),
+            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
         };
         let mut world = Self {
             case,
             job: Job::begin(&first).unwrap(),
-            breakers: Admission::default(),
+            breakers: AdmissionControl::default(),
             seq: 0,
             records: vec![first],
             now: T0,
@@ -81,7 +83,10 @@ impl<'c> World<'c> {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).unwrap();
-                assert!(self.breakers.written(name, &id, self.seq, version + 1));
+                assert!(
+                    self.breakers
+                        .written(name, &id, self.seq, Some(version + 1))
+                );
             }
         }
         self.breakers.refresh();
@@ -124,7 +129,7 @@ impl<'c> World<'c> {
 
     fn report(&mut self, start: u64, report: Report) {
         // One that was given up meanwhile has nothing to say.
-        if !self.job.running.contains_key(&start) {
+        if !self.job.starts.running.contains_key(&start) {
             return;
         }
         let _ = match report {
@@ -147,15 +152,15 @@ impl<'c> World<'c> {
                     return !self.tell(&Input::ItemsRead { step, items }).is_empty();
                 }
                 Effect::EndStep { step } => {
-                    let running = self.job.running.iter();
+                    let running = self.job.starts.running.iter();
                     let mut running =
-                        running.filter(|(_, (of, item))| *of == step && self.job.ends(step, *item));
+                        running.filter(|(_, item)| item.step == step && self.job.ends(**item));
                     if let Some((start, _)) = running.next() {
                         return self.kill(*start);
                     }
                 }
                 Effect::EndAll => {
-                    if let Some((start, _)) = self.job.running.iter().next() {
+                    if let Some((start, _)) = self.job.starts.running.iter().next() {
                         return self.kill(*start);
                     }
                 }
@@ -178,33 +183,26 @@ impl<'c> World<'c> {
     fn start(&mut self) -> bool {
         let mut changed = false;
         self.breakers.tick(self.now);
-        for (step, item) in ready(&self.job, &self.breakers, self.now) {
-            let made = task(&self.job, step, item, Files::default(), self.now);
+        for item in ready(&self.job, &self.breakers, self.now) {
+            let made = task(&self.job, item, Files::default(), self.now);
             let made = made.unwrap();
-            let gate = self.gate(step, item, made.as_ref().map(|made| &made.work));
+            let gate = self.gate(item, made.as_ref().map(|made| &made.work));
             let records = self.tell(&Input::Start {
-                step,
                 item,
                 refused: None,
                 gate,
             });
             changed |= !records.is_empty();
             for record in &records {
-                if let Event::AttemptStarted(started) = &record.event {
+                if let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event {
                     let made = made.as_ref().unwrap();
                     let label = match &made.work {
                         TaskWork::Run { argv } => argv[2].split(' ').next().unwrap().to_owned(),
                         TaskWork::Call(call) => call.url.split('/').nth(3).unwrap().to_owned(),
                         other => panic!("{other:?}"),
                     };
-                    let of = started.subject;
-                    self.schedule(
-                        started.start,
-                        &label,
-                        (of.step, of.item),
-                        of.attempt,
-                        made.timeout,
-                    );
+                    let of = started.of;
+                    self.schedule(started.start, &label, of.item(), of.attempt.0, made.timeout);
                 }
             }
         }
@@ -212,9 +210,9 @@ impl<'c> World<'c> {
     }
 
     /// What the breaker of a command answers; a request asks that of where it goes.
-    fn gate(&mut self, step: u32, item: u32, work: Option<&TaskWork>) -> Gate {
-        let active = self.job.active(step, item).map(|active| active.command);
-        let command = active.or_else(|| self.job.plan().first(step)).unwrap();
+    fn gate(&mut self, item: ItemId, work: Option<&TaskWork>) -> Gate {
+        let active = self.job.active(item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(item.step)).unwrap();
         let breaker = self.job.plan().command(command).unwrap().breaker.as_ref();
         let Some(breaker) = breaker else {
             return Gate::None;
@@ -235,7 +233,7 @@ impl<'c> World<'c> {
         if self.breakers.may_probe(&name) {
             self.breakers.probed_by(&name, Prober::Ours);
         }
-        ask(&self.job, &mut self.breakers, (step, item), &name)
+        ask(&self.job, &mut self.breakers, item, &name)
     }
 
     /// What an attempt will report, by the script.
@@ -243,16 +241,15 @@ impl<'c> World<'c> {
         &mut self,
         start: u64,
         label: &str,
-        (step, item): (u32, u32),
+        item: ItemId,
         attempt: u32,
         timeout: Option<Duration>,
     ) {
         let is_flow = self.job.submitted().text.contains("mode: flow");
         let name = if is_flow {
-            item.to_string()
+            item.index.to_string()
         } else {
-            let state = &self.job.steps[usize::try_from(step).unwrap()];
-            state.items.identity(item).to_owned()
+            self.job.identity(item).to_owned()
         };
         let act = self.case.act(label, &name, attempt);
         let timed_out = || AttemptEnd {

@@ -73,7 +73,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let to = match &args.to {
         Some(to) => std::path::absolute(to)?,
-        None => jobs.folder.join("archive"),
+        None => jobs.local.path().join("archive"),
     };
     let wanted = match &args.older_than {
         Some(older) => old(&jobs, older)?,
@@ -82,7 +82,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
     let book = jobs.book()?;
     let mut trouble = None;
     for id in &wanted {
-        let file = archive(&*jobs.store, &jobs.folder, Some(&book), id, &to);
+        let file = archive(&*jobs.store, &jobs.local, Some(&book), id, &to);
         let file = match file {
             // Its turn comes when the other has ended.
             Err(ArchiveError::Awaited { .. }) if args.older_than.is_some() => continue,
@@ -154,7 +154,7 @@ fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, Refused> {
         let id = listed.aggregate.id();
         // One that cannot be read is not known to be finished.
         let Ok(job) = jobs.read(id) else { continue };
-        if job.stage.has_ended() && now.since(job.last_at) >= older {
+        if job.stage.has_ended() && now.since(job.times.last_at) >= older {
             found.push(id.to_owned());
         }
     }

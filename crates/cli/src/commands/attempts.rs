@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view;
-use undaunted_engine::view::history::Attempt;
+use undaunted_engine::view::history::PastAttempt;
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
@@ -35,10 +35,10 @@ pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let (id, whose) = Whose::typed(&jobs, &args.of)?;
     let past = Past::read(&jobs, &id, |place| whose.includes(place))?;
     let all = past.items.values().flat_map(|history| &history.attempts);
-    let mut all: Vec<&Attempt> = all
-        .filter(|attempt| whose.includes_command(attempt.subject.command))
+    let mut all: Vec<&PastAttempt> = all
+        .filter(|attempt| whose.includes_command(attempt.of.command))
         .collect();
-    all.sort_by_key(|attempt| (attempt.began, attempt.subject));
+    all.sort_by_key(|attempt| (attempt.began, attempt.of));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         for attempt in all {

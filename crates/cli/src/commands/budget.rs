@@ -8,11 +8,12 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use undaunted_engine::event::{Event, Record};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_policy::Pool;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, JournalError};
-use undaunted_runner::request::{Request, ask};
+use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
@@ -75,24 +76,19 @@ pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
 /// What each item has taken of the pool; items that are settled have forgotten it, the journal has
 /// not.
 fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused> {
-    let mut taken: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    let read = journal::replay(&*jobs.store, id, |_, _, record: &Record| {
-        let subject = match &record.event {
-            Event::RetryScheduled(retrying) => Some(retrying.subject),
-            Event::CommandRepeated { subject } => Some(*subject),
-            Event::Held(held) => held.sum.map(|_| held.subject),
-            _ => None,
-        };
-        if let Some(of) = subject {
-            let units = taken.entry((of.step, of.item)).or_default();
+    let mut taken: BTreeMap<ItemId, u32> = BTreeMap::new();
+    let read = journal::replay(&*jobs.store, id, &jobs.plans, |_, _, record: &Record| {
+        if let Event::Item(event) = &record.event
+            && event.is_charged()
+        {
+            let units = taken.entry(event.item()).or_default();
             *units = units.saturating_add(1);
         }
     });
     let (job, _) = read.map_err(|error| of_journal(&error))?;
     let mut named: BTreeMap<String, u32> = BTreeMap::new();
-    for ((step, item), units) in taken.into_iter().filter(|_| job.pool.is_some()) {
-        let state = job.step(step);
-        let name = state.map_or_else(String::new, |state| state.items.identity(item).to_owned());
+    for (item, units) in taken.into_iter().filter(|_| job.pool.is_some()) {
+        let name = job.identity(item).to_owned();
         // Items of different steps may have one name.
         let all = named.entry(name).or_default();
         *all = all.saturating_add(units);
@@ -176,8 +172,8 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
         ))
         .into());
     }
-    let request = Request::TopUp(retries);
-    let owner = match journal::claim(&*jobs.store, id) {
+    let request = JobRequest::TopUp(retries);
+    let owner = match journal::claim(&*jobs.store, id, &jobs.plans) {
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);

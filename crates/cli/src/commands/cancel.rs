@@ -8,7 +8,7 @@ use clap::Args;
 use undaunted_engine::input::Input;
 use undaunted_runner::drive::{Hub, Quiet};
 use undaunted_runner::journal::{self, JournalError};
-use undaunted_runner::request::{Request, ask};
+use undaunted_runner::request::{JobRequest, ask};
 use undaunted_runner::secrets::Secrets;
 use undaunted_store::ClaimError;
 
@@ -37,10 +37,10 @@ pub(crate) struct CancelArgs {
 pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let held = match journal::claim(&*jobs.store, &id) {
+    let held = match journal::claim(&*jobs.store, &id, &jobs.plans) {
         Ok(held) => held,
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, Request::Cancel).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, &id, JobRequest::Cancel).map_err(|error| of_journal(&error))?;
             let mut out = io::stdout().lock();
             if args.json {
                 let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::workflow::{Checked, Severity, Source};
+use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source};
 
 use crate::exit::Refused;
 use crate::screen::{count, diagnostics};
@@ -70,7 +70,7 @@ fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()
             let all: Vec<_> = unread.iter().map(ToString::to_string).collect();
             Refused::NotFound(all.join("; "))
         }
-        ([(source, checked)], 0) => refusal(source, checked),
+        ([(source, checked)], 0) => refusal(source, &checked.diagnostics),
         (several, _) => {
             let files = count(several.len(), "file is", "files are");
             let missing = unread.iter().map(|why| format!("; {why}"));
@@ -94,11 +94,8 @@ fn summary(checked: &Checked) -> String {
 }
 
 /// That a file is not valid, with the number of reasons.
-pub(crate) fn refusal(source: &Source, checked: &Checked) -> Refused {
-    let severities = checked
-        .diagnostics
-        .iter()
-        .map(|found| found.code.severity());
+pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> Refused {
+    let severities = diagnostics.iter().map(|found| found.code.severity());
     let errors = severities
         .filter(|severity| *severity == Severity::Error)
         .count();

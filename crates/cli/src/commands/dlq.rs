@@ -20,7 +20,8 @@ use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
 use crate::screen::progress::Quietness;
 use crate::screen::{count, dead};
-use crate::target::{self, ItemPlace};
+use crate::target;
+use undaunted_engine::id::ItemId;
 
 /// What to do with dead letters.
 #[derive(Debug, Args)]
@@ -145,8 +146,8 @@ pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
 }
 
 /// The dead letters that were meant, in input order.
-fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemPlace>, Refused> {
-    let mut places: Vec<ItemPlace> = if which.items.is_empty() {
+fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemId>, Refused> {
+    let mut places: Vec<ItemId> = if which.items.is_empty() {
         job.dead.keys().copied().collect()
     } else {
         let found: Result<_, _> = which.items.iter().map(|it| target::item(job, it)).collect();
@@ -155,7 +156,7 @@ fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemPlace>, Refused> {
     places.sort_unstable();
     places.dedup();
     if let Some(place) = places.iter().find(|place| !job.dead.contains_key(place)) {
-        let name = target::name(job, *place);
+        let name = job.identity(*place);
         return Err(Refused::NotFound(format!("`{name}` is no dead letter")));
     }
     if let Some(text) = &which.filter {
@@ -167,20 +168,17 @@ fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemPlace>, Refused> {
 }
 
 /// The value of an item.
-fn input(job: &Job, (step, item): ItemPlace) -> serde_json::Value {
-    let input = job
-        .step(step)
-        .map_or("null", |state| state.items.input(item));
-    serde_json::from_str(input).unwrap_or_default()
+fn input(job: &Job, item: ItemId) -> serde_json::Value {
+    serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
 /// A job with the histories of the dead letters that were meant.
-fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemPlace, History)>), Refused> {
+fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemId, History)>), Refused> {
     let id = jobs.find(&which.job)?;
     let job = jobs.read(&id)?;
     let places = chosen(&job, which)?;
-    let mut histories = Histories::of(|step, item| places.binary_search(&(step, item)).is_ok());
-    journal::replay(&*jobs.store, &id, |job, _, record| {
+    let mut histories = Histories::of(|item| places.binary_search(&item).is_ok());
+    journal::replay(&*jobs.store, &id, &jobs.plans, |job, _, record| {
         histories.take(job, record);
     })
     .map_err(|error| of_journal(&error))?;
@@ -223,7 +221,7 @@ fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {
 
 fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
     let (job, letters) = read(jobs, which)?;
-    let mut groups: BTreeMap<String, Vec<ItemPlace>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
     for (place, history) in &letters {
         let group = groups.entry(signature(dead::last_error(&job, history)));
         group.or_default().push(*place);
@@ -233,7 +231,7 @@ fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     for (signature, places) in &groups {
         if which.json {
-            let items: Vec<_> = places.iter().map(|it| target::name(&job, *it)).collect();
+            let items: Vec<_> = places.iter().map(|it| job.identity(*it)).collect();
             let said = serde_json::json!({
                 "signature": signature, "count": places.len(), "items": items,
             });
@@ -270,7 +268,8 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(job);
-    let mut held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let mut held =
+        journal::claim(&*jobs.store, &id, &jobs.plans).map_err(|error| of_journal(&error))?;
     held.first = Some(Input::Redrive {
         items,
         reduce: args.reduce,
@@ -282,7 +281,8 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
 fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     let which = &args.which;
     let id = jobs.find(&which.job)?;
-    let held = journal::claim(&*jobs.store, &id).map_err(|error| of_journal(&error))?;
+    let held =
+        journal::claim(&*jobs.store, &id, &jobs.plans).map_err(|error| of_journal(&error))?;
     let items = chosen(&held.job, which)?;
     let letters = count(items.len(), "dead letter", "dead letters");
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
@@ -309,20 +309,17 @@ fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
         None => Box::new(io::stdout().lock()),
     };
     let mut out = BufWriter::new(out);
-    for (step, item) in items {
-        let input = job
-            .step(step)
-            .map_or("null", |state| state.items.input(item));
-        writeln!(out, "{input}")?;
+    for item in items {
+        writeln!(out, "{}", job.value(item))?;
     }
     out.flush()?;
     Ok(Exit::Done)
 }
 
-fn say_chosen(job: &Job, which: &Which, items: &[ItemPlace], what: &str) -> io::Result<()> {
+fn say_chosen(job: &Job, which: &Which, items: &[ItemId], what: &str) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     for place in items {
-        let name = target::name(job, *place);
+        let name = job.identity(*place);
         if which.json {
             let said = match what {
                 "dropped" => serde_json::json!({ "job": job.id(), "item": name, "dropped": true }),

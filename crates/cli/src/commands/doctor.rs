@@ -74,7 +74,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
 
 fn store_finding(named: Option<&Path>) -> Finding {
     let (fine, says) = match Jobs::open(named) {
-        Ok(jobs) => (true, jobs.folder.display().to_string()),
+        Ok(jobs) => (true, jobs.location.to_string()),
         Err(refused) => (false, refused.to_string().replace('\n', ";")),
     };
     Finding {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::breaker::{BreakerChange, BreakerJournal};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{BreakerEvent, Event, ItemEvent, JobEvent, Record};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{self, EventView};
 use undaunted_policy::Timestamp;
 use undaunted_runner::{breakers, journal};
-use undaunted_store::{Store, Version};
+use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal, of_store};
@@ -136,7 +136,7 @@ impl Turns {
     /// Takes note of the breakers that a record names.
     fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), Refused> {
         let name = match &record.event {
-            Event::JobSubmitted(_) => {
+            Event::Job(JobEvent::Submitted(_)) => {
                 self.since = record.at;
                 job.id().clone_into(&mut self.job);
                 for name in job.plan().breakers().into_keys() {
@@ -144,15 +144,22 @@ impl Turns {
                 }
                 return Ok(());
             }
-            Event::AttemptStarted(started) => started.pass.as_ref().map(|pass| &pass.breaker),
-            Event::Held(held) => Some(&held.breaker),
-            Event::BreakerOpened(_)
-            | Event::BreakerHalfOpened { .. }
-            | Event::BreakerClosed { .. } => {
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                started.pass.as_ref().map(|pass| &pass.breaker)
+            }
+            Event::Item(ItemEvent::Held(held)) => Some(&held.breaker),
+            Event::Breaker(
+                BreakerEvent::Opened(_)
+                | BreakerEvent::HalfOpened { .. }
+                | BreakerEvent::Closed { .. },
+            ) => {
                 self.recorded.insert(record.at);
                 return Ok(());
             }
-            _ => None,
+            Event::Job(_)
+            | Event::Step(_)
+            | Event::Item(_)
+            | Event::Breaker(BreakerEvent::Configured { .. }) => None,
         };
         match name {
             Some(name) => self.meet(jobs, job.texts.read(name)),

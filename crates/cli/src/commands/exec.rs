@@ -78,15 +78,21 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     let mut passer = Passer::new(&held.job, &folder, Passing::Through, display);
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     passer.trouble()?;
+    if interrupts > 1 {
+        return Ok(Exit::Interrupted);
+    }
+    if passer.unread.load(Ordering::Acquire) {
+        return Ok(Exit::Status(UNREAD));
+    }
     Ok(match job.stage {
-        _ if interrupts > 1 => Exit::Interrupted,
-        _ if passer.unread.load(Ordering::Acquire) => Exit::Status(UNREAD),
         Stage::Completed => Exit::Done,
         Stage::Suspended | Stage::Running => {
             let _ = writeln!(io::stderr(), "go on:  undaunted resume {}", job.id());
             Exit::Suspended
         }
-        _ => Exit::Status(status(passer.cause)),
+        Stage::Stopping(_) | Stage::Partial | Stage::Failed | Stage::Cancelled => {
+            Exit::Status(status(passer.cause))
+        }
     })
 }
 

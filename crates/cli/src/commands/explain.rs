@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::jobs::Jobs;
 use crate::past::{Past, Whose};
 use crate::screen::explain::{Explained, job_json, job_text};
-use crate::target::ItemPlace;
+use undaunted_engine::id::{CommandId, ItemId};
 
 /// How many retries are foretold.
 const FORETOLD: usize = 100;
@@ -84,14 +84,14 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
 /// What comes next, if the item is at the command that was asked about.
 fn foretold(
     past: &Past,
-    (step, item): ItemPlace,
-    command: Option<u32>,
+    item: ItemId,
+    command: Option<CommandId>,
     now: undaunted_policy::Timestamp,
 ) -> Option<undaunted_engine::view::Forecast> {
     let job = &past.job;
-    let at = job.active(step, item)?.command;
+    let at = job.active(item)?.command;
     if job.stage.has_ended() || command.is_some_and(|asked| asked != at) {
         return None;
     }
-    forecast(job, &past.breakers, (step, item), now, FORETOLD)
+    forecast(job, &past.breakers, item, now, FORETOLD)
 }

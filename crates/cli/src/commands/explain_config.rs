@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ExplainConfigArgs) -> Result<()> {
     let (source, checked) = check_file(&args.file)?;
     diagnostics::show(&source, &checked.diagnostics);
     let Some(workflow) = &checked.workflow else {
-        return Err(check::refusal(&source, &checked).into());
+        return Err(check::refusal(&source, &checked.diagnostics).into());
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {

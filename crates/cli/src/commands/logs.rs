@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::event::Subject;
+use undaunted_engine::event::AttemptId;
 use undaunted_engine::job::{Doing, Job};
-use undaunted_engine::view::history::Attempt;
-use undaunted_runner::folder::JobFolder;
+use undaunted_engine::view::history::PastAttempt;
 use undaunted_runner::redact::Redaction;
 use undaunted_runner::secrets::Secrets;
-use undaunted_runner::spool::{Fate, Kept, Spool};
-use undaunted_store::Store;
+use undaunted_runner::spool::{Fate, Spool, SpooledOutput};
 
 use super::run::read_secrets;
 use crate::exit::{Exit, Refused};
@@ -60,7 +58,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let job = jobs.read(&id)?;
     let secrets = secrets(&job)?;
     drop(job);
-    let folder = JobFolder::of(&jobs.folder, &id).spool();
+    let folder = jobs.local.job(&id).spool();
     // Looking must not make anything: a job that has run no program has no spool.
     let spool = if folder.is_dir() {
         Some(Spool::open(&folder)?)
@@ -82,13 +80,13 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
             Some((pulse, past)) if pulse == now => past,
             _ => Past::read(&jobs, &id, |place| whose.includes(place))?,
         };
-        let wanted = |attempt: &&Attempt| {
-            let of = attempt.subject;
-            whose.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt)
+        let wanted = |attempt: &&PastAttempt| {
+            let of = attempt.of;
+            whose.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt.0)
         };
         let all = past.items.values().flat_map(|history| &history.attempts);
-        let mut all: Vec<&Attempt> = all.filter(wanted).collect();
-        all.sort_by_key(|attempt| (attempt.began, attempt.subject));
+        let mut all: Vec<&PastAttempt> = all.filter(wanted).collect();
+        all.sort_by_key(|attempt| (attempt.began, attempt.of));
         reader.sink.many = reader.sink.many || all.len() > 1;
         for attempt in all {
             reader.show(&past.job, attempt)?;
@@ -112,7 +110,7 @@ fn secrets(job: &Job) -> Result<Secrets, Refused> {
 }
 
 /// Which attempt: its subject and its round.
-type Key = (Subject, u32);
+type Key = (AttemptId, u32);
 
 /// What was shown, and where more comes from.
 struct Reader {
@@ -141,8 +139,8 @@ impl Live {
 }
 
 impl Reader {
-    fn show(&mut self, job: &Job, attempt: &Attempt) -> Result<()> {
-        let key = (attempt.subject, attempt.round);
+    fn show(&mut self, job: &Job, attempt: &PastAttempt) -> Result<()> {
+        let key = (attempt.of, attempt.round);
         if self.done.contains(&key) {
             return Ok(());
         }
@@ -158,7 +156,7 @@ impl Reader {
             let kept = [place(outcome.stdout), place(outcome.stderr)];
             return self.finish(&spool, key, &label, kept);
         }
-        let active = job.active(attempt.subject.step, attempt.subject.item);
+        let active = job.active(attempt.of.item());
         let Some(Doing::Running(start)) = active.map(|active| active.doing) else {
             return Ok(());
         };
@@ -178,7 +176,7 @@ impl Reader {
     }
 
     /// Says that what an attempt wrote is no longer there, as of a job that was archived.
-    fn lose(&mut self, key: Key, label: &Label, attempt: &Attempt) -> Result<()> {
+    fn lose(&mut self, key: Key, label: &Label, attempt: &PastAttempt) -> Result<()> {
         let Some(outcome) = &attempt.outcome else {
             return Ok(());
         };
@@ -217,7 +215,7 @@ impl Reader {
         spool: &Spool,
         key: Key,
         label: &Label,
-        kept: [Option<Kept>; 2],
+        kept: [Option<SpooledOutput>; 2],
     ) -> Result<()> {
         let live = self.live.remove(&key);
         let mut live = live.unwrap_or_else(|| Live::new(&self.secrets));
@@ -237,7 +235,7 @@ impl Reader {
         spool: &Spool,
         label: &Label,
         stream: Stream,
-        kept: &Kept,
+        kept: &SpooledOutput,
         shown: u64,
         redaction: &mut Redaction,
     ) -> Result<()> {
@@ -266,8 +264,8 @@ impl Reader {
 }
 
 /// The place of an output, as events and the spool have it.
-fn of_event(kept: undaunted_engine::event::Kept) -> Kept {
-    Kept {
+fn of_event(kept: undaunted_engine::event::Kept) -> SpooledOutput {
+    SpooledOutput {
         length: kept.length,
         head: kept.head,
         tail: kept.tail,

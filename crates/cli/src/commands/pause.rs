@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, JournalError};
-use undaunted_runner::request::{Request, ask};
+use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
@@ -32,10 +32,10 @@ pub(crate) struct PauseArgs {
     json: bool,
 }
 
-pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: Request) -> Result<Exit> {
+pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let (paused, owner) = match journal::claim(&*jobs.store, &id) {
+    let (paused, owner) = match journal::claim(&*jobs.store, &id, &jobs.plans) {
         Ok(held) if held.job.stage.has_ended() => {
             return Err(Refused::Usage(format!("job {id} has ended")).into());
         }
@@ -43,11 +43,11 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: Request) -> R
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
             let job = told.map_err(|error| of_journal(&error))?;
-            (job.paused.is_some(), None)
+            (job.times.paused.is_some(), None)
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
             ask(&*jobs.store, &id, request).map_err(|error| of_journal(&error))?;
-            (request == Request::Pause, Some(owner.pid))
+            (request == JobRequest::Pause, Some(owner.pid))
         }
         Err(error) => return Err(of_journal(&error).into()),
     };

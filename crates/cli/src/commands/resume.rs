@@ -5,12 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::event::WorkflowText;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
+use undaunted_engine::plan::Plan;
 use undaunted_engine::update::{Update, compare};
 use undaunted_engine::view::Status;
 use undaunted_engine::workflow::Source;
-use undaunted_runner::journal::{self, Held};
+use undaunted_runner::journal::{self, ClaimedJob};
 
 use crate::commands::check::refusal;
 use crate::commands::run::{drive, read_secrets, tell, unless_unread};
@@ -65,7 +67,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     let held = journal::claim_known(&*jobs.store, known);
-    let mut held: Held = held.map_err(|error| of_journal(&error))?;
+    let mut held: ClaimedJob = held.map_err(|error| of_journal(&error))?;
     held.first = update;
     drive(&jobs, held, secrets, args.quietness)
 }
@@ -78,12 +80,12 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
     };
     let (source, checked) = check_file_by(file, |source| job.check(source.text()))?;
     diagnostics::show(&source, &checked.diagnostics);
-    let Some(workflow) = &checked.workflow else {
-        return Err(refusal(&source, &checked).into());
+    let Some(workflow) = checked.workflow else {
+        return Err(refusal(&source, &checked.diagnostics).into());
     };
-    match compare(job.workflow(), workflow) {
+    match compare(job.workflow(), &workflow) {
         Update::Settings(changes) => Ok(Input::Update {
-            text: source.text().to_owned(),
+            text: WorkflowText::checked(source.text(), Plan::new(workflow)),
             changes,
         }),
         Update::Work(differences) => Err(Refused::Invalid(format!(
@@ -101,7 +103,7 @@ fn say_if_changed(job: &Job) -> io::Result<()> {
     let submitted = job.submitted();
     let now = std::fs::read_to_string(&submitted.file).ok();
     let now = now.map(|text| Source::new(submitted.file.as_str(), text));
-    if now.is_some_and(|now| now.text() != submitted.text) {
+    if now.is_some_and(|now| *now.text() != *submitted.text) {
         writeln!(
             io::stderr(),
             "note: {} has changed since job {} was submitted; the job goes on as it was \

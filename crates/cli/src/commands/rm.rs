@@ -12,7 +12,6 @@ use undaunted_engine::task::short;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Hub, Quiet};
-use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
@@ -103,7 +102,7 @@ pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
         let id = listed.aggregate.id();
         // One that cannot be read is not known to be finished.
         let Ok(job) = jobs.read(id) else { continue };
-        if !job.stage.has_ended() || now.since(job.last_at) < older {
+        if !job.stage.has_ended() || now.since(job.times.last_at) < older {
             continue;
         }
         number = number.saturating_add(1);
@@ -136,7 +135,8 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
 }
 
 fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
-    let claim = || journal::claim(&*jobs.store, id).map_err(|error| of_journal(&error));
+    let claim =
+        || journal::claim(&*jobs.store, id, &jobs.plans).map_err(|error| of_journal(&error));
     let mut held = claim()?;
     if !held.job.stage.has_ended() {
         // What still runs would go on with nobody left who knows it.
@@ -149,7 +149,7 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         };
     }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
-    let folder = JobFolder::of(&jobs.folder, id);
+    let folder = jobs.local.job(id);
     folder.remove().map_err(|error| Refused::Store {
         message: format!("`{}` cannot be removed: {error}", folder.path().display()),
         help: None,

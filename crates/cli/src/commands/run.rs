@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
@@ -11,10 +12,9 @@ use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, Unfit, submission};
 use undaunted_engine::view::{Status, report};
-use undaunted_engine::workflow::{Checked, Source, Workflow};
+use undaunted_engine::workflow::{Source, Workflow};
 use undaunted_runner::clock::Clock;
-use undaunted_runner::folder::JobFolder;
-use undaunted_runner::journal::{self, Held};
+use undaunted_runner::journal::{self, ClaimedJob};
 use undaunted_runner::secrets::Secrets;
 
 use crate::environment;
@@ -53,36 +53,37 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
-    let (source, checked) = check_file(&args.file)?;
-    diagnostics::show(&source, &checked.diagnostics);
-    let Checked {
-        workflow: Some(workflow),
-        ..
-    } = &checked
-    else {
-        return Err(refusal(&source, &checked).into());
-    };
-    let secrets = read_secrets(workflow, &current_directory()?)?;
-    let submitted = submit(&args.file, &source, workflow, args.seed)?;
+    let (source, plan) = plan_file(&args.file)?;
+    let secrets = read_secrets(plan.workflow(), &current_directory()?)?;
+    let submitted = submit(&args.file, &source, &plan, args.seed)?;
     let place = Place::named(store)?;
-    let has_programs = Plan::new(workflow.clone()).has_programs();
-    let foreseen = place.foresee(&submitted.job, has_programs);
+    let foreseen = place.foresee(&submitted.job, plan.has_programs());
     let jobs = place.open()?;
     foreseen.submitted();
-    let held = journal::submit(&*jobs.store, submitted, Clock::set().now());
+    let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
     let held = held.map_err(|error| of_journal(&error))?;
     drive(&jobs, held, secrets, args.quietness)
+}
+
+/// Checks a workflow file, and says what was noticed.
+pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), Refused> {
+    let (source, checked) = check_file(file)?;
+    diagnostics::show(&source, &checked.diagnostics);
+    match checked.workflow {
+        Some(workflow) => Ok((source, Arc::new(Plan::new(workflow)))),
+        None => Err(refusal(&source, &checked.diagnostics)),
+    }
 }
 
 /// Runs a job until it has ended or was suspended, and says what it came to.
 pub(crate) fn drive(
     jobs: &Jobs,
-    held: Held,
+    held: ClaimedJob,
     secrets: Secrets,
     quietness: Quietness,
 ) -> Result<Exit> {
     let (job, interrupts) = if let Some(how) = held.job.submitted().passing {
-        let folder = JobFolder::of(&jobs.folder, held.job.id());
+        let folder = jobs.local.job(held.job.id());
         let display = Display::beside_output(&held.job, quietness.is_quiet());
         let mut passer = Passer::new(&held.job, &folder, how, display);
         passer.catch_up(jobs, held.job.id())?;
@@ -132,7 +133,7 @@ pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
 pub(crate) fn submit(
     file: &str,
     source: &Source,
-    workflow: &Workflow,
+    plan: &Arc<Plan>,
     seed: Option<u64>,
 ) -> Result<Submitted, Refused> {
     let (job, drawn) = name_and_seed()?;
@@ -145,7 +146,7 @@ pub(crate) fn submit(
     let operator = environment::operator()?;
     let variable = |name: &str| {
         // What is secret is never stored.
-        let secret = Secrets::is_named(workflow, name);
+        let secret = Secrets::is_named(plan.workflow(), name);
         env::var(name).ok().filter(|_| !secret)
     };
     let around = Surroundings {
@@ -159,7 +160,8 @@ pub(crate) fn submit(
         flow: None,
         token_key: Some(drawn_number()?),
     };
-    submission(workflow, source.text(), around).map_err(|unfit| not_run(source, &unfit))
+    let submitted = submission(Arc::clone(plan), source.text(), around);
+    submitted.map_err(|unfit| not_run(source, &unfit))
 }
 
 fn not_run(source: &Source, unfit: &Unfit) -> Refused {

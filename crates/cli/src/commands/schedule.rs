@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::workflow::{Source, Work, Workflow, check_retry_config};
+use undaunted_engine::workflow::{Source, StepWork, Workflow, check_retry_config};
 use undaunted_policy::{Attempts, Policy, Schedule, Seed};
 
 use crate::commands::check;
@@ -82,7 +82,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
             let (source, checked) = check_file(file)?;
             diagnostics::show(&source, &checked.diagnostics);
             let Some(workflow) = &checked.workflow else {
-                return Err(check::refusal(&source, &checked).into());
+                return Err(check::refusal(&source, &checked.diagnostics).into());
             };
             let candidates = candidates(workflow);
             let chosen = choose(&candidates, args.step.as_deref())?;
@@ -128,7 +128,7 @@ struct Candidate<'w> {
 fn candidates(workflow: &Workflow) -> Vec<Candidate<'_>> {
     let mut found = Vec::new();
     for (place, step) in workflow.steps.iter().enumerate() {
-        if let Work::Call(call) = &step.work {
+        if let StepWork::Call(call) = &step.work {
             found.push(Candidate {
                 step: &step.name,
                 command: &step.name,

@@ -16,7 +16,7 @@ use undaunted_engine::workflow::Operator;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Left};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::flows::{Host, Recovered, Settings};
+use undaunted_runner::flows::{Host, RecoveredFlows, Settings};
 use undaunted_runner::{breakers, with_causes};
 use undaunted_server::{
     Access, Level, Log, LogRecord, Manner, Metrics, News, Served, Server, Watch, What,
@@ -286,7 +286,7 @@ fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
     }
 }
 
-fn tell_recovered(log: &Log, what: &str, recovered: &Recovered) {
+fn tell_recovered(log: &Log, what: &str, recovered: &RecoveredFlows) {
     for (flow, why) in &recovered.broken {
         let fields = vec![("job", json!(flow)), ("error", json!(why))];
         say(log, Level::Error, "a flow cannot be gone on with", fields);
@@ -300,7 +300,7 @@ fn tell_recovered(log: &Log, what: &str, recovered: &Recovered) {
             fields,
         );
     }
-    if *recovered != Recovered::default() {
+    if *recovered != RecoveredFlows::default() {
         let fields = vec![
             ("resumed", json!(recovered.resumed.len())),
             ("repaired", json!(recovered.repaired.len())),

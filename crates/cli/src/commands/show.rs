@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::LateEnd;
 use undaunted_runner::clock::Clock;
@@ -77,14 +77,14 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
 /// A job, and what came to its end after its step was complete without it.
 pub(super) fn read_late(jobs: &Jobs, id: &str) -> Result<(Job, Vec<Late>), Refused> {
     let mut late = Vec::new();
-    let read = journal::replay(&*jobs.store, id, |_, _, record: &Record| {
-        if let Event::LateResult(found) = &record.event {
+    let read = journal::replay(&*jobs.store, id, &jobs.plans, |_, _, record: &Record| {
+        if let Event::Item(ItemEvent::LateResult(found)) = &record.event {
             let end = LateEnd {
                 at: record.at,
                 reason: found.reason,
                 counted: found.counted,
             };
-            late.push(((found.step, found.item), end));
+            late.push((found.item(), end));
         }
     });
     let (job, _) = read.map_err(|error| of_journal(&error))?;

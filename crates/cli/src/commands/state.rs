@@ -10,19 +10,18 @@ use serde_json::json;
 use undaunted_engine::breaker::{BreakerState, Fact};
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
-use super::check::refusal;
-use super::run::submit;
+use super::run::{plan_file, submit};
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
 use crate::past::Past;
-use crate::screen::{count, diagnostics};
-use crate::source::check_file;
+use crate::screen::count;
 
 /// What to do with the retries of a job.
 #[derive(Debug, Args)]
@@ -92,9 +91,7 @@ fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
     let job = jobs.read(&id)?;
-    let wanted = |(step, item): (u32, u32)| {
-        job.active(step, item).is_some() || job.dead.contains_key(&(step, item))
-    };
+    let wanted = |item: ItemId| job.active(item).is_some() || job.dead.contains_key(&item);
     let past = Past::read(&jobs, &id, wanted)?;
     let mut out = BufWriter::new(io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.breakers, &past.items))?;
@@ -105,23 +102,19 @@ fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
 
 fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let state = read(&args.file)?;
-    let (source, checked) = check_file(&args.workflow)?;
-    diagnostics::show(&source, &checked.diagnostics);
-    let Some(workflow) = &checked.workflow else {
-        return Err(refusal(&source, &checked).into());
-    };
-    let submitted = submit(&args.workflow, &source, workflow, args.seed)?;
+    let (source, plan) = plan_file(&args.workflow)?;
+    let submitted = submit(&args.workflow, &source, &plan, args.seed)?;
     let now = Clock::set().now();
     let job = Job::begin(&Record {
         at: now,
-        event: Event::JobSubmitted(Box::new(submitted.clone())),
+        event: Event::Job(JobEvent::Submitted(Box::new(submitted.clone()))),
     });
     let job = job.map_err(|error| Refused::Invalid(error.to_string()))?;
     let file = args.file.display();
     let imported = import(&state, &job);
     let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
-    let known = vec![imported.event.clone(), Event::JobSuspended];
+    let known = vec![imported.event.clone(), Event::Job(JobEvent::Suspended)];
     let stored = journal::deposit(&*jobs.store, submitted, &known, now);
     stored.map_err(|error| of_journal(&error))?;
     for open in &imported.breakers {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use undaunted_engine::job::Job;
 use undaunted_engine::law;
 use undaunted_runner::{breakers, catalog, journal};
-use undaunted_store::{Store, Version};
+use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal, of_store};
@@ -53,10 +53,10 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
         What::Path => {
             let mut out = io::stdout().lock();
             if args.json {
-                let path = jobs.folder.display().to_string();
+                let path = jobs.location.to_string();
                 writeln!(out, "{}", serde_json::json!({ "path": path }))?;
             } else {
-                writeln!(out, "{}", jobs.folder.display())?;
+                writeln!(out, "{}", jobs.location)?;
             }
             Ok(Exit::Done)
         }

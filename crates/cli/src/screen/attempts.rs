@@ -4,18 +4,17 @@ use std::io::{self, Write};
 
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::Attempt;
+use undaunted_engine::view::history::PastAttempt;
 use undaunted_engine::view::rfc3339;
 
 use super::duration::{measured, short};
 use super::words::one_line;
-use crate::target;
 
 /// The widest that names are.
 const WIDEST: usize = 40;
 
 /// `item  command  attempt  when  took  outcome  then`
-pub(crate) fn table(out: &mut impl Write, job: &Job, attempts: &[&Attempt]) -> io::Result<()> {
+pub(crate) fn table(out: &mut impl Write, job: &Job, attempts: &[&PastAttempt]) -> io::Result<()> {
     if attempts.is_empty() {
         return writeln!(out, "no attempt was started yet");
     }
@@ -36,8 +35,8 @@ pub(crate) fn table(out: &mut impl Write, job: &Job, attempts: &[&Attempt]) -> i
     Ok(())
 }
 
-fn row(job: &Job, attempt: &Attempt, rounds: bool) -> [String; 6] {
-    let of = attempt.subject;
+fn row(job: &Job, attempt: &PastAttempt, rounds: bool) -> [String; 6] {
+    let of = attempt.of;
     let command = job.plan().command(of.command);
     let number = if rounds {
         format!("{} (round {})", of.attempt, attempt.round)
@@ -49,7 +48,7 @@ fn row(job: &Job, attempt: &Attempt, rounds: bool) -> [String; 6] {
         .as_ref()
         .map(|outcome| measured(outcome.took));
     [
-        target::name(job, (of.step, of.item)).to_owned(),
+        job.identity(of.item()).to_owned(),
         command.map_or_else(String::new, |command| command.id.clone()),
         number,
         rfc3339(attempt.began),
@@ -59,7 +58,7 @@ fn row(job: &Job, attempt: &Attempt, rounds: bool) -> [String; 6] {
 }
 
 /// `failed: exit status 1: no answer; retry 1 in 2s`
-fn outcome(attempt: &Attempt) -> String {
+fn outcome(attempt: &PastAttempt) -> String {
     let failure = attempt.outcome.as_ref();
     let Some(failure) = failure.and_then(|outcome| outcome.failure.as_ref()) else {
         return attempt.word().to_owned();

@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Attempt, History};
+use undaunted_engine::view::history::{History, PastAttempt};
 use undaunted_engine::view::{self, rfc3339};
 use undaunted_policy::Reason;
 
 use super::duration::short;
 use super::summary::error_lines;
 use super::words::{count, plain, quoted};
-use crate::target::{self, ItemPlace};
 
 /// How many names of a group are shown, and how many characters of them.
 const NAMED: usize = 5;
@@ -36,25 +36,25 @@ pub(crate) fn last_error<'h>(job: &Job, history: &'h History) -> &'h str {
 fn of_commands<'h>(
     job: &Job,
     history: &'h History,
-) -> impl DoubleEndedIterator<Item = &'h Attempt> {
+) -> impl DoubleEndedIterator<Item = &'h PastAttempt> {
     let attempts = history.attempts.iter();
-    attempts.filter(|attempt| job.plan().is_main(attempt.subject.command))
+    attempts.filter(|attempt| job.plan().is_main(attempt.of.command))
 }
 
 /// A dead letter as the object that `dlq ls --json` prints.
-pub(crate) fn json(job: &Job, place: ItemPlace, input: &Value, history: &History) -> Value {
+pub(crate) fn json(job: &Job, place: ItemId, input: &Value, history: &History) -> Value {
     let end = history.end.as_ref();
     let attempts = history.attempts.iter().map(|it| view::attempt(job, it));
     let attempts: Vec<_> = attempts.collect();
     json!({
-        "item": target::name(job, place),
-        "index": place.1,
+        "item": job.identity(place),
+        "index": place.index,
         "input": input,
         "reason": end.and_then(|end| end.reason).map(Reason::word),
         "error": end.and_then(|end| end.error.as_deref()),
         "at": end.map(|end| rfc3339(end.at)),
         "round": history.round,
-        "correlation_id": undaunted_engine::task::correlation_id(job, place.0, place.1),
+        "correlation_id": undaunted_engine::task::correlation_id(job, place),
         "attempts": attempts,
     })
 }
@@ -64,10 +64,11 @@ fn tried(job: &Job, history: &History) -> String {
     let Some(last) = of_commands(job, history).next_back() else {
         return "never tried".to_owned();
     };
-    let same = history.attempts.iter().filter(|attempt| {
-        attempt.round == last.round && attempt.subject.command == last.subject.command
-    });
-    let command = job.plan().command(last.subject.command);
+    let same = history
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.round == last.round && attempt.of.command == last.of.command);
+    let command = job.plan().command(last.of.command);
     let command = command.map_or("", |command| command.id.as_str());
     let attempts = count(same.count(), "attempt", "attempts");
     format!("{attempts} of {command}")
@@ -76,7 +77,7 @@ fn tried(job: &Job, history: &History) -> String {
 pub(crate) fn list(
     out: &mut impl Write,
     job: &Job,
-    letters: &[(ItemPlace, History)],
+    letters: &[(ItemId, History)],
 ) -> io::Result<()> {
     if letters.is_empty() {
         return writeln!(out, "job {} has no dead letters", job.id());
@@ -87,7 +88,7 @@ pub(crate) fn list(
         writeln!(
             out,
             "{}  {} ({}): {error}",
-            plain(target::name(job, *place)),
+            plain(job.identity(*place)),
             reason.map(Reason::sentence).unwrap_or_default(),
             tried(job, history),
         )?;
@@ -103,11 +104,11 @@ pub(crate) fn list(
 pub(crate) fn show(
     out: &mut impl Write,
     job: &Job,
-    place: ItemPlace,
+    place: ItemId,
     input: &Value,
     history: &History,
 ) -> io::Result<()> {
-    writeln!(out, "{}", plain(target::name(job, place)))?;
+    writeln!(out, "{}", plain(job.identity(place)))?;
     writeln!(out, "  input    {input}")?;
     if let Some(end) = &history.end {
         let reason = end.reason.map(Reason::word).unwrap_or_default();
@@ -120,7 +121,7 @@ pub(crate) fn show(
         )?;
     }
     for attempt in &history.attempts {
-        let command = job.plan().command(attempt.subject.command);
+        let command = job.plan().command(attempt.of.command);
         let command = command.map_or("", |command| command.id.as_str());
         let outcome = match &attempt.outcome {
             None => "runs".to_owned(),
@@ -144,10 +145,10 @@ pub(crate) fn show(
             out,
             "  {}  {round}{command} attempt {}: {outcome}{next}",
             rfc3339(attempt.began),
-            attempt.subject.attempt
+            attempt.of.attempt
         )?;
     }
-    let name = plain(target::name(job, place));
+    let name = plain(job.identity(place));
     writeln!(
         out,
         "  why:     undaunted explain {}",
@@ -165,12 +166,12 @@ pub(crate) fn group(
     out: &mut impl Write,
     job: &Job,
     signature: &str,
-    places: &[ItemPlace],
+    places: &[ItemId],
 ) -> io::Result<()> {
     let names: Vec<String> = places
         .iter()
         .take(NAMED)
-        .map(|place| plain(target::name(job, *place)))
+        .map(|place| plain(job.identity(*place)))
         .collect();
     let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
     let more = if places.len() > NAMED || long {

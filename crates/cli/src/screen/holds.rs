@@ -1,7 +1,7 @@
 //! Items that breakers hold: by which, since when, when it looks again, what comes next.
 
 use serde::Serialize;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{Holding, rfc3339};
 use undaunted_policy::{Phase, Reason, Timestamp};
@@ -9,7 +9,6 @@ use undaunted_policy::{Phase, Reason, Timestamp};
 use super::breakers::sentence as breaker_sentence;
 use super::duration::short;
 use super::words::{count, plain};
-use crate::target;
 
 /// A hold for machines.
 #[derive(Serialize)]
@@ -23,7 +22,7 @@ pub(super) struct HoldingJson {
     goes_first: bool,
 }
 
-pub(super) fn json(breakers: &Admission, of: &Holding) -> HoldingJson {
+pub(super) fn json(breakers: &AdmissionControl, of: &Holding) -> HoldingJson {
     let state = breakers.get(&of.breaker);
     HoldingJson {
         breaker: of.breaker.clone(),
@@ -46,7 +45,12 @@ pub(super) fn shortly(of: &Holding, now: Timestamp) -> String {
 }
 
 /// `held by api for 12s; it looks again in 40s; 3 attempts left`
-pub(super) fn sentence(job: &Job, breakers: &Admission, of: &Holding, now: Timestamp) -> String {
+pub(super) fn sentence(
+    job: &Job,
+    breakers: &AdmissionControl,
+    of: &Holding,
+    now: Timestamp,
+) -> String {
     let mut said = vec![shortly(of, now), looks(job, breakers, &of.breaker, now)];
     if of.goes_first {
         said.push("this one goes first".to_owned());
@@ -71,7 +75,12 @@ fn whole(from: Timestamp, to: Timestamp) -> String {
 }
 
 /// When a breaker looks again: `it looks again in 40s`.
-pub(super) fn looks(job: &Job, breakers: &Admission, breaker: &str, now: Timestamp) -> String {
+pub(super) fn looks(
+    job: &Job,
+    breakers: &AdmissionControl,
+    breaker: &str,
+    now: Timestamp,
+) -> String {
     let state = breakers.get(breaker);
     let Some(state) = state else {
         return "how it stands is not known".to_owned();
@@ -111,7 +120,7 @@ fn left(left: Option<u64>) -> String {
 /// The story of an item that is held, one fact a line.
 pub(super) fn story(
     job: &Job,
-    breakers: &Admission,
+    breakers: &AdmissionControl,
     of: &Holding,
     now: Timestamp,
 ) -> Vec<(&'static str, String)> {
@@ -128,8 +137,8 @@ pub(super) fn story(
         },
     ));
     if let Some(expires) = of.expires {
-        let active = job.active(of.step, of.item);
-        let deadline = active.and_then(|active| job.deadline_of(of.step, active));
+        let active = job.active(of.item);
+        let deadline = active.and_then(|active| job.deadline_of(of.item.step, active));
         let reason = if deadline == Some(expires) {
             Reason::Deadline
         } else {
@@ -172,7 +181,7 @@ fn then(job: &Job, of: &Holding, phase: Phase) -> String {
     match undaunted_engine::view::prober(job, &of.breaker) {
         Some(first) => format!(
             "{} goes first, to find out; this one goes on when the breaker has closed",
-            plain(target::name(job, first))
+            plain(job.identity(first))
         ),
         None => "it goes on when the breaker has closed".to_owned(),
     }

@@ -4,20 +4,19 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Doing, Item, Job, Settled, StepStage, StepState};
-use undaunted_engine::view::{Status, all_held, holding, report, rfc3339};
+use undaunted_engine::view::{JobStanding, Status, all_held, holding, report, rfc3339};
 use undaunted_policy::Timestamp;
 use undaunted_store::Owner;
 
 use super::duration::short;
 use super::holds;
-use super::jobs::standing;
 use super::limits::{self, Late};
 use super::summary::{counts, error_lines};
 use super::timeline;
 use super::words::plain;
 use crate::past::Past;
-use crate::target;
 
 /// How many items of a kind are named.
 const NAMED: usize = 10;
@@ -38,20 +37,29 @@ pub(crate) fn json(
     let job = &past.job;
     let mut shown = serde_json::to_value(report(job))?;
     if let Value::Object(fields) = &mut shown {
-        fields.insert("status".to_owned(), standing(job, owner).into());
+        fields.insert(
+            "status".to_owned(),
+            JobStanding::of(job, owner.is_some()).word().into(),
+        );
         fields.insert("workflow".to_owned(), job.submitted().file.clone().into());
         fields.insert("run".to_owned(), job.run.into());
         fields.insert("seed".to_owned(), job.submitted().seed.into());
-        fields.insert("submitted_at".to_owned(), rfc3339(job.submitted_at).into());
-        fields.insert("last_event_at".to_owned(), rfc3339(job.last_at).into());
+        fields.insert(
+            "submitted_at".to_owned(),
+            rfc3339(job.times.submitted_at).into(),
+        );
+        fields.insert(
+            "last_event_at".to_owned(),
+            rfc3339(job.times.last_at).into(),
+        );
         fields.insert("owner".to_owned(), owner.map(|owner| owner.pid).into());
-        let steps = (0_u32..).zip(&job.steps);
+        let steps = StepId::all().zip(&job.steps);
         let steps: Vec<Value> = steps
             .map(|(step, state)| step_json(job, step, state))
             .collect();
         fields.insert("steps".to_owned(), steps.into());
         let waiting: Vec<Value> = waiting(job)
-            .map(|(step, item, due)| waiting_json(job, step, item, due, now))
+            .map(|(item, due)| waiting_json(job, item, due, now))
             .collect();
         fields.insert("waiting".to_owned(), waiting.into());
         let held = all_held(job).filter_map(|place| held_json(past, place));
@@ -65,7 +73,7 @@ pub(crate) fn json(
     writeln!(out, "{shown}")
 }
 
-fn step_json(job: &Job, step: u32, state: &StepState) -> Value {
+fn step_json(job: &Job, step: StepId, state: &StepState) -> Value {
     json!({
         "step": job.plan().step(step).map(|step| step.name.as_str()),
         "stage": stage(state.stage),
@@ -80,14 +88,14 @@ fn step_json(job: &Job, step: u32, state: &StepState) -> Value {
     })
 }
 
-fn held_json(past: &Past, (step, item): (u32, u32)) -> Option<Value> {
+fn held_json(past: &Past, item: ItemId) -> Option<Value> {
     let (job, breakers) = (&past.job, &past.breakers);
-    let active = job.active(step, item)?;
+    let active = job.active(item)?;
     let command = job.plan().command(active.command);
-    let held = holding(job, breakers, step, item)?;
+    let held = holding(job, breakers, item)?;
     let mut shown = serde_json::to_value(holds::json(breakers, &held)).ok()?;
     if let Value::Object(fields) = &mut shown {
-        let name = target::name(job, (step, item));
+        let name = job.identity(item);
         fields.insert("item".to_owned(), name.into());
         let command = command.map(|command| command.id.as_str());
         fields.insert("command".to_owned(), command.into());
@@ -98,15 +106,15 @@ fn held_json(past: &Past, (step, item): (u32, u32)) -> Option<Value> {
     Some(shown)
 }
 
-fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp) -> Value {
-    let active = job.active(step, item);
+fn waiting_json(job: &Job, item: ItemId, due: Timestamp, now: Timestamp) -> Value {
+    let active = job.active(item);
     let command = active.and_then(|active| job.plan().command(active.command));
     let budget = command.and_then(|command| {
         let limits = command.retry.policy.terms().limits();
         limits.budget_expires_at(active?.progress().spent, due)
     });
     json!({
-        "item": job.step(step).map(|state| state.items.identity(item)),
+        "item": job.identity(item),
         "command": command.map(|command| command.id.as_str()),
         "attempts": active.map(|active| active.attempts),
         "due_at": rfc3339(due),
@@ -121,12 +129,12 @@ fn waiting_json(job: &Job, step: u32, item: u32, due: Timestamp, now: Timestamp)
 }
 
 /// Items that wait for their time, the first that is due at the front.
-fn waiting(job: &Job) -> impl Iterator<Item = (u32, u32, Timestamp)> {
-    let steps = (0_u32..).zip(&job.steps);
+fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
+    let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
         let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |(due, item)| (step, item, due))
+        timed.map(move |(due, item)| (step.item(item), due))
     })
 }
 
@@ -158,9 +166,9 @@ pub(crate) fn show(
         None => String::new(),
     };
     writeln!(out, "job {}  {name}", job.id())?;
-    let (standing, run) = (standing(job, owner), job.run);
+    let (standing, run) = (JobStanding::of(job, owner.is_some()).word(), job.run);
     writeln!(out, "  status     {standing} (run {run}{runner})")?;
-    writeln!(out, "  submitted  {}", rfc3339(job.submitted_at))?;
+    writeln!(out, "  submitted  {}", rfc3339(job.times.submitted_at))?;
     writeln!(out, "  so far     {}", counts(&report))?;
     if let Some(error) = &report.error {
         writeln!(
@@ -169,11 +177,11 @@ pub(crate) fn show(
             error_lines(error).join("\n             ")
         )?;
     }
-    for (step, state) in (0_u32..).zip(&job.steps) {
+    for (step, state) in StepId::all().zip(&job.steps) {
         show_step(out, job, step, state)?;
     }
-    for (step, item, due) in waiting(job).take(NAMED) {
-        show_waiting(out, job, step, item, due, now)?;
+    for (item, due) in waiting(job).take(NAMED) {
+        show_waiting(out, job, item, due, now)?;
     }
     show_held(out, past, now)?;
     for (label, fact) in limits::facts(job, &past.breakers, now) {
@@ -182,7 +190,7 @@ pub(crate) fn show(
     show_late(out, job, late)?;
     timeline::show(out, past, now, paper.columns, paper.colour)?;
     let ended = job.stage.has_ended();
-    if !ended && job.paused.is_some() {
+    if !ended && job.times.paused.is_some() {
         writeln!(out, "  go on:  undaunted unpause {}", job.id())?;
     }
     if !ended && owner.is_none() {
@@ -200,7 +208,7 @@ pub(crate) fn show(
     Ok(())
 }
 
-fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> io::Result<()> {
+fn show_step(out: &mut impl Write, job: &Job, step: StepId, state: &StepState) -> io::Result<()> {
     let name = job.plan().step(step).map(|step| step.name.as_str());
     let name = name.unwrap_or_default();
     let mut facts = vec![stage(state.stage).to_owned()];
@@ -226,7 +234,7 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
     }
     let dead = state.items.iter().filter_map(|(item, found)| match found {
         Item::Settled(Settled::Dead(reason)) => Some((item, reason)),
-        _ => None,
+        Item::Pending | Item::Active(_) | Item::Settled(_) => None,
     });
     for (item, reason) in dead.take(NAMED) {
         let identity = plain(state.items.identity(item));
@@ -235,7 +243,7 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
     let missing = state.items.iter().filter_map(|(item, found)| match found {
         Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
         Item::Pending => Some((item, state.reached?.reason())),
-        _ => None,
+        Item::Active(_) | Item::Settled(_) => None,
     });
     for (item, reason) in missing.take(NAMED) {
         let identity = plain(state.items.identity(item));
@@ -247,11 +255,11 @@ fn show_step(out: &mut impl Write, job: &Job, step: u32, state: &StepState) -> i
 /// Items that breakers hold; a few of them.
 fn show_held(out: &mut impl Write, past: &Past, now: Timestamp) -> io::Result<()> {
     let (job, breakers) = (&past.job, &past.breakers);
-    for (step, item) in all_held(job).take(NAMED) {
-        let Some(held) = holding(job, breakers, step, item) else {
+    for item in all_held(job).take(NAMED) {
+        let Some(held) = holding(job, breakers, item) else {
             continue;
         };
-        let name = plain(target::name(job, (step, item)));
+        let name = plain(job.identity(item));
         let said = holds::sentence(job, breakers, &held, now);
         writeln!(out, "    {name}: {said}")?;
     }
@@ -275,18 +283,17 @@ fn show_late(out: &mut impl Write, job: &Job, late: &[Late]) -> io::Result<()> {
 fn show_waiting(
     out: &mut impl Write,
     job: &Job,
-    step: u32,
-    item: u32,
+    item: ItemId,
     due: Timestamp,
     now: Timestamp,
 ) -> io::Result<()> {
-    let Some(active) = job.active(step, item) else {
+    let Some(active) = job.active(item) else {
         return Ok(());
     };
-    let identity = job.step(step).map(|state| state.items.identity(item));
+    let identity = job.identity(item);
     let when = match active.doing {
         Doing::Waiting(_) if due > now => format!("in {}", short(due.since(now))),
-        _ => "now".to_owned(),
+        Doing::Waiting(_) | Doing::Running(_) | Doing::Held | Doing::Undecided => "now".to_owned(),
     };
     let error = active.error.as_ref().map(|error| job.texts.read(error));
     let error = error.and_then(|error| error.lines().last()).unwrap_or("");
@@ -305,7 +312,7 @@ fn show_waiting(
     writeln!(
         out,
         "    {}: attempt {}{attempts} failed ({said}); retry {}{retries} due {when}",
-        plain(identity.unwrap_or_default()),
+        plain(identity),
         active.attempts,
         active.progress().retries
     )

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use undaunted_engine::event::{Counts, Event, Record};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::{ItemCounts, Status, rfc3339};
+use undaunted_engine::view::{ItemCounts, JobStanding, rfc3339};
 use undaunted_policy::Timestamp;
 use undaunted_store::Owner;
 
@@ -16,40 +16,35 @@ pub(crate) struct JobLine {
     pub(crate) job: String,
     pub(crate) submitted: Timestamp,
     name: String,
-    status: String,
+    status: JobStanding,
     counts: Counts,
     /// The process that runs it.
     owner: Option<u32>,
 }
 
 impl JobLine {
-    /// A job that has ended, from its first and its last record.
     pub(crate) fn ended(id: &str, first: &Record, last: &Record) -> Option<Self> {
-        let (status, ended) = match &last.event {
-            Event::JobCompleted(ended) => (Status::Completed, ended),
-            Event::JobPartial(ended) => (Status::Partial, ended),
-            Event::JobFailed(ended) => (Status::Failed, ended),
-            Event::JobCancelled(ended) => (Status::Cancelled, ended),
-            _ => return None,
+        let Event::Job(event) = &last.event else {
+            return None;
         };
+        let (stage, ended) = event.ended()?;
         Some(Self {
             job: id.to_owned(),
             submitted: first.at,
             name: short_name(file_of(first).unwrap_or_default()),
-            status: status.word().to_owned(),
+            status: JobStanding::As(stage.into()),
             counts: ended.counts,
             owner: None,
         })
     }
 
-    /// Any job.
     pub(crate) fn of(job: &Job, owner: Option<Owner>) -> Self {
-        let status = standing(job, owner.as_ref());
+        let status = JobStanding::of(job, owner.is_some());
         Self {
             job: job.id().to_owned(),
-            submitted: job.submitted_at,
+            submitted: job.times.submitted_at,
             name: short_name(&job.submitted().file),
-            status: status.to_owned(),
+            status,
             counts: job.tally(),
             owner: owner.map(|owner| owner.pid),
         }
@@ -61,19 +56,10 @@ impl JobLine {
             job: id.to_owned(),
             submitted: Timestamp::ZERO,
             name: why.lines().next().unwrap_or_default().to_owned(),
-            status: "unreadable".to_owned(),
+            status: JobStanding::Unreadable,
             counts: Counts::default(),
             owner: None,
         }
-    }
-}
-
-/// How a job stands. One that should run, and that nobody runs, was left by a process that died.
-pub(super) fn standing(job: &Job, owner: Option<&Owner>) -> &'static str {
-    match (Status::from(job.stage), owner) {
-        (Status::Running | Status::Suspended, _) if job.paused.is_some() => "paused",
-        (Status::Running | Status::Stopping, None) => "interrupted",
-        (status, _) => status.word(),
     }
 }
 
@@ -101,7 +87,7 @@ pub(crate) fn json(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
         let counts = &line.counts;
         let shown = LineJson {
             job: &line.job,
-            status: &line.status,
+            status: line.status.word(),
             workflow: &line.name,
             submitted_at: rfc3339(line.submitted),
             items: counts.into(),
@@ -132,10 +118,16 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
         writeln!(
             out,
             "{:<10}  {:<11}  {done:>9}  {:>5}  {:>8}  {submitted:<20}  {}",
-            line.job, line.status, counts.dead, counts.attempts, line.name
+            line.job,
+            line.status.word(),
+            counts.dead,
+            counts.attempts,
+            line.name
         )?;
     }
-    let left = lines.iter().find(|line| line.status == "interrupted");
+    let left = lines
+        .iter()
+        .find(|line| line.status == JobStanding::Interrupted);
     if let Some(line) = left {
         writeln!(
             out,

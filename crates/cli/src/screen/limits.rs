@@ -3,8 +3,9 @@
 //! `show` and `explain` say the same of them, to people and to machines.
 
 use serde_json::{Map, Value, json};
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::event::{Reached, Why};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Job, StepState};
 use undaunted_engine::view::history::LateEnd;
 use undaunted_engine::view::{
@@ -15,10 +16,9 @@ use undaunted_policy::{Pool, Reason, Timestamp, Tolerance};
 use super::breakers;
 use super::duration::short;
 use super::words::{count, plain};
-use crate::target::{self, ItemPlace};
 
 /// An item that came to its end after its step was complete without it.
-pub(crate) type Late = (ItemPlace, LateEnd);
+pub(crate) type Late = (ItemId, LateEnd);
 
 /// How many items a step was complete without: those that were cut off, and those whose turn never came.
 pub(super) fn missing(state: &StepState) -> u32 {
@@ -31,7 +31,11 @@ pub(super) fn missing(state: &StepState) -> u32 {
 }
 
 /// One fact a line, each with its label. What a job does not have is left out.
-pub(super) fn facts(job: &Job, known: &Admission, now: Timestamp) -> Vec<(&'static str, String)> {
+pub(super) fn facts(
+    job: &Job,
+    known: &AdmissionControl,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(pool) = job.pool {
         facts.push(("pool", of_pool(job, pool)));
@@ -180,7 +184,7 @@ fn percent(share: f64) -> String {
 }
 
 fn of_deadline(job: &Job, now: Timestamp) -> Option<String> {
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut limits = steps.filter_map(|(step, _)| job.item_limit(step));
     let each = limits
         .next()
@@ -201,7 +205,7 @@ fn of_deadline(job: &Job, now: Timestamp) -> Option<String> {
 
 /// What came late, in words.
 pub(super) fn of_late(job: &Job, (place, late): &Late) -> String {
-    let name = plain(target::name(job, *place));
+    let name = plain(job.identity(*place));
     format!("{name} {}", late_words(late))
 }
 
@@ -220,7 +224,7 @@ pub(super) fn late_words(late: &LateEnd) -> String {
 }
 
 /// The same facts for machines.
-pub(super) fn json(job: &Job, known: &Admission) -> Map<String, Value> {
+pub(super) fn json(job: &Job, known: &AdmissionControl) -> Map<String, Value> {
     let breakers = known.names().filter_map(|name| {
         let mut shown = breakers::machine(name, known.get(name)?);
         if let Value::Object(fields) = &mut shown {
@@ -238,7 +242,7 @@ pub(super) fn json(job: &Job, known: &Admission) -> Map<String, Value> {
             "exceeded": tolerated.exceeded,
         })
     });
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut limits = steps.filter_map(|(step, _)| job.item_limit(step));
     let limit = limits.next();
     let fields = [
@@ -271,7 +275,7 @@ pub(super) fn late_list(job: &Job, late: &[Late]) -> Vec<Value> {
     let named = late.iter().map(|(place, late)| {
         let mut shown = late_json(late);
         if let Value::Object(fields) = &mut shown {
-            fields.insert("item".to_owned(), target::name(job, *place).into());
+            fields.insert("item".to_owned(), job.identity(*place).into());
         }
         shown
     });

@@ -7,9 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::Attempt;
-
-use crate::target;
+use undaunted_engine::view::history::PastAttempt;
 
 /// Where a command wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +37,13 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(crate) fn of(job: &Job, attempt: &Attempt) -> Self {
-        let of = attempt.subject;
+    pub(crate) fn of(job: &Job, attempt: &PastAttempt) -> Self {
+        let of = attempt.of;
         let command = job.plan().command(of.command);
         Self {
-            item: target::name(job, (of.step, of.item)).to_owned(),
+            item: job.identity(of.item()).to_owned(),
             command: command.map_or_else(String::new, |command| command.id.clone()),
-            attempt: of.attempt,
+            attempt: of.attempt.0,
             round: attempt.round,
         }
     }
@@ -64,7 +62,6 @@ impl Label {
     }
 }
 
-/// Where output goes.
 pub(crate) struct Sink {
     json: bool,
     /// Whether there are several attempts to tell apart.
@@ -81,7 +78,6 @@ impl Sink {
         }
     }
 
-    /// Shows a piece.
     pub(crate) fn piece(&mut self, label: &Label, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());

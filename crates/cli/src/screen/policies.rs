@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use undaunted_engine::workflow::{Breaker, Command, Resolved, Source, Span, Work, Workflow};
+use undaunted_engine::workflow::{
+    Command, CommandBreaker, Resolved, Source, Span, StepWork, Workflow,
+};
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
@@ -15,13 +17,13 @@ struct Explained<'w> {
     command: &'w str,
     span: Option<Span>,
     retry: &'w Resolved,
-    breaker: Option<&'w Breaker>,
+    breaker: Option<&'w CommandBreaker>,
 }
 
 fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
     let mut all = Vec::new();
     for step in &workflow.steps {
-        if let Work::Call(call) = &step.work {
+        if let StepWork::Call(call) = &step.work {
             all.push(Explained {
                 step: &step.name,
                 command: &step.name,
@@ -95,7 +97,7 @@ struct CommandJson<'a> {
 }
 
 /// A breaker without a name is that of the origin a request goes to.
-fn breaker_json(breaker: &Breaker) -> Value {
+fn breaker_json(breaker: &CommandBreaker) -> Value {
     let settings = &breaker.settings;
     json!({
         "name": breaker.name,
@@ -115,7 +117,7 @@ const fn when_open(when_open: WhenOpen) -> &'static str {
 }
 
 /// The line about a breaker in the table of its command.
-fn breaker_row(out: &mut impl Write, breaker: &Breaker) -> io::Result<()> {
+fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()> {
     let name = breaker.name.as_deref().unwrap_or("that of its origin");
     let settings = &breaker.settings;
     let open = format_duration(settings.recovery_timeout);
@@ -134,7 +136,6 @@ fn breaker_row(out: &mut impl Write, breaker: &Breaker) -> io::Result<()> {
     )
 }
 
-/// One object.
 pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
     let explained = explained(workflow);
     let commands = explained.iter().map(|one| CommandJson {

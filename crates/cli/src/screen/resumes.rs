@@ -4,11 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::rfc3339;
+use undaunted_engine::view::{JobStanding, rfc3339};
 use undaunted_store::Owner;
 
 use super::duration::measured;
-use super::jobs::standing;
 use super::words::count;
 use crate::past::{Past, Resume};
 
@@ -62,7 +61,7 @@ pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
     });
     let shown = ResumesJson {
         job: past.job.id(),
-        status: standing(&past.job, owner),
+        status: JobStanding::of(&past.job, owner.is_some()).word(),
         runs: past.job.run,
         resumes: resumes.collect(),
     };
@@ -79,8 +78,9 @@ pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
         "run",
         "runs",
     );
-    writeln!(out, "job {}  {}, {runs}", job.id(), standing(job, owner))?;
-    writeln!(out, "  run 1  {}", rfc3339(job.submitted_at))?;
+    let standing = JobStanding::of(job, owner.is_some()).word();
+    writeln!(out, "job {}  {standing}, {runs}", job.id())?;
+    writeln!(out, "  run 1  {}", rfc3339(job.times.submitted_at))?;
     writeln!(out, "    attempts  {first} started")?;
     for resume in &past.resumes {
         let resumed = resume.resumed;

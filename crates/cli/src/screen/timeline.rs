@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::history::{Attempt, History, Keeping};
+use undaunted_engine::view::history::{BreakerHold, History, PastAttempt};
 use undaunted_engine::view::{AttemptView, attempt, rfc3339};
 use undaunted_policy::Timestamp;
 
 use super::duration::short;
 use super::words::count;
 use crate::past::Past;
-use crate::target::{self, ItemPlace};
+use undaunted_engine::id::{ItemId, StepId};
 
 /// How many items are drawn.
 const DRAWN: usize = 8;
@@ -22,13 +22,13 @@ const NAME: usize = 24;
 const NARROW: usize = 10;
 
 /// The items worth drawing: dead letters, then what is not settled, then the others.
-pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemPlace> {
+pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemId> {
     let kind = |wanted: fn(&Item<'_>) -> bool| {
-        let steps = (0_u32..).zip(&job.steps);
+        let steps = StepId::all().zip(&job.steps);
         steps.flat_map(move |(step, state)| {
             let items = state.items.iter();
             let items = items.filter(move |(_, item)| wanted(item));
-            items.map(move |(item, _)| (step, item))
+            items.map(move |(index, _)| step.item(index))
         })
     };
     let dead = kind(|item| matches!(item, Item::Settled(Settled::Dead(_))));
@@ -66,8 +66,8 @@ pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
     let items = past.items.iter();
     items
         .map(|(place, history)| TimelineJson {
-            item: target::name(&past.job, *place),
-            index: place.1,
+            item: past.job.identity(*place),
+            index: place.index,
             attempts: history
                 .attempts
                 .iter()
@@ -98,7 +98,7 @@ pub(super) fn show(
         .items
         .iter()
         .filter(|(_, history)| !history.attempts.is_empty() || !history.holds.is_empty())
-        .map(|(place, history)| (target::name(&past.job, *place), history))
+        .map(|(place, history)| (past.job.identity(*place), history))
         .collect();
     let held = rows.iter().flat_map(|(_, history)| &history.holds);
     let held: Vec<Timestamp> = held.map(|hold| hold.at).collect();
@@ -185,7 +185,7 @@ impl Scale {
     }
 
     /// A hold, up to its release or the end of the line. An attempt in the same column is seen.
-    fn keep(&self, cells: &mut [char], hold: &Keeping, end: Timestamp) {
+    fn keep(&self, cells: &mut [char], hold: &BreakerHold, end: Timestamp) {
         let until = hold.released.map_or(end, |(at, _)| at);
         let (from, to) = (self.column(hold.at), self.column(until));
         let kept = cells.iter_mut().take(to.saturating_add(1)).skip(from);
@@ -195,7 +195,7 @@ impl Scale {
     }
 
     /// An attempt, and the wait behind it until `next`.
-    fn paint(&self, cells: &mut [char], attempt: &Attempt, next: Timestamp, now: Timestamp) {
+    fn paint(&self, cells: &mut [char], attempt: &PastAttempt, next: Timestamp, now: Timestamp) {
         let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
         let (begin, end) = (
             self.column(attempt.began),
@@ -231,8 +231,9 @@ fn coloured(line: &str, colour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::event::{Subject, Sum};
-    use undaunted_engine::view::history::{Failure, Outcome, Planned};
+    use undaunted_engine::event::{AttemptId, Sum};
+    use undaunted_engine::id::{AttemptNumber, CommandId};
+    use undaunted_engine::view::history::{AttemptFailure, AttemptOutcome, ScheduledRetry};
     use undaunted_policy::{Cause, Class};
 
     use super::*;
@@ -263,21 +264,16 @@ mod tests {
         }
     }
 
-    fn tried(attempt: u32, began: u64, ended: Option<u64>, due: Option<u64>) -> Attempt {
-        Attempt {
-            subject: Subject {
-                step: 0,
-                item: 0,
-                command: 0,
-                attempt,
-            },
+    fn tried(attempt: u32, began: u64, ended: Option<u64>, due: Option<u64>) -> PastAttempt {
+        PastAttempt {
+            of: AttemptId::new(StepId(0).item(0), CommandId(0), AttemptNumber(attempt)),
             round: 1,
             began: at(began),
             pass: None,
-            outcome: ended.map(|ended| Outcome {
+            outcome: ended.map(|ended| AttemptOutcome {
                 at: at(ended),
                 took: secs(ended.saturating_sub(began)),
-                failure: due.map(|_| Failure {
+                failure: due.map(|_| AttemptFailure {
                     cause: Cause::Exit(1),
                     class: Class::Transient,
                     rule: None,
@@ -286,7 +282,7 @@ mod tests {
                 stdout: None,
                 stderr: None,
             }),
-            retry: due.map(|due| Planned {
+            retry: due.map(|due| ScheduledRetry {
                 sum: sum(),
                 delay: secs(1),
                 due: at(due),
@@ -294,18 +290,13 @@ mod tests {
         }
     }
 
-    fn drawn(attempts: Vec<Attempt>, now: u64, span: u64, width: usize) -> String {
+    fn drawn(attempts: Vec<PastAttempt>, now: u64, span: u64, width: usize) -> String {
         drawn_with(Vec::new(), attempts, now, span, width)
     }
 
-    fn held(from: u64, released: Option<u64>) -> Keeping {
-        Keeping {
-            subject: Subject {
-                step: 0,
-                item: 0,
-                command: 0,
-                attempt: 0,
-            },
+    fn held(from: u64, released: Option<u64>) -> BreakerHold {
+        BreakerHold {
+            of: AttemptId::new(StepId(0).item(0), CommandId(0), AttemptNumber(0)),
             at: at(from),
             breaker: "api".to_owned(),
             until: None,
@@ -317,8 +308,8 @@ mod tests {
     }
 
     fn drawn_with(
-        holds: Vec<Keeping>,
-        attempts: Vec<Attempt>,
+        holds: Vec<BreakerHold>,
+        attempts: Vec<PastAttempt>,
         now: u64,
         span: u64,
         width: usize,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use undaunted_engine::catalog::{Catalog, FlowPlace};
+use undaunted_engine::job::Plans;
 use undaunted_runner::catalog::{Book, activated, deactivated};
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store};
@@ -35,7 +36,7 @@ fn catalog(world: &World) -> Catalog {
 fn failed(world: &World) -> String {
     let job = world.call(&["run", "w.yaml", "--json"]).exits(1).job();
     let (store, book) = open(world);
-    let (read, _) = journal::replay(&*store, &job, |_, _, _| {}).unwrap();
+    let (read, _) = journal::replay(&*store, &job, &Plans::default(), |_, _, _| {}).unwrap();
     book.note(activated(&read).unwrap());
     book.note(deactivated(&read).unwrap());
     book.flush().unwrap();

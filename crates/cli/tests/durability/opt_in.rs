@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Submitted;
+use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
@@ -145,7 +146,7 @@ fn stored_before(world: &World, text: &str) {
     let store = SqliteStore::open(world.store()).unwrap();
     let submitted = Submitted {
         job: "before".to_owned(),
-        text: text.to_owned(),
+        text: text.into(),
         file: world.path("w.yaml").display().to_string(),
         working_dir: world.path("").display().to_string(),
         seed: 7,
@@ -153,7 +154,15 @@ fn stored_before(world: &World, text: &str) {
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     // Whoever had it is gone with the store.
-    drop(journal::submit(&store, submitted, Timestamp::ZERO.after(now)).unwrap());
+    drop(
+        journal::submit(
+            &store,
+            submitted,
+            &Plans::default(),
+            Timestamp::ZERO.after(now),
+        )
+        .unwrap(),
+    );
 }
 
 #[test]

@@ -13,14 +13,18 @@ use undaunted_policy::{BreakerSettings, Timestamp};
 use super::journal::BreakerJournal;
 use super::known::{Known, Prober, Sealed};
 use super::record::{BreakerRecord, Fact};
-use super::report::Report;
+use super::report::BreakerReport;
 use super::state::{BreakerChange, BreakerState};
 
 /// Answers for all jobs of a process whether an attempt may start; holds, releases and probes.
 #[derive(Clone, Debug, Default)]
-pub struct Admission {
+pub struct AdmissionControl {
     pub(super) now: Timestamp,
     pub(super) known: BTreeMap<Arc<str>, Known>,
+    /// Those whose state has to be put together again.
+    stale: BTreeSet<Arc<str>>,
+    /// Those that something waits for.
+    pub(super) awaited: BTreeSet<Arc<str>>,
     /// The breakers that each job uses.
     pub(super) jobs: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Breakers that may let something start that they did not before.
@@ -29,7 +33,7 @@ pub struct Admission {
     pub(super) turned: Vec<(Arc<str>, BreakerChange)>,
 }
 
-impl Admission {
+impl AdmissionControl {
     /// Breakers with these settings and without facts.
     pub fn of(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
         let mut admission = Self::default();
@@ -40,13 +44,11 @@ impl Admission {
         admission
     }
 
-    /// Sets the time.
     pub fn tick(&mut self, now: Timestamp) {
         self.now = now;
     }
 
     /// The time that was set last.
-    #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
     }
@@ -91,20 +93,23 @@ impl Admission {
         true
     }
 
-    /// The facts of a commit are on the disk, and the journal has reached a version with them. False if
-    /// it holds facts of others that are not known yet: then it has to be read.
-    pub fn written(&mut self, name: &str, job: &str, seq: u64, reached: u64) -> bool {
+    /// The facts of a commit are on the disk, and the journal has reached a version with them, if that
+    /// was answered. False if the journal has to be read: it may hold facts that are not known yet.
+    pub fn written(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
         let Some((name, known)) = entry(&mut self.known, name) else {
             return true;
         };
-        if reached <= known.journal.version {
-            // If the journal was met anew since, its fold has them, and which ones those are was not seen.
+        let is_answered = reached.is_some();
+        let reached = reached.filter(|reached| *reached > known.journal.version);
+        let Some(reached) = reached else {
+            // The fold has them, or will when the journal is read. Kept here they would count twice.
             if let Some(own) = known.position(Some(job), Some(seq)) {
                 known.sealed.remove(own);
                 known.is_stale = true;
+                self.stale.insert(name);
             }
-            return true;
-        }
+            return is_answered;
+        };
         let Some(own) = known.position(Some(job), Some(seq)) else {
             return false;
         };
@@ -120,17 +125,19 @@ impl Admission {
             self.turned
                 .extend(turned.map(|change| (Arc::clone(&name), change)));
             if known.state.is_shut() {
-                self.changed.insert(name);
+                self.changed.insert(Arc::clone(&name));
             }
+            self.stale.insert(name);
         }
         true
     }
 
     /// Puts together what has become known since the last time it was asked.
     pub fn refresh(&mut self) {
-        for (name, known) in &mut self.known {
-            if known.refresh(self.now) {
-                self.changed.insert(Arc::clone(name));
+        for name in std::mem::take(&mut self.stale) {
+            let known = self.known.get_mut(&name);
+            if known.is_some_and(|known| known.refresh(self.now)) {
+                self.changed.insert(name);
             }
         }
     }
@@ -140,35 +147,31 @@ impl Admission {
         self.known.keys()
     }
 
-    /// A breaker by its name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&BreakerState> {
         self.known.get(name).map(|known| &known.state)
     }
 
     /// How many records of a breaker's journal are known, and how many of them are not folded.
-    #[must_use]
     pub fn version(&self, name: &str) -> Option<(u64, u64)> {
         let known = self.known.get(name)?;
         Some((known.journal.version, known.journal.unfolded))
     }
 
     /// The fact that makes the journal of a breaker as far as it is known dispensable.
-    #[must_use]
     pub fn folded(&self, name: &str) -> Option<Fact> {
         Some(self.known.get(name)?.journal.folded())
     }
 
     /// A job tells a breaker something. It counts at once, and is written when the job's facts are
     /// sealed.
-    pub fn report(&mut self, job: &Arc<str>, report: &Report) {
+    pub fn report(&mut self, job: &Arc<str>, report: &BreakerReport) {
         let name = Arc::clone(report.breaker());
         self.note_user(&name, job);
         let now = self.now;
         let Some(known) = self.known.get_mut(&name) else {
             return;
         };
-        if let Report::Started { .. } = report
+        if let BreakerReport::Started { .. } = report
             && let Some(release) = known.releases.get_mut(job)
         {
             release.started();
@@ -209,7 +212,7 @@ impl Admission {
     /// The facts of a job for a breaker, to be appended together with the job's records up to `seq`.
     /// A breaker without a journal is configured by every record until one is on the disk.
     pub fn seal(&mut self, name: &str, job: &str, seq: u64) -> Option<BreakerRecord> {
-        let known = self.known.get_mut(name)?;
+        let (name, known) = entry(&mut self.known, name)?;
         let mut facts = known.open.remove(job)?;
         // Other records that say so are on their way, and this one may overtake them or they may be lost.
         if known.journal.version == 0 {
@@ -225,17 +228,29 @@ impl Admission {
             record: record.clone(),
             reached: None,
         });
-        known.is_stale |= known.sealed.len() > 1 || !known.open.is_empty();
         if known.state.is_shut() {
             // A probe that waited for the result of the last one to be handed over may start.
-            self.changed.insert(Arc::from(name));
+            self.changed.insert(Arc::clone(&name));
+        }
+        if known.sealed.len() > 1 || !known.open.is_empty() {
+            // The facts of jobs are sealed in another order than they were told.
+            known.is_stale = true;
+            self.stale.insert(name);
         }
         Some(record)
     }
 
-    /// A job is left. What it has not had written is forgotten; a breaker that no job uses any more is,
-    /// too.
-    pub fn forget(&mut self, job: &Arc<str>) {
+    /// The facts of a commit of a job that are not known to be on the disk.
+    pub fn sealed(&self, name: &str, job: &str, seq: u64) -> Option<&BreakerRecord> {
+        let known = self.known.get(name)?;
+        let place = known.position(Some(job), Some(seq))?;
+        Some(&known.sealed.get(place)?.record)
+    }
+
+    /// A job is left. What it has not had written is forgotten, and so are the breakers that no job uses
+    /// any more: these.
+    pub fn forget(&mut self, job: &Arc<str>) -> Vec<Arc<str>> {
+        let mut unused = Vec::new();
         for name in self.jobs.remove(job).unwrap_or_default() {
             self.take_back(&name, job);
             let Some(known) = self.known.get_mut(&name) else {
@@ -249,10 +264,12 @@ impl Admission {
             known.is_stale |= dropped;
             if known.users.is_empty() && known.prober != Prober::Ours {
                 self.known.remove(&name);
+                unused.push(name);
             } else if known.refresh(self.now) {
                 self.changed.insert(name);
             }
         }
+        unused
     }
 
     /// A job uses a breaker, which is kept in mind until the job is forgotten.
@@ -273,13 +290,11 @@ impl Admission {
     }
 
     /// Whether jobs are to be told of changes.
-    #[must_use]
     pub fn has_news(&self) -> bool {
         !self.changed.is_empty() || !self.turned.is_empty()
     }
 
     /// Openings and closings that have reached the disk since this was last asked.
-    #[must_use]
     pub fn take_turned(&mut self) -> Vec<(Arc<str>, BreakerChange)> {
         std::mem::take(&mut self.turned)
     }

@@ -13,14 +13,12 @@ pub enum Gate {
     None,
     /// The attempt may start.
     Open {
-        /// The breaker.
         breaker: Arc<str>,
         /// Handed back with the result.
         ticket: Ticket,
     },
     /// The attempt waits; it uses nothing meanwhile.
     Held {
-        /// The breaker.
         breaker: Arc<str>,
         /// When the next probe may start, while the breaker is open.
         until: Option<Timestamp>,
@@ -28,8 +26,5 @@ pub enum Gate {
         longest: Option<Duration>,
     },
     /// The command stops with `circuit_open`.
-    Refused {
-        /// The breaker.
-        breaker: Arc<str>,
-    },
+    Refused { breaker: Arc<str> },
 }

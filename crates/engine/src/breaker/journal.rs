@@ -26,7 +26,6 @@ pub struct BreakerJournal {
 
 impl BreakerJournal {
     /// Folds all records there are, each with its version.
-    #[must_use]
     pub fn fold(records: &[(u64, BreakerRecord)]) -> Self {
         let mut journal = Self::default();
         let first = records.first().map_or(1, |(version, _)| *version);
@@ -64,7 +63,6 @@ impl BreakerJournal {
     }
 
     /// The fact that makes all records up to here dispensable.
-    #[must_use]
     pub fn folded(&self) -> Fact {
         let transitions = self.changes.iter().map(|(_, change)| change);
         let transitions = transitions.filter(|change| change.change.is_transition());
@@ -81,13 +79,16 @@ impl BreakerJournal {
 /// The fold that covers the most records: its last record, the state and the history.
 fn latest_fold(records: &[(u64, BreakerRecord)]) -> Option<(u64, &BreakerState, &[BreakerChange])> {
     let facts = records.iter().flat_map(|(_, record)| &record.facts);
-    let folds = facts.filter_map(|fact| match fact {
-        Fact::Folded {
+    let folds = facts.filter_map(|fact| {
+        let Fact::Folded {
             upto,
             state,
             history,
-        } => Some((*upto, &**state, history.as_slice())),
-        _ => None,
+        } = fact
+        else {
+            return None;
+        };
+        Some((*upto, &**state, history.as_slice()))
     });
     folds.max_by_key(|(upto, ..)| *upto)
 }

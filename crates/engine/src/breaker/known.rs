@@ -12,7 +12,6 @@ use super::record::{BreakerRecord, Fact};
 use super::release::Release;
 use super::state::{BreakerChange, BreakerState};
 
-/// A breaker.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// What is on the disk.
@@ -54,9 +53,7 @@ pub enum Prober {
     /// None that is known of; this process may try to claim it.
     #[default]
     Unclaimed,
-    /// This process.
     Ours,
-    /// Another process.
     Others,
 }
 
@@ -74,13 +71,10 @@ pub struct Offer {
 /// What a breaker lets through now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Openness {
-    /// So many starts.
     Passes(u32),
     /// One start, to find out whether the target is back.
     Probes,
-    /// None; they wait.
     Holds,
-    /// None; they fail.
     Refuses,
 }
 

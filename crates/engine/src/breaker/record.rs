@@ -15,7 +15,6 @@ pub struct BreakerRecord {
     /// How many records the journal of that job has with the commit. Job and number together tell a
     /// process its own facts from those of others.
     pub seq: Option<u64>,
-    /// In order.
     pub facts: Vec<Fact>,
 }
 
@@ -24,9 +23,7 @@ pub struct BreakerRecord {
 pub enum Fact {
     /// A submission gives it these settings; the latest one wins.
     Configured {
-        /// When.
         at: Timestamp,
-        /// Them.
         settings: BreakerSettings,
     },
     /// Attempts have ended, one after the other and all alike.
@@ -35,42 +32,30 @@ pub enum Fact {
         at: Timestamp,
         /// The generation of the breaker in which they started.
         generation: u32,
-        /// Whether it was a probe.
         probe: bool,
         /// What they say about the target.
         signal: Signal,
-        /// How many.
         many: u32,
     },
-    /// A probe starts.
     Probed {
-        /// When.
         at: Timestamp,
         /// The generation of the breaker.
         generation: u32,
     },
     /// The process that ran a probe is gone, and its result is not waited for.
     ProbeLost {
-        /// When.
         at: Timestamp,
         /// The generation of the breaker.
         generation: u32,
     },
     /// An operator opens it.
-    Tripped {
-        /// When.
-        at: Timestamp,
-    },
+    Tripped { at: Timestamp },
     /// An operator closes it.
-    Reset {
-        /// When.
-        at: Timestamp,
-    },
+    Reset { at: Timestamp },
     /// It was open elsewhere, and its state was imported.
     Imported {
         /// Since when it is open.
         since: Timestamp,
-        /// Until when.
         until: Timestamp,
     },
     /// A record as releases wrote it before breakers were folds of facts: the state it led to.
@@ -91,7 +76,6 @@ impl BreakerRecord {
     pub const FORMAT: u8 = stored::FACTS;
 
     /// Facts that no job has told.
-    #[must_use]
     pub const fn by_hand(facts: Vec<Fact>) -> Self {
         Self {
             job: None,
@@ -101,16 +85,11 @@ impl BreakerRecord {
     }
 
     /// The record as bytes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         stored::encode(self)
     }
 
     /// The record these bytes are.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`]
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         stored::decode(bytes)
     }
@@ -149,8 +128,6 @@ impl Fact {
 }
 
 impl Change {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Configured => "configured",

@@ -10,17 +10,15 @@ use super::record::Fact;
 /// Something a job tells a breaker. It becomes a fact of the breaker, written in the same step as the
 /// job's records it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum BreakerReport {
     /// An attempt starts that the breaker has let through.
     Started {
-        /// The breaker.
         breaker: Arc<str>,
         /// What let it through.
         ticket: Ticket,
     },
     /// An attempt has ended that the breaker had let through.
     Ended {
-        /// The breaker.
         breaker: Arc<str>,
         /// What had let it through.
         ticket: Ticket,
@@ -32,10 +30,8 @@ pub enum Report {
 /// What the end of an attempt says about its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Signal {
-    /// The target answers.
     #[n(0)]
     Up,
-    /// It does not.
     #[n(1)]
     Down,
     /// Nothing can be said.
@@ -56,9 +52,7 @@ impl From<Health> for Signal {
     }
 }
 
-impl Report {
-    /// The breaker it is for.
-    #[must_use]
+impl BreakerReport {
     pub const fn breaker(&self) -> &Arc<str> {
         match self {
             Self::Started { breaker, .. } | Self::Ended { breaker, .. } => breaker,
@@ -66,7 +60,6 @@ impl Report {
     }
 
     /// Whether it is the result of a probe.
-    #[must_use]
     pub const fn ends_probe(&self) -> bool {
         matches!(self, Self::Ended { ticket, .. } if ticket.probe)
     }

@@ -27,16 +27,13 @@ pub struct BreakerState {
 pub struct Probe {
     /// The job whose attempt it is.
     pub job: String,
-    /// When it started.
     pub since: Timestamp,
 }
 
 /// A change of a breaker, for people and observers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerChange {
-    /// When.
     pub at: Timestamp,
-    /// What has changed.
     pub change: Change,
     /// The job that has changed it; none if an operator did by hand.
     pub job: Option<String>,
@@ -69,7 +66,6 @@ pub enum Change {
     /// Its recovery timeout has passed, and the first probe starts.
     #[n(5)]
     HalfOpened,
-    /// Another probe starts.
     #[n(6)]
     Probed,
     /// A probe has succeeded, and more are needed.
@@ -88,7 +84,6 @@ pub enum Change {
 
 impl Change {
     /// Whether it moves the breaker from one phase to another.
-    #[must_use]
     pub const fn is_transition(self) -> bool {
         matches!(
             self,
@@ -99,7 +94,6 @@ impl Change {
 
 impl BreakerState {
     /// A breaker without facts.
-    #[must_use]
     pub fn with(settings: BreakerSettings) -> Self {
         Self {
             settings,
@@ -120,7 +114,6 @@ impl BreakerState {
         changes
     }
 
-    /// Applies one fact.
     pub(super) fn take(&mut self, job: Option<&str>, fact: &Fact) -> Option<BreakerChange> {
         let before = self.failures();
         let was_closed = !self.is_shut();
@@ -253,26 +246,22 @@ impl BreakerState {
     }
 
     /// Whether it is open or half open.
-    #[must_use]
     pub const fn is_shut(&self) -> bool {
         !matches!(self.breaker.phase(), Phase::Closed { .. })
     }
 
     /// Whether a probe is under way.
-    #[must_use]
     pub const fn is_probing(&self) -> bool {
         matches!(self.breaker.phase(), Phase::HalfOpen { probing: true, .. })
     }
 
     /// Whether a start may go ahead now. Asking changes nothing.
-    #[must_use]
     pub fn admission(&self, now: Timestamp) -> Admission {
         let mut asked = self.breaker;
         asked.admit(&self.settings, now).0
     }
 
     /// The probe under way, if its result is overdue: as long as an outage is waited for.
-    #[must_use]
     pub fn overdue_probe(&self, now: Timestamp) -> Option<&Probe> {
         let overdue = |probe: &&Probe| probe.since.after(self.settings.recovery_timeout) <= now;
         self.probe.as_ref().filter(overdue)
@@ -280,7 +269,6 @@ impl BreakerState {
 
     /// The same, open for no longer than its recovery timeout from now on, however the clock was set
     /// meanwhile.
-    #[must_use]
     pub fn clamped(mut self, now: Timestamp) -> Self {
         let longest = now.after(self.settings.recovery_timeout);
         if let Phase::Open { since, until } = self.breaker.phase()
@@ -297,7 +285,6 @@ impl BreakerState {
     }
 
     /// Failures in a row that are counted while it is closed.
-    #[must_use]
     pub const fn failures(&self) -> u32 {
         match self.breaker.phase() {
             Phase::Closed { failures } => failures,
@@ -306,7 +293,6 @@ impl BreakerState {
     }
 
     /// The word for its phase.
-    #[must_use]
     pub const fn word(&self) -> &'static str {
         match self.breaker.phase() {
             Phase::Closed { .. } => "closed",
@@ -316,7 +302,6 @@ impl BreakerState {
     }
 
     /// When the next probe may start, while it is open.
-    #[must_use]
     pub const fn until(&self) -> Option<Timestamp> {
         match self.breaker.phase() {
             Phase::Open { until, .. } => Some(until),

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use undaunted_policy::{Admission as Answer, Phase, Ticket, Timestamp};
 
-use super::admission::Admission;
+use super::admission::AdmissionControl;
 use super::gate::Gate;
 use super::known::{Known, Offer, Openness, Prober};
 use super::release::Release;
+use super::state::Probe;
 
-impl Admission {
+impl AdmissionControl {
     /// Whether a start of a job may go ahead. `left` is how many attempts the item has left, if no other
     /// item of the job would rather probe. The job is one of the breaker's users from then on.
     pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> Gate {
@@ -48,17 +49,17 @@ impl Admission {
     }
 
     /// What a breaker lets a job start now.
-    #[must_use]
     pub fn openness(&self, name: &str, job: &str) -> Openness {
         let Some(known) = self.known.get(name) else {
             return Openness::Passes(u32::MAX);
         };
         match known.state.admission(self.now) {
-            Answer::Go(ticket) if ticket.probe => match (known.prober, known.refuses()) {
-                (Prober::Others, true) => Openness::Refuses,
-                (Prober::Others, false) => Openness::Holds,
-                _ if !known.is_settled(ticket, self.now) => Openness::Holds,
-                (Prober::Ours | Prober::Unclaimed, _) => Openness::Probes,
+            Answer::Go(ticket) if ticket.probe => match known.prober {
+                Prober::Others if known.refuses() => Openness::Refuses,
+                Prober::Ours | Prober::Unclaimed if known.is_settled(ticket, self.now) => {
+                    Openness::Probes
+                }
+                Prober::Others | Prober::Ours | Prober::Unclaimed => Openness::Holds,
             },
             Answer::Go(_) => {
                 let release = known.releases.get(job);
@@ -70,20 +71,17 @@ impl Admission {
     }
 
     /// Whether an item with so many attempts left may probe: no other job has one with more.
-    #[must_use]
     pub fn goes_first(&self, name: &str, left: u64) -> bool {
         let best = self.known.get(name).and_then(|known| known.ranking.first());
         best.is_none_or(|(Reverse(best), _)| *best <= left)
     }
 
     /// Whether starts fail while a breaker is open, instead of being held.
-    #[must_use]
     pub fn refuses(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(Known::refuses)
     }
 
     /// When a breaker lets more of a job through by itself than it does now.
-    #[must_use]
     pub fn next(&self, name: &str, job: &str) -> Option<Timestamp> {
         let known = self.known.get(name)?;
         let release = known.releases.get(job).and_then(Release::next);
@@ -102,6 +100,7 @@ impl Admission {
             let Some(known) = self.known.get_mut(name) else {
                 continue;
             };
+            self.awaited.insert(Arc::clone(name));
             let first = known.ranking.first().cloned();
             if let Some(before) = known.waiting.insert(Arc::clone(job), *offer)
                 && let Some(left) = before.left
@@ -127,9 +126,11 @@ impl Admission {
             return;
         };
         known.releases.remove(job);
-        if let Some(offer) = known.waiting.remove(job)
-            && let Some(left) = offer.left
-        {
+        let offer = known.waiting.remove(job);
+        if known.waiting.is_empty() {
+            self.awaited.remove(name);
+        }
+        if let Some(left) = offer.and_then(|offer| offer.left) {
             known.ranking.remove(&(Reverse(left), Arc::clone(job)));
             if known.state.is_shut() {
                 self.changed.insert(Arc::clone(name));
@@ -138,7 +139,6 @@ impl Admission {
     }
 
     /// Which process makes the probes of a breaker.
-    #[must_use]
     pub fn prober(&self, name: &str) -> Prober {
         self.known
             .get(name)
@@ -162,10 +162,9 @@ impl Admission {
     }
 
     /// When the first breaker that something waits for may be probed.
-    #[must_use]
     pub fn next_probe(&self) -> Option<Timestamp> {
-        let known = self.known.values();
-        let awaited = known.filter(|it| !it.ranking.is_empty());
+        let awaited = self.awaited.iter().filter_map(|name| self.known.get(name));
+        let awaited = awaited.filter(|it| !it.ranking.is_empty());
         let until = awaited.filter_map(|it| it.state.until());
         until.filter(|until| *until > self.now).min()
     }
@@ -173,7 +172,10 @@ impl Admission {
     /// Awakens the job that goes first of every breaker whose recovery timeout has passed; once for each
     /// opening.
     pub fn awaken_probers(&mut self) {
-        for (name, known) in &mut self.known {
+        for name in &self.awaited {
+            let Some(known) = self.known.get_mut(name) else {
+                continue;
+            };
             let generation = known.state.breaker.generation();
             let passed = known.state.until().is_some_and(|until| until <= self.now);
             if passed && !known.ranking.is_empty() && known.announced != Some(generation) {
@@ -184,7 +186,6 @@ impl Admission {
     }
 
     /// Whether the next start that asks a breaker would be a probe.
-    #[must_use]
     pub fn may_probe(&self, name: &str) -> bool {
         self.known
             .get(name)
@@ -192,28 +193,22 @@ impl Admission {
     }
 
     /// Breakers that something waits for.
-    #[must_use]
-    pub fn awaited(&self) -> Vec<Arc<str>> {
-        let known = self.known.iter();
-        let awaited = known.filter(|(_, it)| !it.waiting.is_empty());
-        awaited.map(|(name, _)| Arc::clone(name)).collect()
+    pub const fn awaited(&self) -> &BTreeSet<Arc<str>> {
+        &self.awaited
     }
 
-    /// Breakers whose claim this process holds and has no use for: nothing of it waits or probes.
-    #[must_use]
-    pub fn idle_probers(&self) -> Vec<Arc<str>> {
-        let idle = |known: &Known| {
-            let own = |probe: &super::state::Probe| known.users.contains(&*probe.job);
-            let probing = known.state.probe.as_ref().is_some_and(own);
-            let needed = known.state.is_shut() && !known.ranking.is_empty();
-            known.prober == Prober::Ours && !probing && !needed
-        };
-        let known = self.known.iter().filter(|(_, known)| idle(known));
-        known.map(|(name, _)| Arc::clone(name)).collect()
+    /// Whether this process has use for its claim to probe for a breaker: something of it waits or
+    /// probes.
+    pub fn needs_claim(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|known| {
+            let own = |probe: &Probe| known.users.contains(&*probe.job);
+            let probes = known.state.probe.as_ref().is_some_and(own);
+            let waits = known.state.is_shut() && !known.ranking.is_empty();
+            known.prober == Prober::Ours && (probes || waits)
+        })
     }
 
     /// Whether no breaker keeps anything back, so that the clock may be set anew.
-    #[must_use]
     pub fn is_calm(&self) -> bool {
         let mut known = self.known.values();
         known.all(|it| !it.state.is_shut() && it.releases.is_empty())
@@ -221,7 +216,6 @@ impl Admission {
 
     /// The jobs for which something may have changed since this was last asked: of a breaker that has
     /// closed all that wait for it, of one that may be probed the one that goes first.
-    #[must_use]
     pub fn take_awakened(&mut self) -> BTreeSet<Arc<str>> {
         let mut awakened = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {

@@ -28,7 +28,6 @@ pub struct StepHealth {
     pub healthy: bool,
     /// What was wrong, if something was.
     pub error: Option<String>,
-    /// Since when it is so.
     pub since: Timestamp,
 }
 
@@ -37,11 +36,9 @@ pub struct StepHealth {
 pub struct FlowEntry {
     /// Where it is in its life.
     pub place: FlowPlace,
-    /// How it stands.
     pub status: FlowStatus,
     /// When it was submitted.
     pub since: Timestamp,
-    /// When it ended, if it has.
     pub ended: Option<Timestamp>,
     /// Why it failed, if it has.
     pub error: Option<String>,
@@ -65,8 +62,6 @@ pub enum FlowPlace {
 }
 
 impl FlowPlace {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Active => "active",

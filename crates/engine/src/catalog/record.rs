@@ -10,11 +10,9 @@ use crate::event::{RecordError, codec, read_versioned, versioned};
 /// Something that has changed the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CatalogRecord {
-    /// When.
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub at: Timestamp,
-    /// What has changed.
     #[n(1)]
     pub event: CatalogEvent,
 }
@@ -25,7 +23,6 @@ pub enum CatalogEvent {
     /// Somebody says how a step is called, for the first time.
     #[n(0)]
     StepRegistered {
-        /// The step.
         #[n(0)]
         id: String,
         /// Its definition, as JSON.
@@ -35,7 +32,6 @@ pub enum CatalogEvent {
     /// A step that is there is called in another way from now on.
     #[n(1)]
     StepUpdated {
-        /// The step.
         #[n(0)]
         id: String,
         /// Its definition, as JSON.
@@ -45,14 +41,12 @@ pub enum CatalogEvent {
     /// A step can be planned no more. Flows that have it keep it.
     #[n(2)]
     StepUnregistered {
-        /// The step.
         #[n(0)]
         id: String,
     },
     /// A step was looked at, and is not as it was before.
     #[n(3)]
     StepHealthChanged {
-        /// The step.
         #[n(0)]
         id: String,
         /// Whether it is there.
@@ -65,7 +59,6 @@ pub enum CatalogEvent {
     /// A flow is under way: it was started, restored, or goes on after it had ended.
     #[n(4)]
     FlowActivated {
-        /// The flow.
         #[n(0)]
         flow: String,
         /// When it was submitted.
@@ -82,10 +75,8 @@ pub enum CatalogEvent {
     /// A flow has ended, and nothing of it runs or waits.
     #[n(5)]
     FlowDeactivated {
-        /// The flow.
         #[n(0)]
         flow: String,
-        /// How it ended.
         #[n(1)]
         status: FlowStatus,
         /// Why, if it failed.
@@ -99,24 +90,20 @@ pub enum CatalogEvent {
     /// A flow that has ended is being moved to a file.
     #[n(6)]
     FlowArchiving {
-        /// The flow.
         #[n(0)]
         flow: String,
     },
     /// A flow is in a file, and no longer here.
     #[n(7)]
     FlowArchived {
-        /// The flow.
         #[n(0)]
         flow: String,
-        /// The file.
         #[n(1)]
         file: String,
     },
     /// A flow is no longer in the store.
     #[n(8)]
     FlowRemoved {
-        /// The flow.
         #[n(0)]
         flow: String,
     },
@@ -131,14 +118,11 @@ pub enum FlowStatus {
     /// Its goals were reached.
     #[n(1)]
     Completed,
-    /// They were not.
     #[n(2)]
     Failed,
 }
 
 impl FlowStatus {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -149,8 +133,6 @@ impl FlowStatus {
 }
 
 impl CatalogEvent {
-    /// The word for it.
-    #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
             Self::StepRegistered { .. } => "step_registered",
@@ -168,16 +150,11 @@ impl CatalogEvent {
 
 impl CatalogRecord {
     /// The record as bytes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         versioned(self)
     }
 
     /// The record these bytes are.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`]
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         read_versioned(bytes)
     }

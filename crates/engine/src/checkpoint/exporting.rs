@@ -7,41 +7,44 @@ use serde_json::Value;
 use undaunted_policy::{Backoff, Jitter, Phase, Progress, RetryConfig, Timestamp};
 
 use super::shape::{
-    BackoffState, BackoffStrategy, CircuitBreakerState, CommandRetryState, Instant, RetryAttempt,
-    RetryCheckpointState, RetryExecution, Span,
+    BackoffState, CircuitBreakerState, CommandRetryState, DurationText, Instant, RetryAttempt,
+    RetryCheckpointState, RetryExecution,
 };
-use crate::breaker::{Admission, BreakerState};
+use crate::breaker::{AdmissionControl, BreakerState};
+use crate::id::{CommandId, ItemId, StepId};
 use crate::job::{Active, Doing, Item, Job};
 use crate::task::correlation_id;
-use crate::view::history::{Attempt, History};
+use crate::view::history::{History, PastAttempt};
 use crate::workflow::Command;
 
 /// The retries of every item that is not settled, and of every dead letter; in the round they are in.
-#[must_use]
 pub fn export(
     job: &Job,
-    breakers: &Admission,
-    histories: &BTreeMap<(u32, u32), History>,
+    breakers: &AdmissionControl,
+    histories: &BTreeMap<ItemId, History>,
 ) -> RetryCheckpointState {
     let mut state = RetryCheckpointState {
-        global_retry_config: job.plan().command(0).map_or(Value::Null, |command| {
-            let config = RetryConfig::from(&command.retry.policy);
-            serde_json::to_value(config).unwrap_or_default()
-        }),
+        global_retry_config: job
+            .plan()
+            .command(CommandId(0))
+            .map_or(Value::Null, |command| {
+                let config = RetryConfig::from(&command.retry.policy);
+                serde_json::to_value(config).unwrap_or_default()
+            }),
         ..RetryCheckpointState::default()
     };
-    for (step, found) in (0_u32..).zip(&job.steps) {
+    for (step, found) in StepId::all().zip(&job.steps) {
         for (item, what) in found.items.iter() {
             let active = match what {
                 Item::Active(active) => Some(active),
-                Item::Settled(_) => job.dead.get(&(step, item)).map(|dead| &**dead),
+                Item::Settled(_) => job.dead.get(&step.item(item)).map(|dead| &**dead),
                 Item::Pending => None,
             };
             let Some(active) = active else { continue };
             let identity = found.items.identity(item);
-            let id = correlation_id(job, step, item);
+            let id = correlation_id(job, step.item(item));
             state.retry_correlation_map.insert(identity.to_owned(), id);
-            let history = histories.get(&(step, item));
+            let history = histories.get(&step.item(item));
             let hold = found.held.get(item).map(|hold| hold.since);
             add_item(&mut state, job, (step, identity), active, (hold, history));
         }
@@ -67,16 +70,16 @@ pub fn export(
 fn add_item(
     state: &mut RetryCheckpointState,
     job: &Job,
-    (step, identity): (u32, &str),
+    (step, identity): (StepId, &str),
     active: &Active,
     (hold, history): (Option<Timestamp>, Option<&History>),
 ) {
     let attempts = history.map_or(&[][..], |history| &history.attempts);
     let round = attempts.iter().filter(|it| it.round == active.round);
-    let mut by_command: BTreeMap<u32, Vec<&Attempt>> = BTreeMap::new();
+    let mut by_command: BTreeMap<CommandId, Vec<&PastAttempt>> = BTreeMap::new();
     for attempt in round {
         by_command
-            .entry(attempt.subject.command)
+            .entry(attempt.of.command)
             .or_default()
             .push(attempt);
     }
@@ -129,13 +132,13 @@ fn state_of(
     key: &str,
     command: &Command,
     active: &Active,
-    number: u32,
-    attempts: &[&Attempt],
+    number: CommandId,
+    attempts: &[&PastAttempt],
 ) -> CommandRetryState {
     let is_current = active.command == number;
     let frame = active.frames.iter().rfind(|frame| frame.command == number);
     let last = attempts.last();
-    let made = last.map_or(0, |attempt| attempt.subject.attempt);
+    let made = last.map_or(0, |attempt| attempt.of.attempt.0);
     let (made, progress) = match frame {
         _ if is_current => (active.attempts, active.progress()),
         Some(frame) => (frame.attempts, frame.progress),
@@ -143,7 +146,7 @@ fn state_of(
     };
     let due = match active.doing {
         Doing::Waiting(due) if is_current && due > Timestamp::ZERO => Some(Instant(due)),
-        _ => None,
+        Doing::Waiting(_) | Doing::Running(_) | Doing::Held | Doing::Undecided => None,
     };
     // A dead letter is kept as it was while it still waited, and waits no more.
     let waits = progress.retries == made && last.is_none_or(|it| it.retry.is_some());
@@ -157,19 +160,19 @@ fn state_of(
         retry_history: history(attempts),
         current_strategy: command.retry.policy.terms().pace().backoff().name().into(),
         is_circuit_broken: false,
-        delay_spent: Some(Span(progress.spent)),
+        delay_spent: Some(DurationText(progress.spent)),
     }
 }
 
 /// What attempts have used up, as their retries say.
-fn progress_of(attempts: &[&Attempt]) -> Progress {
+fn progress_of(attempts: &[&PastAttempt]) -> Progress {
     let retries = attempts.iter().filter_map(|attempt| attempt.retry);
     retries.fold(Progress::default(), |progress, planned| {
         progress.after_wait(planned.delay)
     })
 }
 
-fn history(attempts: &[&Attempt]) -> Vec<RetryAttempt> {
+fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
     let mut before = Duration::ZERO;
     let told = attempts.iter().map(|attempt| {
         let outcome = attempt.outcome.as_ref();
@@ -179,12 +182,12 @@ fn history(attempts: &[&Attempt]) -> Vec<RetryAttempt> {
             .map_or(Duration::ZERO, |planned| planned.delay);
         let applied = std::mem::replace(&mut before, delay);
         RetryAttempt {
-            attempt_number: attempt.subject.attempt,
+            attempt_number: attempt.of.attempt.0,
             executed_at: Some(Instant(attempt.began)),
-            duration: outcome.map(|outcome| Span(outcome.took)),
+            duration: outcome.map(|outcome| DurationText(outcome.took)),
             success: outcome.is_some() && failure.is_none(),
             error: failure.map(|failure| failure.error.clone()),
-            backoff_applied: Some(Span(applied)),
+            backoff_applied: Some(DurationText(applied)),
         }
     });
     told.collect()
@@ -192,33 +195,19 @@ fn history(attempts: &[&Attempt]) -> Vec<RetryAttempt> {
 
 fn backoff(command: &Command, progress: Progress) -> BackoffState {
     let pace = command.retry.policy.terms().pace();
-    let (base, max) = (Span(pace.initial_delay()), Span(pace.max_delay()));
-    let strategy = match pace.backoff() {
-        Backoff::Linear { increment } => BackoffStrategy::Linear {
-            base,
-            increment: Span(*increment),
-        },
-        Backoff::Exponential { base: multiplier } => BackoffStrategy::Exponential {
-            base,
-            multiplier: *multiplier,
-            max,
-        },
-        Backoff::Fibonacci => BackoffStrategy::Fibonacci { base },
-        Backoff::Custom { delays } => BackoffStrategy::Custom {
-            formula: None,
-            delays: Some(delays.iter().copied().map(Span).collect()),
-        },
-        // Fixed; and what this release cannot name, because the list may grow.
-        _ => BackoffStrategy::Fixed { delay: base },
-    };
+    let (base, max) = (
+        DurationText(pace.initial_delay()),
+        DurationText(pace.max_delay()),
+    );
     BackoffState {
-        strategy: Some(strategy),
-        current_delay: Some(Span(progress.previous.unwrap_or_default())),
+        strategy: Some(pace.into()),
+        current_delay: Some(DurationText(progress.previous.unwrap_or_default())),
         base_delay: Some(base),
         max_delay: Some(max),
-        multiplier: match pace.backoff() {
-            Backoff::Exponential { base } => Some(*base),
-            _ => None,
+        multiplier: if let Backoff::Exponential { base } = pace.backoff() {
+            Some(*base)
+        } else {
+            None
         },
         jitter: pace.jitter() != Jitter::None,
     }

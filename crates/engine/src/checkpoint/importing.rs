@@ -7,7 +7,8 @@ use undaunted_policy::{Limits, Pace, Timestamp};
 use super::shape::{
     BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
 };
-use crate::event::{Event, ImportedCommand, Text};
+use crate::event::{Event, ImportedCommand, JobEvent, Text};
+use crate::id::CommandId;
 use crate::job::Job;
 use crate::plan::Plan;
 use crate::workflow::Command;
@@ -21,18 +22,14 @@ pub struct Imported {
     pub commands: usize,
     /// How many of them have a retry pending.
     pub pending: usize,
-    /// Breakers that are open.
     pub breakers: Vec<OpenBreaker>,
     /// What somebody should know about.
     pub notes: Vec<String>,
 }
 
-/// A breaker that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenBreaker {
-    /// Its name.
     pub name: String,
-    /// Since when.
     pub since: Timestamp,
     /// When it lets the next start through.
     pub until: Timestamp,
@@ -44,88 +41,47 @@ pub struct OpenBreaker {
 pub enum ImportError {
     /// The workflow has no such command.
     #[error("`{key}` names the command `{command}`, which the workflow does not have")]
-    UnknownCommand {
-        /// The key.
-        key: String,
-        /// The command.
-        command: String,
-    },
+    UnknownCommand { key: String, command: String },
     /// A command of a map, and no item.
     #[error("`{key}` is a command of the map; its state belongs to an item: `ITEM/{key}`")]
-    NoItem {
-        /// The key.
-        key: String,
-    },
+    NoItem { key: String },
     /// A command that is not in the map, and an item.
     #[error("`{key}` names an item, and `{command}` is not a command of the map")]
-    NoMap {
-        /// The key.
-        key: String,
-        /// The command.
-        command: String,
-    },
+    NoMap { key: String, command: String },
     /// More attempts than there may be.
     #[error("`{key}` has made {made} attempts, and the workflow allows {allowed}")]
     TooManyAttempts {
-        /// The key.
         key: String,
-        /// Attempts made.
         made: u32,
-        /// Attempts allowed.
         allowed: u64,
     },
     /// A retry that may not be made.
     #[error("`{key}` has a retry pending, and all of its {made} attempts are made")]
-    NoAttemptLeft {
-        /// The key.
-        key: String,
-        /// Attempts made.
-        made: u32,
-    },
+    NoAttemptLeft { key: String, made: u32 },
     /// More attempts listed than made.
     #[error("`{key}` has made {made} attempts and lists {listed}")]
     Contradiction {
-        /// The key.
         key: String,
-        /// Attempts made.
         made: u32,
-        /// Attempts listed.
         listed: usize,
     },
     /// More delays than the budget has.
     #[error("`{key}` has waited {spent:?}, and its retry budget is {budget:?}")]
     OverBudget {
-        /// The key.
         key: String,
-        /// All delays.
         spent: Duration,
-        /// The budget.
         budget: Duration,
     },
-    /// A formula.
     #[error(
         "`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read"
     )]
-    Formula {
-        /// The key.
-        key: String,
-        /// The formula.
-        formula: String,
-    },
+    Formula { key: String, formula: String },
     /// A breaker that no command names.
     #[error("`{key}` is kept back by a circuit breaker, and the workflow gives it none")]
-    Breaker {
-        /// The key.
-        key: String,
-    },
+    Breaker { key: String },
     /// A breaker in a state there is not.
     #[error("the breaker `{key}` is `{state}`, which is not Closed, Open or HalfOpen")]
-    BreakerState {
-        /// The breaker.
-        key: String,
-        /// Its state.
-        state: String,
-    },
+    BreakerState { key: String, state: String },
 }
 
 /// What a new job of a workflow is told. The job is as it was submitted.
@@ -159,7 +115,7 @@ pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, Impor
     Ok(Imported {
         commands: commands.len(),
         pending: commands.iter().filter(|it| it.due.is_some()).count(),
-        event: Event::StateImported { commands },
+        event: Event::Job(JobEvent::StateImported { commands }),
         breakers,
         notes,
     })
@@ -183,7 +139,7 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
         }
         // Elsewhere a breaker is called as the command it belongs to.
         let by_command = || {
-            let numbers = (0_u32..).map_while(|number| Some((number, job.plan().command(number)?)));
+            let numbers = job.plan().numbered();
             let mut numbers = numbers.filter(|(_, command)| command.id == *key);
             numbers.find_map(|(number, _)| job.breaker_of(number))
         };
@@ -193,12 +149,12 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
             by_command()
         };
         let name = name.ok_or_else(|| ImportError::Breaker { key: key.clone() })?;
-        let since = told.opened_at.map_or(job.submitted_at, |at| at.0);
+        let since = told.opened_at.map_or(job.times.submitted_at, |at| at.0);
         let timeout = settings.get(name).copied().unwrap_or_default();
         let timeout = timeout.recovery_timeout;
         let until = match told.next_attempt_at {
             Some(until) => until.0,
-            None if told.state == "HalfOpen" => job.submitted_at,
+            None if told.state == "HalfOpen" => job.times.submitted_at,
             None => since.after(timeout),
         };
         open.push(OpenBreaker {
@@ -213,14 +169,14 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
 /// Which command of which item a key means.
 struct Place<'p> {
     item: String,
-    number: u32,
+    number: CommandId,
     command: &'p Command,
 }
 
 impl<'p> Place<'p> {
     fn of(plan: &'p Plan, key: &str) -> Result<Self, ImportError> {
         let by_id = |id: &str| {
-            let numbers = (0_u32..).map_while(|number| Some((number, plan.command(number)?)));
+            let numbers = plan.numbered();
             numbers.into_iter().find(|(_, command)| command.id == id)
         };
         if let Some((number, command)) = by_id(key) {

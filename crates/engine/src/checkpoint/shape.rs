@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use undaunted_policy::Timestamp;
 use undaunted_policy::shape::format_duration;
+use undaunted_policy::{Backoff, Pace, Timestamp};
 
 /// The retries of everything that is being retried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,19 +20,16 @@ pub struct RetryCheckpointState {
     pub global_retry_config: Value,
     /// Every attempt of these commands, in order.
     pub retry_execution_history: Vec<RetryExecution>,
-    /// Breakers, by name.
     pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
     /// Correlation ids, by item.
     pub retry_correlation_map: BTreeMap<String, String>,
 }
 
-/// The retries of one command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommandRetryState {
     /// The same as its key.
     pub command_id: String,
-    /// Attempts started.
     pub attempt_count: Option<u32>,
     /// The most there may be; null is any number.
     pub max_attempts: Option<u64>,
@@ -40,7 +37,6 @@ pub struct CommandRetryState {
     pub last_attempt_at: Option<Instant>,
     /// When the next one is due.
     pub next_retry_at: Option<Instant>,
-    /// How delays grow.
     pub backoff_state: Option<BackoffState>,
     /// Its attempts, in order.
     pub retry_history: Vec<RetryAttempt>,
@@ -49,55 +45,42 @@ pub struct CommandRetryState {
     /// Whether a breaker keeps it back.
     pub is_circuit_broken: bool,
     /// Ours: all delays added up, the pending one included.
-    pub delay_spent: Option<Span>,
+    pub delay_spent: Option<DurationText>,
 }
 
-/// How delays grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BackoffState {
-    /// The strategy.
     pub strategy: Option<BackoffStrategy>,
     /// The last delay, which is that of the pending retry if there is one.
-    pub current_delay: Option<Span>,
-    /// The first delay.
-    pub base_delay: Option<Span>,
-    /// The longest.
-    pub max_delay: Option<Span>,
+    pub current_delay: Option<DurationText>,
+    pub base_delay: Option<DurationText>,
+    pub max_delay: Option<DurationText>,
     /// The base of an exponential strategy.
     pub multiplier: Option<f64>,
     /// Whether delays are spread.
     pub jitter: bool,
 }
 
-/// A strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum BackoffStrategy {
-    /// Always the same.
     Fixed {
-        /// It.
-        delay: Span,
+        delay: DurationText,
     },
     /// Longer by the same each time.
     Linear {
-        /// The first.
-        base: Span,
-        /// How much longer.
-        increment: Span,
+        base: DurationText,
+        increment: DurationText,
     },
     /// Longer by a factor each time.
     Exponential {
-        /// The first.
-        base: Span,
-        /// The factor.
+        base: DurationText,
         multiplier: f64,
-        /// The longest.
-        max: Span,
+        max: DurationText,
     },
     /// Ours: as the fibonacci numbers.
     Fibonacci {
-        /// The first.
-        base: Span,
+        base: DurationText,
     },
     /// A formula, which is refused; ours: a list.
     Custom {
@@ -106,26 +89,47 @@ pub enum BackoffStrategy {
         formula: Option<String>,
         /// One delay after the other.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        delays: Option<Vec<Span>>,
+        delays: Option<Vec<DurationText>>,
     },
 }
 
-/// An attempt.
+impl From<&Pace> for BackoffStrategy {
+    fn from(pace: &Pace) -> Self {
+        let (base, max) = (
+            DurationText(pace.initial_delay()),
+            DurationText(pace.max_delay()),
+        );
+        match pace.backoff() {
+            Backoff::Fixed => Self::Fixed { delay: base },
+            Backoff::Linear { increment } => Self::Linear {
+                base,
+                increment: DurationText(*increment),
+            },
+            Backoff::Exponential { base: multiplier } => Self::Exponential {
+                base,
+                multiplier: *multiplier,
+                max,
+            },
+            Backoff::Fibonacci => Self::Fibonacci { base },
+            Backoff::Custom { delays } => Self::Custom {
+                formula: None,
+                delays: Some(delays.iter().copied().map(DurationText).collect()),
+            },
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryAttempt {
-    /// Counted from 1.
     pub attempt_number: u32,
-    /// When it began.
     pub executed_at: Option<Instant>,
     /// How long it took.
-    pub duration: Option<Span>,
-    /// Whether it succeeded.
+    pub duration: Option<DurationText>,
     pub success: bool,
-    /// What it said.
     pub error: Option<String>,
     /// The delay before it.
-    pub backoff_applied: Option<Span>,
+    pub backoff_applied: Option<DurationText>,
 }
 
 /// An attempt, and whose it is.
@@ -134,15 +138,11 @@ pub struct RetryAttempt {
 pub struct RetryExecution {
     /// The key of its command.
     pub command_id: String,
-    /// Counted from 1.
     pub attempt_number: u32,
-    /// When it began.
     pub executed_at: Option<Instant>,
-    /// Whether it succeeded.
     pub success: bool,
 }
 
-/// A breaker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CircuitBreakerState {
@@ -158,17 +158,16 @@ pub struct CircuitBreakerState {
     pub next_attempt_at: Option<Instant>,
 }
 
-/// A duration as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct DurationText(pub Duration);
 
-impl Serialize for Span {
+impl Serialize for DurationText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format_duration(self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let parsed = humantime::parse_duration(&text);

@@ -4,8 +4,9 @@ use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use super::flow;
 use super::input::decide;
-use crate::breaker::Report;
-use crate::event::{Ended, Event, Reached, Record};
+use crate::breaker::BreakerReport;
+use crate::event::{Ended, Event, ItemEvent, JobEvent, Reached, Record, StepEvent};
+use crate::id::StepId;
 use crate::input::Input;
 use crate::job::{Job, Stage, StepStage, StepState};
 use crate::workflow::InputSource;
@@ -16,18 +17,18 @@ pub struct Reaction {
     /// What has happened. Applied already; on the disk before an effect of it begins.
     pub records: Vec<Record>,
     /// What the breakers of the job are told, in the same append.
-    pub reports: Vec<Report>,
+    pub reports: Vec<BreakerReport>,
 }
 
 /// Tells a job something, and all that follows from it until nothing more does.
-#[must_use]
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     let mut events = decide(job, input, now);
     // That time is up is said by `Woke` alone: after a resume the results that were collected meanwhile
     // count first, however late they are collected.
-    let time = match input {
-        Input::Woke => now,
-        _ => Timestamp::ZERO,
+    let time = if *input == Input::Woke {
+        now
+    } else {
+        Timestamp::ZERO
     };
     let mut reaction = Reaction::default();
     loop {
@@ -46,12 +47,13 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
 }
 
 /// What follows from the state a job is in, if it is so late at least.
-#[must_use]
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
         Stage::Running => go_on(job, now),
         Stage::Stopping(reason) => wind_up(job, reason),
-        _ => Vec::new(),
+        Stage::Suspended | Stage::Completed | Stage::Partial | Stage::Failed | Stage::Cancelled => {
+            Vec::new()
+        }
     }
 }
 
@@ -63,7 +65,10 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
         let events = match state.stage {
             StepStage::Waiting => vec![begin(job, step)],
             StepStage::Running => settle(job, step, state, now),
-            _ => Vec::new(),
+            StepStage::Reading(_)
+            | StepStage::Completed
+            | StepStage::Failed
+            | StepStage::Skipped => Vec::new(),
         };
         if !events.is_empty() {
             return events;
@@ -75,8 +80,8 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
         let dropped: Vec<Event> = left
             .flat_map(|(step, state)| dropped(job, step, state))
             .collect();
-        if dropped.is_empty() && job.running.is_empty() {
-            return vec![Event::JobFailed(Box::new(ending(job)))];
+        if dropped.is_empty() && job.starts.running.is_empty() {
+            return vec![Event::Job(JobEvent::Failed(Box::new(ending(job))))];
         }
         return dropped;
     }
@@ -91,24 +96,24 @@ pub(super) fn completed(job: &Job) -> Event {
     let mut ended = Box::new(ending(job));
     if job.counted().all(|(step, state)| job.is_met(step, state)) {
         ended.reason = None;
-        Event::JobCompleted(ended)
+        Event::Job(JobEvent::Completed(ended))
     } else {
-        Event::JobPartial(ended)
+        Event::Job(JobEvent::Partial(ended))
     }
 }
 
-fn begin(job: &Job, step: u32) -> Event {
+fn begin(job: &Job, step: StepId) -> Event {
     let by_command = job
         .plan()
         .map(step)
         .is_some_and(|map| matches!(map.input.source, InputSource::Shell(_)));
-    Event::StepStarted {
+    Event::Step(StepEvent::Started {
         step,
-        start: by_command.then_some(job.next_start),
-    }
+        start: by_command.then_some(job.starts.next),
+    })
 }
 
-fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event> {
+fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
     if state.reached.is_some() {
         return cut(job, step, state);
     }
@@ -119,28 +124,29 @@ fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event>
             .exceeded(state.settled().into(), counting(state).into())
     {
         let reason = Reason::Tolerance;
-        return vec![Event::JobStopping { reason }];
+        return vec![Event::Job(JobEvent::Stopping { reason })];
     }
     if let Some(map) = map
         && map.completion.best_effort
     {
         let reached = reached(step, state, &map.completion, now);
-        let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
+        let reached =
+            reached.map(|reached| Event::Step(StepEvent::CompletionReached(Box::new(reached))));
         return reached.into_iter().collect();
     }
     if state.settled() < state.items.len() {
         return Vec::new();
     }
     vec![if state.dead > 0 && map.is_none() {
-        Event::StepFailed { step }
+        Event::Step(StepEvent::Failed { step })
     } else {
-        Event::StepCompleted { step }
+        Event::Step(StepEvent::Completed { step })
     }]
 }
 
 /// What a completion rule decides, if it decides anything yet.
 pub(super) fn reached(
-    step: u32,
+    step: StepId,
     state: &StepState,
     rule: &CompletionRule,
     now: Timestamp,
@@ -161,11 +167,11 @@ pub(super) fn reached(
 }
 
 /// A step is complete by its rule: what waits is dropped and what runs is ended first, or both go on.
-fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
+fn cut(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
     let left = state.redriven.is_empty() && job.leaves(step);
     let dropped: Vec<Event> = dropped(job, step, state).collect();
     if dropped.is_empty() && (left || !state.is_busy()) {
-        return vec![Event::StepCompleted { step }];
+        return vec![Event::Step(StepEvent::Completed { step })];
     }
     dropped
 }
@@ -173,12 +179,16 @@ fn cut(job: &Job, step: u32, state: &StepState) -> Vec<Event> {
 /// What waits or is held, and is not gone on with.
 pub(super) fn dropped<'j>(
     job: &'j Job,
-    step: u32,
+    step: StepId,
     state: &'j StepState,
 ) -> impl Iterator<Item = Event> + 'j {
-    unsettled(state).filter_map(move |item| {
-        let reason = job.ending(step, item)?;
-        Some(Event::ItemSkipped { step, item, reason })
+    unsettled(state).filter_map(move |index| {
+        let reason = job.ending(step.item(index))?;
+        Some(Event::Item(ItemEvent::Skipped {
+            step,
+            index,
+            reason,
+        }))
     })
 }
 
@@ -189,8 +199,14 @@ fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
 }
 
 /// What waits or is held is not gone on with.
-fn not_begun(step: u32, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
-    unsettled(state).map(move |item| Event::ItemSkipped { step, item, reason })
+fn not_begun(step: StepId, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
+    unsettled(state).map(move |index| {
+        Event::Item(ItemEvent::Skipped {
+            step,
+            index,
+            reason,
+        })
+    })
 }
 
 /// The dead letters that count.
@@ -200,7 +216,7 @@ const fn counting(state: &StepState) -> u32 {
 
 /// Nothing new is started: what waits is skipped, and when nothing runs any more the job has ended.
 fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut events: Vec<Event> = steps
         .flat_map(|(step, state)| not_begun(step, state, reason))
         .collect();
@@ -213,16 +229,17 @@ fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
         return vec![completed(job)];
     }
     let open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let open = steps.filter(|(_, state)| open(state.stage));
-    events.extend(open.map(|(step, _)| Event::StepFailed { step }));
+    events.extend(open.map(|(step, _)| Event::Step(StepEvent::Failed { step })));
     let mut ended = ending(job);
     ended.reason = Some(reason);
     let ended = Box::new(ended);
-    events.push(match reason {
-        Reason::Cancelled => Event::JobCancelled(ended),
-        _ => Event::JobFailed(ended),
-    });
+    events.push(Event::Job(if reason == Reason::Cancelled {
+        JobEvent::Cancelled(ended)
+    } else {
+        JobEvent::Failed(ended)
+    }));
     events
 }
 
@@ -236,8 +253,8 @@ pub(super) fn ending(job: &Job) -> Ended {
             .map(|failure| failure.reason)
             .or_else(|| job.first_dead()),
         error: mishap
-            .or_else(|| job.recovered.clone())
+            .or_else(|| job.mishaps.recovered.clone())
             .map(|failure| failure.error),
-        submitted: Some(job.submitted_at),
+        submitted: Some(job.times.submitted_at),
     }
 }

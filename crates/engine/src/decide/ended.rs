@@ -12,7 +12,8 @@ use super::fail::{Stop, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
-use crate::event::{Event, Failed, Retrying, Subject, Succeeded, Sum};
+use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, Retrying, Succeeded, Sum};
+use crate::id::AttemptNumber;
 use crate::input::AttemptEnd;
 use crate::job::Active;
 use crate::plan::After;
@@ -21,25 +22,20 @@ use crate::workflow::{Command, OnInterrupt};
 pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     let job = facts.job;
     // A report that comes twice, or about a start nobody knows, has no consequence.
-    let mut place = job.running.get(&end.start).copied();
+    let mut place = job.starts.running.get(&end.start).copied();
     if mutant::is(Mutant::LateReportCounts) {
-        place = place.or_else(|| job.running.values().next().copied());
+        place = place.or_else(|| job.starts.running.values().next().copied());
     }
-    let Some((step, item)) = place else {
+    let Some(item) = place else {
         return;
     };
-    let Some(active) = job.active(step, item) else {
+    let Some(active) = job.active(item) else {
         return;
     };
     let Some(command) = job.plan().command(active.command) else {
         return;
     };
-    let of = Subject {
-        step,
-        item,
-        command: active.command,
-        attempt: active.attempts,
-    };
+    let of = AttemptId::new(item, active.command, AttemptNumber(active.attempts));
     match (end.failure, unusable(command, end)) {
         (None, None) => succeeded(facts, of, active, end),
         (None, Some(why)) => {
@@ -53,31 +49,26 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
 /// An attempt was taken on; its result is waited for so long.
 pub(super) fn accepted(facts: &mut Facts<'_>, start: u64) {
     let job = facts.job;
-    let place = job.running.get(&start).copied();
+    let place = job.starts.running.get(&start).copied();
     // Its result may have been there first.
-    let Some((step, item)) = place.filter(|_| !job.accepted.contains_key(&start)) else {
+    let Some(item) = place.filter(|_| !job.starts.accepted.contains_key(&start)) else {
         return;
     };
-    let Some(active) = job.active(step, item) else {
+    let Some(active) = job.active(item) else {
         return;
     };
-    let own = facts.now.after(job.plan().patience(step));
-    let deadline = job.deadline_of(step, active);
-    facts.push(Event::AttemptAccepted {
-        subject: Subject {
-            step,
-            item,
-            command: active.command,
-            attempt: active.attempts,
-        },
+    let own = facts.now.after(job.plan().patience(item.step));
+    let deadline = job.deadline_of(item.step, active);
+    facts.push(Event::Item(ItemEvent::AttemptAccepted {
+        of: AttemptId::new(item, active.command, AttemptNumber(active.attempts)),
         until: deadline.map_or(own, |deadline| deadline.min(own)),
-    });
+    }));
 }
 
 /// A result that was waited for long enough does not come any more. One at a time: what follows from
 /// it may be what decides about the next.
 pub(super) fn expire(facts: &mut Facts<'_>) {
-    let (mut accepted, now) = (facts.job.accepted.iter(), facts.now);
+    let (mut accepted, now) = (facts.job.starts.accepted.iter(), facts.now);
     let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else {
         return;
     };
@@ -99,22 +90,24 @@ fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
     capture::read(output, capture.format).err()
 }
 
-fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptEnd) {
+fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &Active, end: &AttemptEnd) {
     let after = facts.job.plan().after_success(of.command);
     let next = match after {
         After::Command(next) => Some(next),
         After::Handler(_) | After::Item => None,
     };
-    let ending = facts.job.ending(of.step, of.item);
-    facts.push(Event::AttemptSucceeded(Box::new(Succeeded {
-        subject: of,
-        took: end.took,
-        next: next.filter(|_| ending.is_none()),
-        output: end.output.clone(),
-        stdout: end.stdout,
-        stderr: end.stderr,
-        left: (end.left > 0).then_some(end.left),
-    })));
+    let ending = facts.job.ending(of.item());
+    facts.push(Event::Item(ItemEvent::AttemptSucceeded(Box::new(
+        Succeeded {
+            of,
+            took: end.took,
+            next: next.filter(|_| ending.is_none()),
+            output: end.output.clone(),
+            stdout: end.stdout,
+            stderr: end.stderr,
+            left: (end.left > 0).then_some(end.left),
+        },
+    ))));
     match (ending, after) {
         // What a handler has come to while too many failures stop the job stands, unless something
         // would have to be started to know.
@@ -128,7 +121,7 @@ fn succeeded(facts: &mut Facts<'_>, of: Subject, active: &Active, end: &AttemptE
 
 fn failed(
     facts: &mut Facts<'_>,
-    of: Subject,
+    of: AttemptId,
     active: &Active,
     command: &Command,
     end: &AttemptEnd,
@@ -144,20 +137,22 @@ fn failed(
     let lines = facts.text(error);
     // A capture only ever takes a success.
     let wanted = facts.job.plan().wants_output_of_failure(of.command);
-    facts.push(Event::AttemptFailed(Box::new(Failed {
-        subject: of,
-        took: end.took,
-        cause,
-        class: verdict.class,
-        error: (!error.is_empty()).then_some(lines),
-        rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
-        output: end.output.clone().filter(|_| wanted),
-        stdout: end.stdout,
-        stderr: end.stderr,
-    })));
+    facts.push(Event::Item(ItemEvent::AttemptFailed(Box::new(
+        AttemptFailed {
+            of,
+            took: end.took,
+            cause,
+            class: verdict.class,
+            error: (!error.is_empty()).then_some(lines),
+            rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
+            output: end.output.clone().filter(|_| wanted),
+            stdout: end.stdout,
+            stderr: end.stderr,
+        },
+    ))));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
-    match (facts.job.ending(of.step, of.item), next) {
+    match (facts.job.ending(of.item()), next) {
         (None, Consequence::Retry { due, delay }) => {
             let sum = Sum::of(&verdict.arithmetic);
             let (sum, due, delay) = if end.at_once {
@@ -165,15 +160,15 @@ fn failed(
             } else {
                 (sum, due, delay)
             };
-            facts.push(Event::RetryScheduled(Box::new(Retrying {
-                subject: of,
+            facts.push(Event::Item(ItemEvent::RetryScheduled(Box::new(Retrying {
+                of,
                 sum,
                 due,
                 delay,
-            })));
+            }))));
         }
         (None, Consequence::Hold) => {
-            let asked = facts.job.passes.get(&end.start);
+            let asked = facts.job.starts.passes.get(&end.start);
             let breaker = asked.map_or("", |(breaker, _)| &**breaker);
             hold_by_rule(facts, of, breaker, Sum::of(&verdict.arithmetic));
         }
@@ -233,7 +228,7 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
 
 fn judge(
     facts: &Facts<'_>,
-    of: Subject,
+    of: AttemptId,
     active: &Active,
     command: &Command,
     failure: &Failure<'_>,
@@ -243,7 +238,7 @@ fn judge(
         progress: active.progress(),
         draws: job
             .seed()
-            .draws(of.item.into(), command.index, active.round),
+            .draws(of.index.into(), command.index, active.round),
         deadline: job.deadline_of(of.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };

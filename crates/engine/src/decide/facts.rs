@@ -7,7 +7,7 @@ use std::time::Duration;
 use undaunted_policy::Timestamp;
 
 use super::words;
-use crate::event::{Event, Text};
+use crate::event::{Event, JobEvent, Text};
 use crate::job::{Active, Job};
 
 /// Facts, and what they are drawn from.
@@ -56,9 +56,9 @@ impl<'j> Facts<'j> {
         self.numbers.insert(Rc::clone(&shared), number);
         self.kept.push(shared);
         self.bytes = self.bytes.saturating_add(text.len());
-        self.events.push(Event::TextKept {
+        self.events.push(Event::Job(JobEvent::TextKept {
             text: text.to_owned(),
-        });
+        }));
         Text::Kept(number)
     }
 

@@ -5,8 +5,9 @@ use undaunted_policy::{Reason, Timestamp};
 
 use super::advance::{completed, dropped, ending, reached};
 use super::items::records_of;
-use crate::event::{Event, Text};
+use crate::event::{Event, JobEvent, StepEvent, Text};
 use crate::flow::{Readiness, holds, items, outputs, readiness};
+use crate::id::StepId;
 use crate::job::{Job, StepStage, StepState};
 
 pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
@@ -18,13 +19,13 @@ pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
             StepStage::Waiting => begin(job, step),
             StepStage::Reading(_) => read(job, step),
             StepStage::Running => settle(job, step, state, now),
-            _ => Vec::new(),
+            StepStage::Completed | StepStage::Failed | StepStage::Skipped => Vec::new(),
         };
         if !events.is_empty() {
             return events;
         }
     }
-    let done = |step: u32| {
+    let done = |step: StepId| {
         let stage = job.step(step).map(|state| state.stage);
         matches!(stage, Some(StepStage::Completed | StepStage::Skipped))
     };
@@ -46,51 +47,58 @@ fn give_up(job: &Job) -> Vec<Event> {
     }
     let open = job.open_steps();
     let open = open.filter(|(_, state)| state.stage == StepStage::Running);
-    let mut events: Vec<Event> = open.map(|(step, _)| Event::StepFailed { step }).collect();
-    events.push(Event::JobFailed(Box::new(ending(job))));
+    let mut events: Vec<Event> = open
+        .map(|(step, _)| Event::Step(StepEvent::Failed { step }))
+        .collect();
+    events.push(Event::Job(JobEvent::Failed(Box::new(ending(job)))));
     events
 }
 
-fn begin(job: &Job, step: u32) -> Vec<Event> {
+fn begin(job: &Job, step: StepId) -> Vec<Event> {
     match readiness(job, step) {
         Readiness::Waits => Vec::new(),
-        Readiness::Unreachable(missing) => vec![Event::StepUnreachable { step, missing }],
+        Readiness::Unreachable(missing) => {
+            vec![Event::Step(StepEvent::Unreachable { step, missing })]
+        }
         Readiness::Ready => {
             let call = job.plan().call(step);
             let predicate = call.and_then(|call| call.predicate.as_deref());
             match predicate.map(|script| holds(script, &crate::flow::seen(job, step))) {
-                Some(Ok(false)) => vec![Event::StepSkipped { step }],
+                Some(Ok(false)) => vec![Event::Step(StepEvent::Skipped { step })],
                 Some(Err(error)) => vec![
-                    Event::StepStarted { step, start: None },
+                    Event::Step(StepEvent::Started { step, start: None }),
                     failed(step, error),
                 ],
-                None | Some(Ok(true)) => vec![Event::StepStarted { step, start: None }],
+                None | Some(Ok(true)) => {
+                    vec![Event::Step(StepEvent::Started { step, start: None })]
+                }
             }
         }
     }
 }
 
-fn read(job: &Job, step: u32) -> Vec<Event> {
+fn read(job: &Job, step: StepId) -> Vec<Event> {
     match items(job, step) {
         Ok(items) => records_of(step, &items),
         Err(error) => vec![failed(step, error)],
     }
 }
 
-fn failed(step: u32, error: String) -> Event {
-    Event::InputFailed {
+fn failed(step: StepId, error: String) -> Event {
+    Event::Step(StepEvent::InputFailed {
         step,
         reason: Reason::Permanent,
         error: Text::Itself(error),
         stderr: None,
-    }
+    })
 }
 
-fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event> {
+fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
     let rule = job.plan().completion(step).map(|(rule, _)| rule);
     if let Some(rule) = rule.filter(|rule| rule.best_effort && state.reached.is_none()) {
         let reached = reached(step, state, rule, now);
-        let reached = reached.map(|reached| Event::CompletionReached(Box::new(reached)));
+        let reached =
+            reached.map(|reached| Event::Step(StepEvent::CompletionReached(Box::new(reached))));
         return reached.into_iter().collect();
     }
     let dropped: Vec<Event> = dropped(job, step, state).collect();
@@ -106,18 +114,22 @@ fn settle(job: &Job, step: u32, state: &StepState, now: Timestamp) -> Vec<Event>
     };
     match (dropped.is_empty() && done, met) {
         (true, true) => complete(job, step),
-        (true, false) => vec![Event::StepFailed { step }],
+        (true, false) => vec![Event::Step(StepEvent::Failed { step })],
         (false, _) => dropped,
     }
 }
 
 /// All of a step is done: what it gives, and that it is complete.
-fn complete(job: &Job, step: u32) -> Vec<Event> {
+fn complete(job: &Job, step: StepId) -> Vec<Event> {
     let given = outputs(job, step).into_iter();
-    let given = given.map(|(name, value)| Event::AttributeSet {
-        step,
-        name,
-        value: value.to_string(),
+    let given = given.map(|(name, value)| {
+        Event::Step(StepEvent::AttributeSet {
+            step,
+            name,
+            value: value.to_string(),
+        })
     });
-    given.chain([Event::StepCompleted { step }]).collect()
+    given
+        .chain([Event::Step(StepEvent::Completed { step })])
+        .collect()
 }

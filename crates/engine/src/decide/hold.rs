@@ -7,7 +7,8 @@ use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
 use super::words::with_last;
 use crate::breaker::Gate;
-use crate::event::{Event, Held, Pass, Released, Subject, Sum, Text};
+use crate::event::{AttemptId, Event, Held, ItemEvent, Pass, Released, Sum, Text};
+use crate::id::AttemptNumber;
 use crate::job::{Active, Doing};
 
 /// What becomes of a start.
@@ -16,12 +17,11 @@ pub(super) enum Passage {
     Free(Option<Pass>),
     /// Not now; that is on record already, or is from now on.
     Held,
-    /// It fails.
     Refused(Stop),
 }
 
 /// Takes the answer of the breaker of the command that an item is about to start.
-pub(super) fn pass(facts: &mut Facts<'_>, of: Subject, active: &Active, gate: &Gate) -> Passage {
+pub(super) fn pass(facts: &mut Facts<'_>, of: AttemptId, active: &Active, gate: &Gate) -> Passage {
     match gate {
         Gate::None => Passage::Free(None),
         Gate::Open { breaker, ticket } => Passage::Free(Some(open(facts, of, breaker, *ticket))),
@@ -40,7 +40,7 @@ pub(super) fn pass(facts: &mut Facts<'_>, of: Subject, active: &Active, gate: &G
 }
 
 /// A rule holds an item after a failure: its breaker opens because of that, and lets it go later.
-pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: Subject, breaker: &str, sum: Sum) {
+pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, sum: Sum) {
     let command = facts.job.plan().command(of.command);
     // `check` has seen that a command with such a rule has a breaker.
     let settings = command.and_then(|command| command.breaker.as_deref());
@@ -53,34 +53,34 @@ pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: Subject, breaker: &str, su
 /// An item is held from now on: when its breaker is probed, and how long it may be held.
 fn hold(
     facts: &mut Facts<'_>,
-    subject: Subject,
+    of: AttemptId,
     breaker: &str,
     [until, longest]: [Option<Timestamp>; 2],
     sum: Option<Sum>,
 ) {
     let job = facts.job;
-    let active = job.active(subject.step, subject.item);
-    let deadline = active.and_then(|active| job.deadline_of(subject.step, active));
-    let left = job.attempts_left(subject.command, subject.attempt);
+    let active = job.active(of.item());
+    let deadline = active.and_then(|active| job.deadline_of(of.step, active));
+    let left = job.attempts_left(of.command, of.attempt.0);
     let breaker = facts.text(breaker);
-    facts.push(Event::Held(Box::new(Held {
-        subject,
+    facts.push(Event::Item(ItemEvent::Held(Box::new(Held {
+        of,
         breaker,
         until,
         expires: deadline.into_iter().chain(longest).min(),
         left: Some(left).filter(|left| *left < u64::MAX),
         sum,
-    })));
+    }))));
 }
 
-fn open(facts: &mut Facts<'_>, of: Subject, breaker: &str, ticket: Ticket) -> Pass {
+fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> Pass {
     let name: Text = facts.text(breaker);
     if let Some(held) = facts.job.held_for(of, facts.now) {
-        facts.push(Event::Released(Released {
-            subject: of,
+        facts.push(Event::Item(ItemEvent::Released(Released {
+            of,
             breaker: name.clone(),
             held,
-        }));
+        })));
     }
     Pass {
         breaker: name,
@@ -94,15 +94,15 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
     let job = facts.job;
     for (step, state) in job.busy_steps() {
         for item in state.held.expired(facts.now) {
-            let (Some(active), Some(hold)) = (job.active(step, item), state.held.get(item)) else {
+            let (Some(active), Some(hold)) = (job.active(step.item(item)), state.held.get(item))
+            else {
                 continue;
             };
-            let of = Subject {
-                step,
-                item,
-                command: active.command,
-                attempt: active.attempts,
-            };
+            let of = AttemptId::new(
+                step.item(item),
+                active.command,
+                AttemptNumber(active.attempts),
+            );
             let deadline = job.deadline_of(step, active);
             let overdue = deadline.is_some_and(|deadline| deadline <= facts.now);
             let why = if overdue {

@@ -3,28 +3,27 @@
 use undaunted_policy::{PoolLimits, Reason, Timestamp};
 
 use super::{ended, facts::Facts, hold, items, redrive, resume, start};
-use crate::event::Event;
+use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, Stage};
 
 /// What happens because of an input. Reads nothing else; what comes too late or twice has no
 /// consequence.
-#[must_use]
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
     let mut facts = Facts::new(job, now);
+    if job.stage.has_ended() && !input.is_for_ended_jobs() {
+        return Vec::new();
+    }
     match input {
         Input::Redrive { items, reduce } => redrive::redrive(&mut facts, items, *reduce),
         Input::Drop { items } => redrive::forget(&mut facts, items),
         Input::TopUp { retries } => top_up(&mut facts, *retries),
-        // Nothing else happens to a job that has ended.
-        _ if job.stage.has_ended() => {}
         Input::Resume { seen } => resume::resume(&mut facts, *seen),
         Input::Start {
-            step,
             item,
             refused,
             gate,
-        } => start::start(&mut facts, (*step, *item), refused.as_deref(), gate),
+        } => start::start(&mut facts, *item, refused.as_deref(), gate),
         Input::Ended(end) => ended::ended(&mut facts, end),
         Input::Accepted { start } => ended::accepted(&mut facts, *start),
         Input::ItemsRead { step, items } => items::read(&mut facts, *step, items),
@@ -37,36 +36,37 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Woke => woke(&mut facts),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
-                facts.push(Event::JobStopping {
+                facts.push(Event::Job(JobEvent::Stopping {
                     reason: Reason::Cancelled,
-                });
+                }));
             }
         }
         Input::Suspend => {
             if job.stage == Stage::Running && !job.has_running_here() {
-                facts.push(Event::JobSuspended);
+                facts.push(Event::Job(JobEvent::Suspended));
             }
         }
         Input::Pause => {
-            if job.paused.is_none() {
-                facts.push(Event::JobPaused);
+            if job.times.paused.is_none() {
+                facts.push(Event::Job(JobEvent::Paused));
             }
         }
         Input::Unpause => {
-            if let Some(since) = job.paused {
+            if let Some(since) = job.times.paused {
                 // The time of a suspended job stands still already.
-                let until = match job.stage {
-                    Stage::Suspended => job.run_until,
-                    _ => now,
+                let until = if job.stage == Stage::Suspended {
+                    job.times.run_until
+                } else {
+                    now
                 };
                 let away = until.since(since);
-                facts.push(Event::JobUnpaused { away });
+                facts.push(Event::Job(JobEvent::Unpaused { away }));
             }
         }
-        Input::Update { text, changes } => facts.push(Event::PolicyChanged {
+        Input::Update { text, changes } => facts.push(Event::Job(JobEvent::PolicyChanged {
             text: text.clone(),
             changes: changes.clone(),
-        }),
+        })),
     }
     facts.into_events()
 }
@@ -79,10 +79,10 @@ fn woke(facts: &mut Facts<'_>) {
     }
     if job.deadline().is_some_and(|end| end <= now) {
         let reason = Reason::Deadline;
-        return facts.push(Event::JobStopping { reason });
+        return facts.push(Event::Job(JobEvent::Stopping { reason }));
     }
     ended::expire(facts);
-    if job.paused.is_none() {
+    if job.times.paused.is_none() {
         hold::expire(facts);
     }
 }
@@ -97,11 +97,11 @@ fn top_up(facts: &mut Facts<'_>, retries: u32) {
     let asked = facts.job.workflow().pool.map_or(0, |asked| asked.per_item);
     let share = PoolLimits::effective(pool.limits.total, asked, &ceilings).per_item;
     if added > 0 {
-        facts.push(Event::PoolToppedUp {
+        facts.push(Event::Job(JobEvent::PoolToppedUp {
             asked: retries,
             added,
             total: pool.limits.total,
             per_item: Some(share.max(pool.limits.per_item)),
-        });
+        }));
     }
 }

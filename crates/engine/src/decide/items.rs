@@ -3,13 +3,14 @@
 use undaunted_policy::Reason;
 
 use super::facts::Facts;
-use crate::event::{Event, Kept, NewItem};
+use crate::event::{Event, Kept, NewItem, StepEvent};
+use crate::id::StepId;
 use crate::job::StepStage;
 
 /// So many bytes of items go into one record.
 const RECORD: usize = 1 << 20;
 
-pub(super) fn read(facts: &mut Facts<'_>, step: u32, items: &[NewItem]) {
+pub(super) fn read(facts: &mut Facts<'_>, step: StepId, items: &[NewItem]) {
     if is_reading(facts, step) {
         for event in records_of(step, items) {
             facts.push(event);
@@ -18,7 +19,7 @@ pub(super) fn read(facts: &mut Facts<'_>, step: u32, items: &[NewItem]) {
 }
 
 /// The facts that items are known: as many as fit into a record each.
-pub(super) fn records_of(step: u32, items: &[NewItem]) -> Vec<Event> {
+pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut rest = items;
     loop {
@@ -33,11 +34,11 @@ pub(super) fn records_of(step: u32, items: &[NewItem]) -> Vec<Event> {
             })
             .count();
         let (now, later) = rest.split_at_checked(fits).unwrap_or((rest, &[]));
-        events.push(Event::ItemsRead {
+        events.push(Event::Step(StepEvent::ItemsRead {
             step,
             items: now.to_vec(),
             last: later.is_empty(),
-        });
+        }));
         if later.is_empty() {
             return events;
         }
@@ -47,7 +48,7 @@ pub(super) fn records_of(step: u32, items: &[NewItem]) -> Vec<Event> {
 
 pub(super) fn failed(
     facts: &mut Facts<'_>,
-    step: u32,
+    step: StepId,
     reason: Reason,
     error: &str,
     stderr: Option<Kept>,
@@ -57,22 +58,22 @@ pub(super) fn failed(
     }
     if reason == Reason::Interrupted && facts.job.is_stopping().is_none() {
         // Nothing depends on items that were not read, so they are read again.
-        facts.push(Event::StepStarted {
+        facts.push(Event::Step(StepEvent::Started {
             step,
-            start: Some(facts.job.next_start),
-        });
+            start: Some(facts.job.starts.next),
+        }));
     } else {
         let error = facts.text(error);
-        facts.push(Event::InputFailed {
+        facts.push(Event::Step(StepEvent::InputFailed {
             step,
             reason,
             error,
             stderr,
-        });
+        }));
     }
 }
 
-fn is_reading(facts: &Facts<'_>, step: u32) -> bool {
+fn is_reading(facts: &Facts<'_>, step: StepId) -> bool {
     let stage = facts.job.step(step).map(|state| state.stage);
     matches!(stage, Some(StepStage::Reading(_)))
 }

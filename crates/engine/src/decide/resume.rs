@@ -5,19 +5,20 @@ use undaunted_policy::{Reason, Then, Timestamp};
 use super::facts::Facts;
 use super::fail::{Stop, stop};
 use super::words::with_last;
-use crate::event::{Event, Restored, Resumed, Subject, Sum};
+use crate::event::{AttemptId, Event, JobEvent, Restored, Resumed, Sum};
+use crate::id::{AttemptNumber, StepId};
 use crate::job::{Active, Stage, StepStage};
 
 pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
     // A clock that was set back must not make the past longer than it was.
     let left = seen
-        .unwrap_or(job.run_until)
-        .clamp(job.run_until, facts.now.max(job.run_until));
+        .unwrap_or(job.times.run_until)
+        .clamp(job.times.run_until, facts.now.max(job.times.run_until));
     let planned = job.stage == Stage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = Restored {
-        running: count(job.running.len()),
+        running: count(job.starts.running.len()),
         attempts: job.counts.attempts,
         ..Restored::default()
     };
@@ -36,18 +37,18 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         restored.pending = restored.pending.saturating_add(pending);
     }
     restored.held = restored.held.filter(|held| *held > 0);
-    facts.push(Event::JobResumed(Resumed {
+    facts.push(Event::Job(JobEvent::Resumed(Resumed {
         run: job.run.saturating_add(1),
         away: facts.now.since(left),
         planned,
         restored,
-    }));
+    })));
     if planned || job.is_stopping().is_some() {
         return;
     }
-    for (step, state) in (0_u32..).zip(&job.steps) {
+    for (step, state) in StepId::all().zip(&job.steps) {
         for (due, item) in state.waiting.due_by(facts.now) {
-            if let Some(active) = job.active(step, item) {
+            if let Some(active) = job.active(step.item(item)) {
                 expire(facts, step, item, active, [due, left]);
             }
         }
@@ -58,13 +59,13 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
 /// Time in which somebody was there and it waited for a slot is not downtime.
 fn expire(
     facts: &mut Facts<'_>,
-    step: u32,
+    step: StepId,
     item: u32,
     active: &Active,
     [due, left]: [Timestamp; 2],
 ) {
     // The instant was settled when the retry was scheduled, by the terms that held then.
-    let queued = left.since(due.max(facts.job.resumed_at));
+    let queued = left.since(due.max(facts.job.times.resumed_at));
     let expires = active
         .expires()
         .map(|expires| (expires, expires.after(queued)));
@@ -79,12 +80,11 @@ fn expire(
         "{} (budget {budget:?})",
         Reason::RetryBudgetExpired.sentence()
     );
-    let of = Subject {
-        step,
-        item,
-        command: active.command,
-        attempt: active.attempts,
-    };
+    let of = AttemptId::new(
+        step.item(item),
+        active.command,
+        AttemptNumber(active.attempts),
+    );
     let why = Stop {
         reason: Reason::RetryBudgetExpired,
         then: Then::Stop,

@@ -7,29 +7,25 @@ use super::fail::{Stop, stop_unless_repeated};
 use super::hold::{Passage, pass};
 use super::words::with_last;
 use crate::breaker::Gate;
-use crate::event::{Event, Started, Subject};
+use crate::event::{AttemptId, Event, ItemEvent, JobEvent, Started};
+use crate::id::{AttemptNumber, ItemId, StepId};
 use crate::job::{Active, Doing, Item, Job, Stage, StepState};
 
-pub(super) fn start(
-    facts: &mut Facts<'_>,
-    (step, item): (u32, u32),
-    refused: Option<&str>,
-    gate: &Gate,
-) {
+pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, gate: &Gate) {
     let job = facts.job;
-    if job.stage != Stage::Running || job.paused.is_some() || !has_room(job, step, item) {
+    if job.stage != Stage::Running || job.times.paused.is_some() || !has_room(job, item) {
         return;
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
         // Nobody has said yet that the time is up.
-        return facts.push(Event::JobStopping {
+        return facts.push(Event::Job(JobEvent::Stopping {
             reason: Reason::Deadline,
-        });
+        }));
     }
     let fresh;
-    let active = match job.item(step, item) {
-        Some(Item::Pending) if is_next(job, step, item) => {
-            let Some(first) = job.plan().first(step) else {
+    let active = match job.item(item) {
+        Some(Item::Pending) if is_next(job, item) => {
+            let Some(first) = job.plan().first(item.step) else {
                 return;
             };
             fresh = Active::new(first, Timestamp::ZERO);
@@ -37,15 +33,10 @@ pub(super) fn start(
         }
         Some(Item::Active(active)) if active.is_ready(facts.now) => active,
         Some(Item::Active(active)) if active.doing == Doing::Held => active,
-        _ => return,
+        None | Some(Item::Pending | Item::Active(_) | Item::Settled(_)) => return,
     };
-    let of = Subject {
-        step,
-        item,
-        command: active.command,
-        attempt: active.attempts,
-    };
-    if let Some(why) = forbidden(facts, step, active, refused) {
+    let of = AttemptId::new(item, active.command, AttemptNumber(active.attempts));
+    if let Some(why) = forbidden(facts, item.step, active, refused) {
         return stop_unless_repeated(facts, of, active, &why);
     }
     let pass = match pass(facts, of, active, gate) {
@@ -53,29 +44,34 @@ pub(super) fn start(
         Passage::Held => return,
         Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
     };
-    facts.push(Event::AttemptStarted(Started {
-        subject: Subject {
-            attempt: active.attempts.saturating_add(1),
+    facts.push(Event::Item(ItemEvent::AttemptStarted(Started {
+        of: AttemptId {
+            attempt: AttemptNumber(active.attempts.saturating_add(1)),
             ..of
         },
-        start: job.next_start,
+        start: job.starts.next,
         pass,
-    }));
+    })));
 }
 
-fn has_room(job: &Job, step: u32, item: u32) -> bool {
-    let mut busy = job.busy_steps().filter(|(number, _)| *number == step);
-    let room = busy.any(|(_, state)| state.running < job.parallel(step));
-    room && job.ending(step, item).is_none()
+fn has_room(job: &Job, item: ItemId) -> bool {
+    let mut busy = job.busy_steps().filter(|(number, _)| *number == item.step);
+    let room = busy.any(|(_, state)| state.running < job.parallel(item.step));
+    room && job.ending(item).is_none()
 }
 
 /// Items start in input order: one that is passed over would never be started.
-fn is_next(job: &Job, step: u32, item: u32) -> bool {
-    let next = |state: &StepState| state.cursor == item && state.reached.is_none();
-    job.step(step).is_some_and(next)
+fn is_next(job: &Job, item: ItemId) -> bool {
+    let next = |state: &StepState| state.cursor == item.index && state.reached.is_none();
+    job.step(item.step).is_some_and(next)
 }
 
-fn forbidden(facts: &Facts<'_>, step: u32, active: &Active, refused: Option<&str>) -> Option<Stop> {
+fn forbidden(
+    facts: &Facts<'_>,
+    step: StepId,
+    active: &Active,
+    refused: Option<&str>,
+) -> Option<Stop> {
     let deadline = facts.job.deadline_of(step, active);
     let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
     let (reason, then, error) = match refused {

@@ -3,7 +3,6 @@
 use undaunted_policy::{Cause, Decision, Reason, Verdict};
 
 /// A cause, in a few words.
-#[must_use]
 pub fn of_cause(cause: Cause) -> String {
     match cause {
         Cause::Exit(127) => "exit status 127 (not found)".to_owned(),

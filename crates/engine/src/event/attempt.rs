@@ -8,30 +8,42 @@ use undaunted_policy::{Arithmetic, Cause, Class, Reason, Timestamp};
 use super::breaker::Pass;
 use super::codec;
 use super::text::Text;
+use crate::id::{AttemptNumber, CommandId, ItemId, StepId};
 
-/// Which command of which item, and which attempt of it.
+/// Which attempt of which command of which item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub struct Subject {
-    /// The step, by its place in the workflow.
+pub struct AttemptId {
     #[n(0)]
-    pub step: u32,
-    /// The item, by its place in the input.
+    pub step: StepId,
+    /// The place of the item in the input of its step.
     #[n(1)]
-    pub item: u32,
-    /// The command, by its place among all commands of the workflow.
+    pub index: u32,
     #[n(2)]
-    pub command: u32,
-    /// The attempt, counted from 1.
+    pub command: CommandId,
     #[n(3)]
-    pub attempt: u32,
+    pub attempt: AttemptNumber,
+}
+
+impl AttemptId {
+    pub const fn new(item: ItemId, command: CommandId, attempt: AttemptNumber) -> Self {
+        Self {
+            step: item.step,
+            index: item.index,
+            command,
+            attempt,
+        }
+    }
+
+    pub const fn item(&self) -> ItemId {
+        self.step.item(self.index)
+    }
 }
 
 /// An attempt may begin. On the disk before it does.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Started {
-    /// Whose.
     #[n(0)]
-    pub subject: Subject,
+    pub of: AttemptId,
     /// The number of this start, different from every other of the job.
     #[n(1)]
     pub start: u64,
@@ -43,16 +55,15 @@ pub struct Started {
 /// An attempt has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Succeeded {
-    /// Whose.
     #[n(0)]
-    pub subject: Subject,
+    pub of: AttemptId,
     /// How long it took.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub took: Duration,
     /// The command of the item that comes next, if any.
     #[n(2)]
-    pub next: Option<u32>,
+    pub next: Option<CommandId>,
     /// What it wrote, where something depends on it.
     #[n(3)]
     pub output: Option<String>,
@@ -67,17 +78,14 @@ pub struct Succeeded {
     pub left: Option<u32>,
 }
 
-/// An attempt has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Failed {
-    /// Whose.
+pub struct AttemptFailed {
     #[n(0)]
-    pub subject: Subject,
+    pub of: AttemptId,
     /// How long it took.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub took: Duration,
-    /// How.
     #[n(2)]
     #[cbor(with = "codec::cause")]
     pub cause: Cause,
@@ -117,7 +125,6 @@ pub struct Kept {
     /// In which segment of the spool.
     #[n(3)]
     pub segment: u32,
-    /// Where in it.
     #[n(4)]
     pub offset: u64,
 }
@@ -127,7 +134,7 @@ pub struct Kept {
 pub struct Retrying {
     /// The attempt that failed.
     #[n(0)]
-    pub subject: Subject,
+    pub of: AttemptId,
     /// How its delay came about.
     #[n(1)]
     pub sum: Sum,
@@ -135,7 +142,6 @@ pub struct Retrying {
     #[n(2)]
     #[cbor(with = "codec::time")]
     pub due: Timestamp,
-    /// The delay.
     #[n(3)]
     #[cbor(with = "codec::span")]
     pub delay: Duration,
@@ -154,11 +160,9 @@ pub struct Sum {
     #[n(2)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub computed: Option<Duration>,
-    /// The same, capped.
     #[n(3)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub capped: Option<Duration>,
-    /// The same, drawn.
     #[n(4)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub drawn: Option<Duration>,
@@ -170,7 +174,6 @@ pub struct Sum {
     #[n(6)]
     #[cbor(with = "codec::span")]
     pub spent_after: Duration,
-    /// The delay budget.
     #[n(7)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub budget: Option<Duration>,
@@ -207,7 +210,6 @@ impl Sum {
     }
 
     /// The numbers of a verdict, as they are recorded and shown.
-    #[must_use]
     pub fn of(arithmetic: &Arithmetic) -> Self {
         let delay = arithmetic.delay;
         let pool = arithmetic.pool;
@@ -229,7 +231,6 @@ impl Sum {
     }
 
     /// The delay after all: drawn, and at least what the other side asked for.
-    #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         let drawn = self.drawn?;
         Some(drawn.max(self.retry_after.unwrap_or_default()))
@@ -238,11 +239,10 @@ impl Sum {
 
 /// A command is tried no further.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Stopped {
+pub struct CommandStopped {
     /// The attempt that was the last; 0 if there was none.
     #[n(0)]
-    pub subject: Subject,
-    /// Why.
+    pub of: AttemptId,
     #[n(1)]
     #[cbor(with = "codec::reason")]
     pub reason: Reason,
@@ -254,7 +254,7 @@ pub struct Stopped {
     pub sum: Option<Sum>,
     /// The first command of the handler that runs now, if one does.
     #[n(4)]
-    pub handler: Option<u32>,
+    pub handler: Option<CommandId>,
     /// The row of the table of rules that decided, counted from 0.
     #[n(5)]
     pub rule: Option<u32>,

@@ -1,18 +1,59 @@
-//! What is recorded of breakers in the journal of a job that asks them.
+//! What is recorded of breakers in the journal of a job whose attempts ask them.
 
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Ticket, Timestamp};
 
-use super::attempt::{Subject, Sum};
+use super::attempt::{AttemptId, Sum};
 use super::codec;
+use super::job::PolicyChange;
 use super::text::Text;
+
+/// What a job of an earlier release recorded of its breakers; they have their own journals now.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum BreakerEvent {
+    /// An attempt of this job has opened a breaker.
+    #[n(34)]
+    Opened(#[n(0)] Opened),
+    /// An attempt of this job finds out whether the target of a breaker is back.
+    #[n(35)]
+    HalfOpened {
+        #[n(0)]
+        breaker: Text,
+    },
+    /// An attempt of this job has closed a breaker.
+    #[n(36)]
+    Closed {
+        #[n(0)]
+        breaker: Text,
+    },
+    /// This job has given a breaker other settings.
+    #[n(37)]
+    Configured {
+        #[n(0)]
+        breaker: Text,
+        /// Every setting that differs.
+        #[n(1)]
+        changes: Vec<PolicyChange>,
+    },
+}
+
+impl BreakerEvent {
+    /// The word it has in JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Opened(_) => "breaker_opened",
+            Self::HalfOpened { .. } => "breaker_half_opened",
+            Self::Closed { .. } => "breaker_closed",
+            Self::Configured { .. } => "breaker_configured",
+        }
+    }
+}
 
 /// The breaker that let an attempt through.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Pass {
-    /// Its name.
     #[n(0)]
     pub breaker: Text,
     /// How often it had opened before.
@@ -25,7 +66,6 @@ pub struct Pass {
 
 impl Pass {
     /// What is handed back to the breaker with the result.
-    #[must_use]
     pub const fn ticket(&self) -> Ticket {
         Ticket::restored(self.generation, self.probe)
     }
@@ -36,8 +76,7 @@ impl Pass {
 pub struct Held {
     /// Whose; the attempt is the last one made.
     #[n(0)]
-    pub subject: Subject,
-    /// The breaker.
+    pub of: AttemptId,
     #[n(1)]
     pub breaker: Text,
     /// When the breaker looks again, if that is known.
@@ -61,8 +100,7 @@ pub struct Held {
 pub struct Released {
     /// Whose; the attempt is the last one made.
     #[n(0)]
-    pub subject: Subject,
-    /// The breaker.
+    pub of: AttemptId,
     #[n(1)]
     pub breaker: Text,
     /// How long it was held.
@@ -74,7 +112,6 @@ pub struct Released {
 /// An attempt of this job has opened a breaker.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Opened {
-    /// The breaker.
     #[n(0)]
     pub breaker: Text,
     /// Until then nothing starts.

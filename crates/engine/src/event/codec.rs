@@ -1,4 +1,4 @@
-//! How types of other crates stand in a record.
+//! CBOR, and how types of other crates stand in it.
 //!
 //! Instants and durations are nanoseconds; words stand as themselves, so that a record can be read
 //! without a table of numbers. A value that does not fit is the largest that does.
@@ -8,7 +8,31 @@
     reason = "the derive passes every field by reference"
 )]
 
-/// An instant.
+use minicbor::{Decode, Encode};
+
+use super::record::RecordError;
+
+pub fn put(value: &impl Encode<()>, to: &mut Vec<u8>) {
+    // Writing to memory cannot fail.
+    let _ = minicbor::encode(value, to);
+}
+
+/// The value that these bytes, all of them, are.
+pub fn read<T>(bytes: &[u8]) -> Result<T, RecordError>
+where
+    T: for<'b> Decode<'b, ()>,
+{
+    let mut decoder = minicbor::Decoder::new(bytes);
+    let malformed = |what| RecordError::Malformed { what };
+    let value = decoder.decode();
+    let value = value.map_err(|error| malformed(error.to_string()))?;
+    if decoder.position() == bytes.len() {
+        Ok(value)
+    } else {
+        Err(malformed("something stands behind its end".to_owned()))
+    }
+}
+
 pub(crate) mod time {
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
@@ -28,15 +52,14 @@ pub(crate) mod time {
     }
 }
 
-/// A duration.
-pub(crate) mod span {
+pub mod span {
     use std::time::Duration;
 
     use minicbor::decode::Error as Unread;
     use minicbor::encode::{Error as Unwritten, Write};
     use minicbor::{Decoder, Encoder};
 
-    pub(crate) fn encode<C, W: Write>(
+    pub fn encode<C, W: Write>(
         span: &Duration,
         to: &mut Encoder<W>,
         _: &mut C,
@@ -45,7 +68,12 @@ pub(crate) mod span {
             .ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Duration, Unread> {
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a number.
+    pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Duration, Unread> {
         from.u64().map(Duration::from_nanos)
     }
 }
@@ -160,6 +188,57 @@ pub(crate) mod cause {
     }
 }
 
+/// How the steps of a flow are retried that do not say: how many retries, any number without it; the first
+/// delay and the longest; and how they grow, by number.
+pub(crate) mod work {
+    use minicbor::decode::Error as Unread;
+    use minicbor::encode::{Error as Unwritten, Write};
+    use minicbor::{Decoder, Encoder};
+    use undaunted_policy::Attempts;
+    use undaunted_policy::shape::{BackoffType, WorkDefaults};
+
+    use super::span;
+
+    /// Their places are their numbers.
+    const GROWTHS: [BackoffType; 3] = [
+        BackoffType::Fixed,
+        BackoffType::Linear,
+        BackoffType::Exponential,
+    ];
+
+    pub(crate) fn encode<C, W: Write>(
+        work: &WorkDefaults,
+        to: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), Unwritten<W::Error>> {
+        to.array(4)?.encode(work.max_retries.retries())?;
+        span::encode(&work.backoff, to, context)?;
+        span::encode(&work.max_backoff, to, context)?;
+        let growth = (0_u8..)
+            .zip(GROWTHS)
+            .find(|(_, it)| *it == work.backoff_type);
+        to.u8(growth.map_or(0, |(number, _)| number))?.ok()
+    }
+
+    pub(crate) fn decode<C>(
+        from: &mut Decoder<'_>,
+        context: &mut C,
+    ) -> Result<WorkDefaults, Unread> {
+        if from.array()? != Some(4) {
+            return Err(Unread::message("these are no defaults of retries"));
+        }
+        let retries: Option<u32> = from.decode()?;
+        let (backoff, max_backoff) = (span::decode(from, context)?, span::decode(from, context)?);
+        let growth = GROWTHS.get(usize::from(from.u8()?)).copied();
+        Ok(WorkDefaults {
+            max_retries: retries.map_or(Attempts::Unlimited, Attempts::AtMost),
+            backoff,
+            max_backoff,
+            backoff_type: growth.ok_or_else(|| Unread::message("delays do not grow like this"))?,
+        })
+    }
+}
+
 /// The same for a value that may be missing: it stands as null, or not at all at the end.
 macro_rules! optional {
     ($name:ident, $of:ident, $type:ty) => {
@@ -215,3 +294,4 @@ optional!(maybe_time, time, undaunted_policy::Timestamp);
 optional!(maybe_span, span, std::time::Duration);
 optional!(maybe_reason, reason, undaunted_policy::Reason);
 optional!(maybe_cause, cause, undaunted_policy::Cause);
+optional!(maybe_work, work, undaunted_policy::shape::WorkDefaults);

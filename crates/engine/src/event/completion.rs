@@ -4,17 +4,15 @@ use minicbor::{Decode, Encode};
 use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
 
 use super::codec;
+use crate::id::{ItemId, StepId};
 
 /// A completion rule has decided that a step is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Reached {
-    /// The step.
     #[n(0)]
-    pub step: u32,
-    /// Why.
+    pub step: StepId,
     #[n(1)]
     pub why: Why,
-    /// Whether that is a success.
     #[n(2)]
     pub success: bool,
     /// Items that had succeeded.
@@ -23,7 +21,6 @@ pub struct Reached {
     /// Items that had reported and not succeeded.
     #[n(4)]
     pub failed: u64,
-    /// Items there are.
     #[n(5)]
     pub target: u64,
     /// How many have to succeed.
@@ -38,20 +35,16 @@ pub struct Reached {
 /// Why a step is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Why {
-    /// Nothing is missing.
     #[n(0)]
     AllReported,
-    /// Enough have succeeded.
     #[n(1)]
     MinReached,
-    /// Time is up.
     #[n(2)]
     DeadlineExpired,
 }
 
 impl Reached {
     /// The decision, as the rule gave it.
-    #[must_use]
     pub const fn completion(&self) -> Completion {
         let completed = self.completed;
         Completion {
@@ -68,7 +61,6 @@ impl Reached {
     }
 
     /// Why what has not reported is missing.
-    #[must_use]
     pub const fn reason(&self) -> Reason {
         match self.why {
             Why::AllReported | Why::MinReached => Reason::Cancelled,
@@ -90,12 +82,11 @@ impl From<CompletionReason> for Why {
 /// An item has come to its end after its step was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Late {
-    /// Its step.
     #[n(0)]
-    pub step: u32,
+    pub step: StepId,
     /// Its place in the input.
     #[n(1)]
-    pub item: u32,
+    pub index: u32,
     /// Why it did not succeed, if it did not.
     #[n(2)]
     #[cbor(with = "codec::maybe_reason", has_nil)]
@@ -103,4 +94,10 @@ pub struct Late {
     /// Whether the result of the job is brought up to date with it.
     #[n(3)]
     pub counted: bool,
+}
+
+impl Late {
+    pub const fn item(&self) -> ItemId {
+        self.step.item(self.index)
+    }
 }

@@ -25,10 +25,8 @@ pub struct FlowRun {
 /// The item of another flow that waits for this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Parent {
-    /// The other flow.
     #[n(0)]
     pub flow: String,
-    /// Its step.
     #[n(1)]
     pub step: String,
     /// The token of the item.
@@ -41,7 +39,6 @@ pub struct Parent {
 
 impl FlowRun {
     /// The same, to be planned.
-    #[must_use]
     pub fn aim(&self) -> Aim {
         let init: Map<String, Value> = serde_json::from_str(&self.init).unwrap_or_default();
         Aim {

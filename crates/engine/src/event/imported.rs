@@ -7,6 +7,7 @@ use undaunted_policy::Timestamp;
 
 use super::codec;
 use super::text::Text;
+use crate::id::CommandId;
 
 /// A command of an item that was tried before this job was made.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -16,7 +17,7 @@ pub struct ImportedCommand {
     pub item: String,
     /// The command, by its place among all commands of the workflow.
     #[n(1)]
-    pub command: u32,
+    pub command: CommandId,
     /// Attempts that were started.
     #[n(2)]
     pub attempts: u32,

@@ -3,22 +3,154 @@
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::shape::{BackoffType, WorkDefaults};
-use undaunted_policy::{Attempts, Reason, Timestamp};
+use undaunted_policy::shape::WorkDefaults;
+use undaunted_policy::{Reason, Timestamp};
 
 use super::codec;
 use super::flow::FlowRun;
+use super::imported::ImportedCommand;
 use super::text::Text;
+use super::workflow_text::WorkflowText;
+use crate::id::StepId;
+use crate::job::Stage;
+
+/// Something that has happened to a job as a whole.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum JobEvent {
+    /// It was handed in. Always the first.
+    #[n(0)]
+    Submitted(#[n(0)] Box<Submitted>),
+    /// Somebody goes on with it.
+    #[n(1)]
+    Resumed(#[n(0)] Resumed),
+    /// A text that events refer to by its number.
+    #[n(5)]
+    TextKept {
+        #[n(0)]
+        text: String,
+    },
+    /// Nothing new is started any more.
+    #[n(16)]
+    Stopping {
+        #[n(0)]
+        #[cbor(with = "codec::reason")]
+        reason: Reason,
+    },
+    /// The job is done.
+    #[n(19)]
+    Completed(#[n(0)] Box<Ended>),
+    /// The job is done, with dead letters.
+    #[n(20)]
+    Partial(#[n(0)] Box<Ended>),
+    #[n(21)]
+    Failed(#[n(0)] Box<Ended>),
+    #[n(22)]
+    Cancelled(#[n(0)] Box<Ended>),
+    /// The job was left in good order, to be gone on with.
+    #[n(23)]
+    Suspended,
+    /// The workflow of the job was replaced by one with other settings.
+    #[n(24)]
+    PolicyChanged {
+        #[n(0)]
+        text: WorkflowText,
+        /// Every setting that differs.
+        #[n(1)]
+        changes: Vec<PolicyChange>,
+    },
+    /// A job that had ended goes on with some of its dead letters.
+    #[n(25)]
+    Redriven {
+        /// Whether what comes after the map is done again.
+        #[n(0)]
+        reduce: bool,
+    },
+    /// Nothing new is started until it is unpaused.
+    #[n(28)]
+    Paused,
+    #[n(29)]
+    Unpaused {
+        /// How long it was paused; the time of its items stood still.
+        #[n(0)]
+        #[cbor(with = "codec::span")]
+        away: Duration,
+    },
+    /// Commands were tried before the job was made.
+    #[n(30)]
+    StateImported {
+        #[n(0)]
+        commands: Vec<ImportedCommand>,
+    },
+    /// The job's pool was made larger.
+    #[n(31)]
+    PoolToppedUp {
+        /// How many retries were asked for.
+        #[n(0)]
+        asked: u32,
+        /// How many were added; the operator's maximum bounds them.
+        #[n(1)]
+        added: u32,
+        /// What the pool is now.
+        #[n(2)]
+        total: u32,
+        /// What an item may take of it now; as before without it.
+        #[n(3)]
+        per_item: Option<u32>,
+    },
+}
+
+impl JobEvent {
+    /// How the job has ended, and what it has come to; nothing if it has not.
+    pub const fn ended(&self) -> Option<(Stage, &Ended)> {
+        match self {
+            Self::Completed(ended) => Some((Stage::Completed, ended)),
+            Self::Partial(ended) => Some((Stage::Partial, ended)),
+            Self::Failed(ended) => Some((Stage::Failed, ended)),
+            Self::Cancelled(ended) => Some((Stage::Cancelled, ended)),
+            Self::Submitted(_)
+            | Self::Resumed(_)
+            | Self::TextKept { .. }
+            | Self::Stopping { .. }
+            | Self::Suspended
+            | Self::PolicyChanged { .. }
+            | Self::Redriven { .. }
+            | Self::Paused
+            | Self::Unpaused { .. }
+            | Self::StateImported { .. }
+            | Self::PoolToppedUp { .. } => None,
+        }
+    }
+
+    /// The word it has in JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Submitted(_) => "job_submitted",
+            Self::Resumed(_) => "job_resumed",
+            Self::TextKept { .. } => "text_kept",
+            Self::Stopping { .. } => "job_stopping",
+            // "Completed with dead letters" is a completion; its status says the rest.
+            Self::Completed(_) | Self::Partial(_) => "job_completed",
+            Self::Failed(_) => "job_failed",
+            Self::Cancelled(_) => "job_cancelled",
+            Self::Suspended => "job_suspended",
+            Self::PolicyChanged { .. } => "policy_changed",
+            Self::Redriven { .. } => "job_redriven",
+            Self::Paused => "job_paused",
+            Self::Unpaused { .. } => "job_unpaused",
+            Self::StateImported { .. } => "state_imported",
+            Self::PoolToppedUp { .. } => "pool_topped_up",
+        }
+    }
+}
 
 /// Everything a job is made of, so that nothing else is needed to go on with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Submitted {
-    /// The job.
     #[n(0)]
     pub job: String,
     /// The text of its workflow, checked.
     #[n(1)]
-    pub text: String,
+    pub text: WorkflowText,
     /// Where the text came from: an absolute path, or what stood in its place.
     #[n(2)]
     pub file: String,
@@ -33,7 +165,7 @@ pub struct Submitted {
     pub seed: u64,
     /// How many items of each step run at a time, by the place of the step.
     #[n(6)]
-    pub parallel: Vec<(u32, u32)>,
+    pub parallel: Vec<(StepId, u32)>,
     /// The pool: retries for the job, and for any one item. Without it there is none.
     #[n(7)]
     pub pool: Option<(u32, u32)>,
@@ -59,7 +191,8 @@ pub struct Submitted {
     pub late_results_count: Option<bool>,
     /// How the steps of a flow are retried that do not say. Without it the documented defaults hold.
     #[n(14)]
-    pub work: Option<WorkDefaultsStored>,
+    #[cbor(with = "codec::maybe_work", has_nil)]
+    pub work: Option<WorkDefaults>,
     /// What the flow is to reach, if its text does not say.
     #[n(15)]
     pub flow: Option<FlowRun>,
@@ -71,57 +204,6 @@ pub struct Submitted {
     /// breakers were opt-in does not say, and has.
     #[n(17)]
     pub origin_breakers: Option<bool>,
-}
-
-/// How the steps of a flow are retried that do not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct WorkDefaultsStored {
-    /// How many retries; any number without it.
-    #[n(0)]
-    pub max_retries: Option<u32>,
-    /// The first delay.
-    #[n(1)]
-    #[cbor(with = "codec::span")]
-    pub backoff: Duration,
-    /// The longest.
-    #[n(2)]
-    #[cbor(with = "codec::span")]
-    pub max_backoff: Duration,
-    /// How delays grow: 0 not at all, 1 by the same each time, 2 by a factor.
-    #[n(3)]
-    pub growth: u8,
-}
-
-impl From<WorkDefaults> for WorkDefaultsStored {
-    fn from(work: WorkDefaults) -> Self {
-        Self {
-            max_retries: work.max_retries.retries(),
-            backoff: work.backoff,
-            max_backoff: work.max_backoff,
-            growth: match work.backoff_type {
-                BackoffType::Fixed => 0,
-                BackoffType::Linear => 1,
-                BackoffType::Exponential => 2,
-            },
-        }
-    }
-}
-
-impl From<WorkDefaultsStored> for WorkDefaults {
-    fn from(stored: WorkDefaultsStored) -> Self {
-        Self {
-            max_retries: stored
-                .max_retries
-                .map_or(Attempts::Unlimited, Attempts::AtMost),
-            backoff: stored.backoff,
-            max_backoff: stored.max_backoff,
-            backoff_type: match stored.growth {
-                0 => BackoffType::Fixed,
-                1 => BackoffType::Linear,
-                _ => BackoffType::Exponential,
-            },
-        }
-    }
 }
 
 /// What a step waits for that does not say.
@@ -139,7 +221,6 @@ pub struct CompletionDefaults {
 /// How the output of commands is passed on to whoever runs the job. All of it is kept then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Passing {
-    /// As it comes.
     #[n(0)]
     Through,
     /// Item by item, as they end.
@@ -169,7 +250,6 @@ pub struct Resumed {
     /// Whether it had been suspended; otherwise whoever ran it has died.
     #[n(2)]
     pub planned: bool,
-    /// What was found.
     #[n(3)]
     pub restored: Restored,
 }
@@ -186,7 +266,6 @@ pub struct Restored {
     /// Items that were done.
     #[n(2)]
     pub settled: u32,
-    /// Items never started.
     #[n(3)]
     pub pending: u32,
     /// Attempts started so far.
@@ -214,13 +293,10 @@ pub struct PolicyChange {
     /// The command, or what else it belongs to.
     #[n(0)]
     pub of: String,
-    /// The setting.
     #[n(1)]
     pub setting: String,
-    /// What it was.
     #[n(2)]
     pub old: String,
-    /// What it is.
     #[n(3)]
     pub new: String,
 }
@@ -238,7 +314,6 @@ pub struct Ended {
     /// What people read about it.
     #[n(2)]
     pub error: Option<Text>,
-    /// When it was submitted.
     #[n(3)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub submitted: Option<Timestamp>,
@@ -247,10 +322,8 @@ pub struct Ended {
 /// What a job has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Counts {
-    /// Items there are.
     #[n(0)]
     pub total: u64,
-    /// Items that succeeded.
     #[n(1)]
     pub succeeded: u64,
     /// Items that are dead letters.

@@ -2,27 +2,35 @@
 
 mod attempt;
 mod breaker;
-pub(crate) mod codec;
+pub mod codec;
 mod completion;
 mod fact;
 mod flow;
 mod imported;
+mod item;
 mod job;
 mod record;
+mod step;
 mod text;
+mod workflow_text;
 
-pub use attempt::{Failed, Kept, Retrying, Started, Stopped, Subject, Succeeded, Sum};
-pub use breaker::{Held, Opened, Pass, Released};
+pub use attempt::{
+    AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded, Sum,
+};
+pub use breaker::{BreakerEvent, Held, Opened, Pass, Released};
 pub use completion::{Late, Reached, Why};
 pub use fact::Event;
 pub use flow::{FlowRun, Parent};
 pub use imported::ImportedCommand;
+pub use item::ItemEvent;
 pub use job::{
-    CompletionDefaults, Counts, Ended, NewItem, Passing, PolicyChange, Restored, Resumed,
-    Submitted, WorkDefaultsStored,
+    CompletionDefaults, Counts, Ended, JobEvent, NewItem, Passing, PolicyChange, Restored, Resumed,
+    Submitted,
 };
 pub use record::{FORMAT, Record, RecordError};
+pub use step::StepEvent;
 pub use text::Text;
+pub use workflow_text::WorkflowText;
 
 pub(crate) use codec::cause::parts as cause_parts;
 pub(crate) use codec::class::word as class_word;

@@ -17,11 +17,9 @@ pub const FORMAT: u8 = 1;
 /// An event of a journal.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Record {
-    /// When it happened.
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub at: Timestamp,
-    /// What happened.
     #[n(1)]
     pub event: Event,
 }
@@ -40,24 +38,16 @@ pub enum RecordError {
     },
     /// It cannot be read.
     #[error("it cannot be read: {what}")]
-    Malformed {
-        /// What is wrong.
-        what: String,
-    },
+    Malformed { what: String },
 }
 
 impl Record {
     /// The record as bytes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         versioned(self)
     }
 
     /// The record these bytes are.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`]
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         read_versioned(bytes)
     }
@@ -73,8 +63,7 @@ pub(crate) fn versioned_as(format: u8, record: &impl Encode<()>) -> Vec<u8> {
     // Most are shorter, so that nothing is moved while they are written.
     let mut bytes = Vec::with_capacity(64);
     bytes.push(format);
-    // Writing to memory cannot fail.
-    let _ = minicbor::encode(record, &mut bytes);
+    codec::put(record, &mut bytes);
     bytes
 }
 
@@ -92,19 +81,7 @@ where
     R: for<'b> Decode<'b, ()>,
 {
     match bytes.split_first() {
-        Some((&found, rest)) if found == format => {
-            let mut decoder = minicbor::Decoder::new(rest);
-            let record = decoder.decode().map_err(|error| RecordError::Malformed {
-                what: error.to_string(),
-            })?;
-            if decoder.position() == rest.len() {
-                Ok(record)
-            } else {
-                Err(RecordError::Malformed {
-                    what: "something stands behind its end".to_owned(),
-                })
-            }
-        }
+        Some((&found, rest)) if found == format => codec::read(rest),
         Some((&found, _)) if found > format => Err(RecordError::Newer {
             found,
             known: format,

@@ -11,7 +11,6 @@ pub enum Text {
     /// The text with this number, counted from 0 in the order they were kept.
     #[n(0)]
     Kept(#[n(0)] u32),
-    /// The text itself.
     #[n(1)]
     Itself(#[n(0)] String),
 }

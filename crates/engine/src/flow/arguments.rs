@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::event::NewItem;
+use crate::id::StepId;
 use crate::job::Job;
 use crate::workflow::{Attribute, FlowStep, Role};
 
@@ -12,7 +13,7 @@ use crate::workflow::{Attribute, FlowStep, Role};
 const MOST: usize = 100_000;
 
 /// The items of a step that is ready, or why there are none to be had.
-pub(crate) fn items(job: &Job, step: u32) -> Result<Vec<NewItem>, String> {
+pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     let (Some(call), Some(found)) = (job.plan().call(step), job.plan().step(step)) else {
         return Err("it is no step of a flow".to_owned());
     };
@@ -89,7 +90,7 @@ fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), Strin
 }
 
 /// What the condition of a step sees: its arguments, those that are for each as they are.
-pub(crate) fn seen(job: &Job, step: u32) -> BTreeMap<String, Value> {
+pub(crate) fn seen(job: &Job, step: StepId) -> BTreeMap<String, Value> {
     let call = job.plan().call(step);
     let taken = call.into_iter().flat_map(|call| &call.attributes);
     let taken = taken.filter_map(|(name, taken)| {

@@ -15,4 +15,4 @@ pub use given::Given;
 pub(crate) use outputs::outputs;
 pub(crate) use predicate::{check as check_predicate, holds};
 pub(crate) use readiness::{Readiness, readiness};
-pub use select::{Selection, select};
+pub use select::{StepSelection, select};

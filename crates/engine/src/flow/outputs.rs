@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::arguments::each_names;
+use crate::id::StepId;
 use crate::job::{Item, Job, Settled};
 use crate::workflow::Role;
 
 /// The attributes that a step gives. Of one item they are what it gave; of several each is an array of
 /// objects with what was for each and the output, in the order of the items. What no item gave is
 /// not given; a step without items gives empty arrays.
-pub(crate) fn outputs(job: &Job, step: u32) -> Vec<(String, Value)> {
+pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
     let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else {
         return Vec::new();
     };

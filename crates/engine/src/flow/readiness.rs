@@ -1,12 +1,12 @@
 //! Whether a step may begin.
 
+use crate::id::StepId;
 use crate::job::{Job, StepStage};
 use crate::workflow::Role;
 
 /// Whether a step may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// It may.
     Ready,
     /// Something it takes may still come.
     Waits,
@@ -15,7 +15,7 @@ pub(crate) enum Readiness {
 }
 
 /// Whether a step of a flow may begin. One that leads to no goal never does.
-pub(crate) fn readiness(job: &Job, step: u32) -> Readiness {
+pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else {
         return Readiness::Waits;
     };
@@ -39,10 +39,10 @@ pub(crate) fn readiness(job: &Job, step: u32) -> Readiness {
 }
 
 /// Whether a step that gives an attribute has not come to its end.
-fn may_come(job: &Job, step: u32, name: &str) -> bool {
+fn may_come(job: &Job, step: StepId, name: &str) -> bool {
     let givers = job.plan().step(step).map(|step| step.needs.iter());
     let givers = givers.into_iter().flatten();
-    let mut givers = givers.filter_map(|giver| u32::try_from(*giver).ok());
+    let mut givers = givers.map(|giver| StepId::at(*giver));
     givers.any(|giver| {
         let has_it = job.plan().call(giver).is_some_and(|call| {
             let given = call.attributes.get(name);

@@ -9,7 +9,7 @@ use crate::workflow::{Aim, FlowStep, Role, StepKind};
 
 /// The steps that may lead to goals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection<'s> {
+pub struct StepSelection<'s> {
     /// Those that do, by id.
     pub steps: BTreeSet<&'s str>,
     /// Those that steps need which are flows of their own.
@@ -19,8 +19,7 @@ pub struct Selection<'s> {
 }
 
 /// The steps that may lead to the goals. Goals that are no steps are left out.
-#[must_use]
-pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> Selection<'s> {
+pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSelection<'s> {
     let mut givers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
     for (id, step) in steps {
         let given = step.attributes.iter();
@@ -28,7 +27,7 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> Selecti
             givers.entry(name).or_default().push(id);
         }
     }
-    let mut selection = Selection::default();
+    let mut selection = StepSelection::default();
     let mut open: Vec<(&str, bool)> = aim.goals.iter().map(|goal| (&**goal, false)).collect();
     while let Some((wanted, is_inner)) = open.pop() {
         let Some((&id, step)) = steps.get_key_value(wanted) else {

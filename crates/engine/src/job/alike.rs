@@ -61,6 +61,6 @@ fn key(of: &Standing) -> Option<Key> {
         // A text of its own.
         Some(Text::Itself(_)) => return None,
     };
-    let numbers = [of.command, of.attempts, of.retries, of.round, of.charged];
+    let numbers = [of.command.0, of.attempts, of.retries, of.round, of.charged];
     Some((numbers, of.cause.map(cause_parts), error))
 }

@@ -9,14 +9,16 @@ use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{Reason, Timestamp};
 
 use super::item::{Active, Doing, Frame, Item, Scope, Settled};
-use super::state::{Job, Mishap, Stage, stored_workflow};
+use super::mishaps::Mishap;
+use super::state::{Job, Stage, stored_plan};
 use super::step::{StepStage, StepState};
 use crate::capture;
 use crate::event::{
-    Event, Failed, NewItem, Record, Resumed, Retrying, Started, Stopped, Subject, Succeeded, Text,
+    AttemptFailed, AttemptId, CommandStopped, Event, ItemEvent, JobEvent, NewItem, Record, Resumed,
+    Retrying, Started, StepEvent, Succeeded, Text, WorkflowText,
 };
-use crate::plan::Plan;
-use crate::workflow::{MaxParallel, Work};
+use crate::id::{CommandId, ItemId, StepId};
+use crate::workflow::{MaxParallel, StepWork};
 
 /// How much of the last error an item remembers, if it stands nowhere else.
 const REMEMBERED: usize = 200;
@@ -24,48 +26,44 @@ const REMEMBERED: usize = 200;
 impl Job {
     /// Takes note of what has happened.
     pub fn apply(&mut self, record: &Record) {
-        let left = self.run_until;
-        self.last_at = record.at;
+        let left = self.times.run_until;
+        self.times.last_at = record.at;
         if !record.event.may_be_asked_for() {
-            self.run_until = record.at;
+            self.times.run_until = record.at;
         }
         match &record.event {
-            Event::JobResumed(resumed) => self.resumed(resumed, left, record.at),
-            Event::StepStarted { step, start } => self.step_started(*step, *start, record.at),
-            Event::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
-            Event::InputFailed {
-                step,
-                reason,
-                error,
-                ..
-            } => {
-                self.close(*step, StepStage::Failed);
-                // What was ended because the job was cancelled did not fail it.
-                if self.stopped.is_none() {
-                    self.note_failure(*step, *reason, error);
-                }
-            }
-            Event::TextKept { text } => self.texts.keep(text),
-            Event::JobStopping { reason } => {
+            Event::Job(event) => self.apply_to_job(event, left, record.at),
+            Event::Step(event) => self.apply_to_step(event, record.at),
+            Event::Item(event) => self.apply_to_item(event, record.at),
+            // Breakers are not part of jobs; jobs of earlier releases have their changes on record.
+            Event::Breaker(_) => {}
+        }
+    }
+
+    fn apply_to_job(&mut self, event: &JobEvent, left: Timestamp, now: Timestamp) {
+        match event {
+            // A job begins with its submission.
+            JobEvent::Submitted(_) => {}
+            JobEvent::Resumed(resumed) => self.resumed(resumed, left, now),
+            JobEvent::TextKept { text } => self.texts.keep(text),
+            JobEvent::Stopping { reason } => {
                 self.stage = Stage::Stopping(*reason);
-                self.stopped = Some(*reason);
+                self.mishaps.stopped = Some(*reason);
             }
-            Event::StepCompleted { step } => self.complete(*step),
-            Event::StepFailed { step } => self.close(*step, StepStage::Failed),
-            Event::JobCompleted(_) => self.stage = Stage::Completed,
-            Event::JobPartial(_) => self.stage = Stage::Partial,
-            Event::JobFailed(_) => self.stage = Stage::Failed,
-            Event::JobCancelled(_) => self.stage = Stage::Cancelled,
-            Event::JobSuspended => self.stage = Stage::Suspended,
-            Event::PolicyChanged { text, .. } => self.policy_changed(text),
-            Event::StateImported { commands } => self.import(commands),
-            Event::JobRedriven { reduce } => {
+            JobEvent::Completed(_) => self.stage = Stage::Completed,
+            JobEvent::Partial(_) => self.stage = Stage::Partial,
+            JobEvent::Failed(_) => self.stage = Stage::Failed,
+            JobEvent::Cancelled(_) => self.stage = Stage::Cancelled,
+            JobEvent::Suspended => self.stage = Stage::Suspended,
+            JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
+            JobEvent::StateImported { commands } => self.import(commands),
+            JobEvent::Redriven { reduce } => {
                 self.rounds = self.rounds.saturating_add(1);
                 self.reopen(*reduce);
             }
-            Event::JobPaused => self.paused = Some(record.at),
-            Event::JobUnpaused { away } => self.unpause(*away, record.at),
-            Event::PoolToppedUp {
+            JobEvent::Paused => self.times.paused = Some(now),
+            JobEvent::Unpaused { away } => self.unpause(*away, now),
+            JobEvent::PoolToppedUp {
                 total, per_item, ..
             } => {
                 if let Some(pool) = &mut self.pool {
@@ -73,57 +71,65 @@ impl Job {
                     pool.limits.per_item = per_item.unwrap_or(pool.limits.per_item);
                 }
             }
-            // A job begins with its submission. Breakers are not part of jobs; jobs of earlier releases
-            // have their openings and closings on record.
-            Event::JobSubmitted(_)
-            | Event::BreakerOpened(_)
-            | Event::BreakerHalfOpened { .. }
-            | Event::BreakerClosed { .. }
-            | Event::BreakerConfigured { .. } => {}
-            Event::CompletionReached(reached) => self.reach(reached),
-            Event::StepSkipped { step } => self.close(*step, StepStage::Skipped),
-            Event::StepUnreachable { step, missing } => self.cannot_reach(*step, missing),
-            Event::AttributeSet { step, name, value } => self.set_attribute(*step, name, value),
-            _ => self.apply_to_item(record),
         }
     }
 
-    /// The same for what happens to one item.
-    fn apply_to_item(&mut self, record: &Record) {
-        match &record.event {
-            Event::AttemptStarted(started) => self.attempt_started(started, record.at),
-            Event::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
-            Event::AttemptFailed(failed) => self.attempt_failed(failed),
-            Event::AttemptAccepted { subject, until } => self.attempt_accepted(*subject, *until),
-            Event::RetryScheduled(retrying) => self.retry_scheduled(retrying),
-            Event::CommandStopped(stopped) => self.command_stopped(stopped),
-            Event::CommandRepeated { subject } => self.command_repeated(*subject),
-            Event::CommandRecovered { subject, next } => self.command_recovered(*subject, *next),
-            Event::ItemSucceeded { step, item } => self.settle(*step, *item, Settled::Succeeded),
-            Event::ItemDeadLettered {
-                subject,
+    fn apply_to_step(&mut self, event: &StepEvent, now: Timestamp) {
+        match event {
+            StepEvent::Started { step, start } => self.step_started(*step, *start, now),
+            StepEvent::ItemsRead { step, items, last } => self.items_read(*step, items, *last),
+            StepEvent::InputFailed {
+                step,
                 reason,
                 error,
+                ..
             } => {
-                self.note_failure(subject.step, *reason, error);
-                self.lay_out(*subject);
-                self.settle(subject.step, subject.item, Settled::Dead(*reason));
+                self.close(*step, StepStage::Failed);
+                // What was ended because the job was cancelled did not fail it.
+                if self.mishaps.stopped.is_none() {
+                    self.note_failure(*step, *reason, error);
+                }
             }
-            Event::ItemSkipped { step, item, reason } => {
-                let without = |state: &StepState| state.is_without(*item);
-                let settled = if self.step(*step).is_some_and(without) {
+            StepEvent::Completed { step } => self.complete(*step),
+            StepEvent::Failed { step } => self.close(*step, StepStage::Failed),
+            StepEvent::CompletionReached(reached) => self.reach(reached),
+            StepEvent::Skipped { step } => self.close(*step, StepStage::Skipped),
+            StepEvent::Unreachable { step, missing } => self.cannot_reach(*step, missing),
+            StepEvent::AttributeSet { step, name, value } => self.set_attribute(*step, name, value),
+        }
+    }
+
+    fn apply_to_item(&mut self, event: &ItemEvent, now: Timestamp) {
+        let item = event.item();
+        match event {
+            ItemEvent::AttemptStarted(started) => self.attempt_started(started, now),
+            ItemEvent::AttemptSucceeded(succeeded) => self.attempt_succeeded(succeeded),
+            ItemEvent::AttemptFailed(failed) => self.attempt_failed(failed),
+            ItemEvent::AttemptAccepted { until, .. } => self.attempt_accepted(item, *until),
+            ItemEvent::RetryScheduled(retrying) => self.retry_scheduled(retrying),
+            ItemEvent::CommandStopped(stopped) => self.command_stopped(stopped),
+            ItemEvent::CommandRepeated { .. } => self.command_repeated(item),
+            ItemEvent::CommandRecovered { next, .. } => self.command_recovered(item, *next),
+            ItemEvent::Succeeded { .. } => self.settle(item, Settled::Succeeded),
+            ItemEvent::DeadLettered { of, reason, error } => {
+                self.note_failure(item.step, *reason, error);
+                self.lay_out(*of);
+                self.settle(item, Settled::Dead(*reason));
+            }
+            ItemEvent::Skipped { reason, .. } => {
+                let without = |state: &StepState| state.is_without(item.index);
+                let settled = if self.step(item.step).is_some_and(without) {
                     Settled::Missing(*reason)
                 } else {
                     Settled::Skipped(*reason)
                 };
-                self.settle(*step, *item, settled);
+                self.settle(item, settled);
             }
-            Event::ItemRedriven { step, item } => self.redrive(*step, *item),
-            Event::ItemDropped { step, item } => self.forget(*step, *item),
-            Event::Held(held) => self.held(held, record.at),
-            Event::Released(released) => self.released(released),
-            Event::LateResult(late) => self.come_late(late),
-            _ => {}
+            ItemEvent::Redriven { .. } => self.redrive(item),
+            ItemEvent::Dropped { .. } => self.forget(item),
+            ItemEvent::Held(held) => self.held(held, now),
+            ItemEvent::Released(_) => self.stop_waiting(item),
+            ItemEvent::LateResult(late) => self.come_late(late),
         }
     }
 
@@ -131,11 +137,14 @@ impl Job {
         let away = u64::try_from(resumed.away.as_nanos()).unwrap_or(u64::MAX);
         // Somebody may have been seen after the last record.
         let left = last.max(Timestamp::from_nanos(now.as_nanos().saturating_sub(away)));
-        let began = std::mem::replace(&mut self.resumed_at, now);
+        let began = std::mem::replace(&mut self.times.resumed_at, now);
         self.run = resumed.run;
         if resumed.planned {
             // Time stood still already; unpausing must not count it again.
-            self.paused = self.paused.map(|since| since.after(resumed.away).min(now));
+            self.times.paused = self
+                .times
+                .paused
+                .map(|since| since.after(resumed.away).min(now));
         }
         if self.stage == Stage::Suspended {
             self.stage = Stage::Running;
@@ -145,28 +154,30 @@ impl Job {
         }
     }
 
-    fn policy_changed(&mut self, text: &str) {
+    fn policy_changed(&mut self, text: &WorkflowText) {
+        let plan = text
+            .plan()
+            .map_or_else(|| stored_plan(&self.submitted, text), Ok);
         // It was checked before it was recorded; a release that refuses it keeps the old.
-        let Ok(workflow) = stored_workflow(&self.submitted, text) else {
+        let Ok(plan) = plan else {
             return;
         };
         let submitted = Arc::make_mut(&mut self.submitted);
-        text.clone_into(&mut submitted.text);
+        submitted.text = WorkflowText::checked(text.shared(), Arc::clone(&plan));
         for (step, width) in &mut submitted.parallel {
-            let found = usize::try_from(*step).ok();
-            let found = found.and_then(|step| workflow.steps.get(step));
+            let found = plan.workflow().steps.get(step.position());
             // A variable keeps the value it had when the job was submitted.
-            if let Some(Work::Map(map)) = found.map(|found| &found.work)
+            if let Some(StepWork::Map(map)) = found.map(|found| &found.work)
                 && let MaxParallel::Number(number) = map.max_parallel
             {
                 *width = number;
             }
         }
-        self.plan = Arc::new(Plan::new(workflow));
+        self.plan = plan;
         self.hold_by_changed_settings();
     }
 
-    fn items_read(&mut self, step: u32, items: &[NewItem], last: bool) {
+    fn items_read(&mut self, step: StepId, items: &[NewItem], last: bool) {
         let known = self.step(step).map_or(0, |state| state.items.len());
         if let Some(state) = self.step_mut(step) {
             for item in items {
@@ -181,18 +192,18 @@ impl Job {
 
     /// What people read about the job: the failure that ends it, or else the first dead letter of its
     /// map.
-    fn note_failure(&mut self, step: u32, reason: Reason, error: &Text) {
+    fn note_failure(&mut self, step: StepId, reason: Reason, error: &Text) {
         let mishap = Mishap {
             reason,
             error: error.clone(),
         };
-        if self.plan.is_map(step) && self.failure.is_some() {
+        if self.plan.is_map(step) && self.mishaps.failure.is_some() {
             return;
         }
-        self.failure = Some(mishap);
+        self.mishaps.failure = Some(mishap);
     }
 
-    fn step_started(&mut self, step: u32, start: Option<u64>, now: Timestamp) {
+    fn step_started(&mut self, step: StepId, start: Option<u64>, now: Timestamp) {
         let command = self.plan.first(step);
         let only = match command.and_then(|command| self.plan.command(command)) {
             Some(command) if self.plan.is_one(step) => Some(NewItem {
@@ -202,7 +213,7 @@ impl Job {
             _ => None,
         };
         if let Some(start) = start {
-            self.next_start = self.next_start.max(start.saturating_add(1));
+            self.starts.use_up(start);
         }
         if let Some(state) = self.step_mut(step) {
             state.started = now;
@@ -218,25 +229,27 @@ impl Job {
     }
 
     fn attempt_started(&mut self, started: &Started, now: Timestamp) {
-        let of = started.subject;
-        self.next_start = self.next_start.max(started.start.saturating_add(1));
-        self.touch(of);
-        if self.active_mut(of).is_none() {
+        let (of, item) = (started.of, started.of.item());
+        self.starts.use_up(started.start);
+        self.touch(item, of.command);
+        if self.active_mut(item).is_none() {
             return;
         }
-        self.running.insert(started.start, (of.step, of.item));
+        self.starts.running.insert(started.start, item);
         if let Some(pass) = &started.pass {
             let breaker = self.texts.read(&pass.breaker).into();
-            self.passes.insert(started.start, (breaker, pass.ticket()));
+            self.starts
+                .passes
+                .insert(started.start, (breaker, pass.ticket()));
         }
         if self.plan.is_main(of.command) {
             self.counts.attempts = self.counts.attempts.saturating_add(1);
-            let retry = u64::from(of.attempt > 1);
+            let retry = u64::from(of.attempt.0 > 1);
             self.counts.retries = self.counts.retries.saturating_add(retry);
         }
-        self.stop_waiting(of);
-        if let Some(active) = self.active_mut(of) {
-            active.attempts = of.attempt;
+        self.stop_waiting(item);
+        if let Some(active) = self.active_mut(item) {
+            active.attempts = of.attempt.0;
             active.doing = Doing::Running(started.start);
             active.set_began(active.began().or(Some(now)));
             active.set_expires(None);
@@ -246,66 +259,65 @@ impl Job {
         }
     }
 
-    fn attempt_accepted(&mut self, of: Subject, until: Timestamp) {
-        let active = self.active(of.step, of.item);
+    fn attempt_accepted(&mut self, item: ItemId, until: Timestamp) {
+        let active = self.active(item);
         if let Some(Doing::Running(start)) = active.map(|active| active.doing) {
-            self.accepted.insert(start, until);
-            self.passes.remove(&start);
+            self.starts.accept(start, until);
         }
     }
 
     fn attempt_succeeded(&mut self, succeeded: &Succeeded) {
-        let of = succeeded.subject;
-        self.stop_running(of);
-        if let Some(active) = self.active_mut(of)
+        let item = succeeded.of.item();
+        self.stop_running(item);
+        if let Some(active) = self.active_mut(item)
             && active.repeated().is_some()
         {
             let frame = active.frames.pop();
             self.note_recovery(frame);
         }
         if let Some(output) = &succeeded.output {
-            self.note_output(of, true, output);
+            self.note_output(succeeded.of, true, output);
         }
-        self.go_on(of, succeeded.next);
+        self.go_on(item, succeeded.next);
     }
 
-    fn attempt_failed(&mut self, failed: &Failed) {
-        self.stop_running(failed.subject);
-        if let Some(active) = self.active_mut(failed.subject) {
+    fn attempt_failed(&mut self, failed: &AttemptFailed) {
+        self.stop_running(failed.of.item());
+        if let Some(active) = self.active_mut(failed.of.item()) {
             active.cause = Some(failed.cause);
             // A million items may wait, each with a text of its own.
             active.error = failed.error.clone().map(|error| error.brief(REMEMBERED));
         }
         if let Some(output) = &failed.output {
-            self.note_output(failed.subject, false, output);
+            self.note_output(failed.of, false, output);
         }
     }
 
     fn retry_scheduled(&mut self, retrying: &Retrying) {
-        let of = retrying.subject;
+        let (of, item) = (retrying.of, retrying.of.item());
         if self.plan.is_main(of.command) {
             self.counts.delay = self.counts.delay.saturating_add(retrying.delay);
         }
-        self.charge(of);
+        self.charge(item);
         let early = u64::from(mutant::is(Mutant::EarlyRetry)).saturating_mul(100_000_000);
         let due = Timestamp::from_nanos(retrying.due.as_nanos().saturating_sub(early));
-        if let Some(active) = self.active_mut(of) {
+        if let Some(active) = self.active_mut(item) {
             active.set_progress(active.progress().after_wait(retrying.delay));
         }
-        self.wait(of, due);
-        if let Some(active) = self.active_mut(of) {
+        self.wait(item, due);
+        if let Some(active) = self.active_mut(item) {
             active.set_expires(retrying.sum.expires);
         }
     }
 
-    fn command_stopped(&mut self, stopped: &Stopped) {
-        let of = stopped.subject;
-        self.touch(of);
-        self.stop_waiting(of);
+    fn command_stopped(&mut self, stopped: &CommandStopped) {
+        let (of, item) = (stopped.of, stopped.of.item());
+        self.touch(item, of.command);
+        self.stop_waiting(item);
         let Some(handler) = stopped.handler else {
             return;
         };
-        if let Some(active) = self.active_mut(of) {
+        if let Some(active) = self.active_mut(item) {
             let rounds = active.repeated().map_or(0, |frame| frame.rounds);
             if active.repeated().is_some() {
                 active.frames.pop();
@@ -320,38 +332,38 @@ impl Job {
             };
             active.frames.push(frame);
         }
-        self.go_on(of, Some(handler));
+        self.go_on(item, Some(handler));
     }
 
-    fn command_repeated(&mut self, of: Subject) {
-        self.charge(of);
-        if let Some(active) = self.active_mut(of)
+    fn command_repeated(&mut self, item: ItemId) {
+        self.charge(item);
+        if let Some(active) = self.active_mut(item)
             && let Some(frame) = active.frames.last().cloned()
         {
             active.command = frame.command;
             active.attempts = frame.attempts;
             active.set_progress(frame.progress);
         }
-        self.wait(of, Timestamp::ZERO);
+        self.wait(item, Timestamp::ZERO);
     }
 
-    fn command_recovered(&mut self, of: Subject, next: Option<u32>) {
-        let frame = self.active_mut(of).and_then(|active| active.frames.pop());
+    fn command_recovered(&mut self, item: ItemId, next: Option<CommandId>) {
+        let frame = self.active_mut(item).and_then(|active| active.frames.pop());
         self.note_recovery(frame);
-        self.go_on(of, next);
+        self.go_on(item, next);
     }
 
     /// What stopped and was saved stays in the report.
     fn note_recovery(&mut self, frame: Option<Frame>) {
         if let Some(frame) = frame {
-            self.recovered.get_or_insert(Mishap {
+            self.mishaps.recovered.get_or_insert(Mishap {
                 reason: frame.reason,
                 error: frame.error,
             });
         }
     }
 
-    fn note_output(&mut self, of: Subject, succeeded: bool, output: &str) {
+    fn note_output(&mut self, of: AttemptId, succeeded: bool, output: &str) {
         let captured = self.plan.command(of.command).and_then(|command| {
             let capture = command.capture.as_ref().filter(|_| succeeded)?;
             let value = capture::read(output, capture.format).unwrap_or_else(|_| output.into());
@@ -359,12 +371,12 @@ impl Job {
         });
         if self.plan.call(of.step).is_some() {
             if let Some(state) = self.step_mut(of.step) {
-                state.outputs.insert(of.item, output.to_owned());
+                state.outputs.insert(of.index, output.to_owned());
             }
             return;
         }
         let scope = if self.plan.is_map(of.step) {
-            let active = self.active_mut(of);
+            let active = self.active_mut(of.item());
             active.map(|active| &mut **active.scope.get_or_insert_with(Box::default))
         } else {
             Some(&mut self.scope)
@@ -380,41 +392,40 @@ impl Job {
     }
 
     /// An item is touched for the first time.
-    pub(super) fn touch(&mut self, of: Subject) {
-        if let Some(step) = self.step_mut(of.step)
-            && step.items.get(of.item) == Some(Item::Pending)
+    pub(super) fn touch(&mut self, item: ItemId, command: CommandId) {
+        if let Some(step) = self.step_mut(item.step)
+            && step.items.get(item.index) == Some(Item::Pending)
         {
-            let mut active = Active::new(of.command, Timestamp::ZERO);
+            let mut active = Active::new(command, Timestamp::ZERO);
             active.round = active.round.saturating_add(step.again);
-            step.items.begin(of.item, active);
-            step.pass(of.item);
+            step.items.begin(item.index, active);
+            step.pass(item.index);
         }
     }
 
-    pub(super) fn wait(&mut self, of: Subject, due: Timestamp) {
-        self.stop_waiting(of);
-        if let Some(active) = self.active_mut(of) {
+    pub(super) fn wait(&mut self, item: ItemId, due: Timestamp) {
+        self.stop_waiting(item);
+        if let Some(active) = self.active_mut(item) {
             active.doing = Doing::Waiting(due);
             active.set_expires(None);
-            if let Some(step) = self.step_mut(of.step) {
-                step.waiting.insert(due, of.item);
+            if let Some(step) = self.step_mut(item.step) {
+                step.waiting.insert(due, item.index);
             }
         }
-        self.share(of);
+        self.share(item);
     }
 
     /// Many items may wait or be held like this one.
-    pub(super) fn share(&mut self, of: Subject) {
-        let step = usize::try_from(of.step).ok();
-        let step = step.and_then(|step| self.steps.get_mut(step));
-        if let Some(active) = step.and_then(|step| step.items.active_mut(of.item)) {
+    pub(super) fn share(&mut self, item: ItemId) {
+        let step = self.steps.get_mut(item.step.position());
+        if let Some(active) = step.and_then(|step| step.items.active_mut(item.index)) {
             self.alike.share(active);
         }
     }
 
     /// An item neither waits nor is held any more.
-    pub(super) fn stop_waiting(&mut self, of: Subject) {
-        let Some(active) = self.active_mut(of) else {
+    pub(super) fn stop_waiting(&mut self, item: ItemId) {
+        let Some(active) = self.active_mut(item) else {
             return;
         };
         let doing = active.doing;
@@ -422,57 +433,49 @@ impl Job {
             return;
         }
         active.doing = Doing::Undecided;
-        if let Some(step) = self.step_mut(of.step) {
+        if let Some(step) = self.step_mut(item.step) {
             if let Doing::Waiting(due) = doing {
-                step.waiting.remove(due, of.item);
+                step.waiting.remove(due, item.index);
             } else {
-                step.held.remove(of.item);
+                step.held.remove(item.index);
             }
         }
     }
 
-    fn stop_running(&mut self, of: Subject) {
-        let Some(active) = self.active_mut(of) else {
+    fn stop_running(&mut self, item: ItemId) {
+        let Some(active) = self.active_mut(item) else {
             return;
         };
         let Doing::Running(start) = active.doing else {
             return;
         };
         active.doing = Doing::Undecided;
-        self.running.remove(&start);
-        self.accepted.remove(&start);
-        self.passes.remove(&start);
-        if let Some(step) = self.step_mut(of.step) {
+        self.starts.end(start);
+        if let Some(step) = self.step_mut(item.step) {
             step.running = step.running.saturating_sub(1);
         }
     }
 
-    pub(super) fn charge(&mut self, of: Subject) {
+    pub(super) fn charge(&mut self, item: ItemId) {
         let Some(mut pool) = self.pool else { return };
         if mutant::is(Mutant::PoolForgotten) && self.run > 1 {
             return;
         }
-        if let Some(active) = self.active_mut(of) {
+        if let Some(active) = self.active_mut(item) {
             pool.consumed = pool.consumed.saturating_add(1);
             active.charged = active.charged.saturating_add(1);
             self.pool = Some(pool);
         }
     }
 
-    fn settle(&mut self, step: u32, item: u32, settled: Settled) {
-        let of = Subject {
-            step,
-            item,
-            command: 0,
-            attempt: 0,
-        };
-        self.stop_waiting(of);
-        self.stop_running(of);
-        if let Some(state) = self.step_mut(step)
-            && let Some(Item::Pending | Item::Active(_)) = state.items.get(item)
+    fn settle(&mut self, item: ItemId, settled: Settled) {
+        self.stop_waiting(item);
+        self.stop_running(item);
+        if let Some(state) = self.step_mut(item.step)
+            && let Some(Item::Pending | Item::Active(_)) = state.items.get(item.index)
         {
-            state.items.settle(item, settled);
-            state.pass(item);
+            state.items.settle(item.index, settled);
+            state.pass(item.index);
             let count = match settled {
                 Settled::Succeeded => &mut state.succeeded,
                 Settled::Dead(_) if mutant::is(Mutant::DeadLetterLost) => &mut state.skipped,
@@ -482,14 +485,14 @@ impl Job {
             };
             *count = count.saturating_add(1);
         }
-        self.leave_step(step);
+        self.leave_step(item.step);
     }
 
-    pub(super) fn step_mut(&mut self, step: u32) -> Option<&mut StepState> {
-        self.steps.get_mut(usize::try_from(step).ok()?)
+    pub(super) fn step_mut(&mut self, step: StepId) -> Option<&mut StepState> {
+        self.steps.get_mut(step.position())
     }
 
-    pub(super) fn active_mut(&mut self, of: Subject) -> Option<&mut Active> {
-        self.step_mut(of.step)?.items.active_mut(of.item)
+    pub(super) fn active_mut(&mut self, item: ItemId) -> Option<&mut Active> {
+        self.step_mut(item.step)?.items.active_mut(item.index)
     }
 }

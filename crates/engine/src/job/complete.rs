@@ -2,15 +2,16 @@
 
 use undaunted_policy::{Reason, Tally};
 
-use super::state::{Job, Mishap};
+use super::mishaps::Mishap;
+use super::state::Job;
 use super::step::{StepStage, StepState};
 use crate::effect::ends_running;
 use crate::event::{Late, Reached, Text, Why};
+use crate::id::{ItemId, StepId};
 use crate::workflow::OnComplete;
 
 impl StepState {
     /// Who has reported so far.
-    #[must_use]
     pub fn reports(&self) -> Tally {
         Tally {
             target: self.items.len().into(),
@@ -28,27 +29,28 @@ impl Job {
     }
 
     /// Whether what still runs when a step is complete goes on.
-    pub(crate) fn leaves(&self, step: u32) -> bool {
+    pub(crate) fn leaves(&self, step: StepId) -> bool {
         let rule = self.plan.completion(step);
         rule.is_some_and(|(_, then)| then == OnComplete::Leave)
     }
 
     /// Why an item is not gone on with, if it is not.
-    pub(crate) fn ending(&self, step: u32, item: u32) -> Option<Reason> {
+    pub(crate) fn ending(&self, item: ItemId) -> Option<Reason> {
         let cut = || {
-            let state = self.step(step).filter(|state| state.is_without(item))?;
-            let ends = !self.leaves(step) || self.open.failed > 0;
+            let state = self.step(item.step);
+            let state = state.filter(|state| state.is_without(item.index))?;
+            let ends = !self.leaves(item.step) || self.open.failed > 0;
             let reached = state.reached.filter(|_| ends);
             reached.map(|reached| reached.reason())
         };
         self.is_stopping()
             .or_else(cut)
-            .or_else(|| self.has_failed_in(step).then_some(Reason::Tolerance))
+            .or_else(|| self.has_failed_in(item.step).then_some(Reason::Tolerance))
     }
 
     /// Whether a step of a flow is not gone on with: an item of it has failed, or a goal has. What runs
     /// finishes.
-    fn has_failed_in(&self, step: u32) -> bool {
+    fn has_failed_in(&self, step: StepId) -> bool {
         let Some(call) = self.plan.call(step) else {
             return false;
         };
@@ -59,9 +61,8 @@ impl Job {
     }
 
     /// Whether an item that runs is ended.
-    #[must_use]
-    pub fn ends(&self, step: u32, item: u32) -> bool {
-        self.ending(step, item).is_some_and(ends_running)
+    pub fn ends(&self, item: ItemId) -> bool {
+        self.ending(item).is_some_and(ends_running)
     }
 
     pub(super) fn reach(&mut self, reached: &Reached) {
@@ -74,12 +75,12 @@ impl Job {
         if let Some(state) = self.step_mut(late.step)
             && late.counted
         {
-            state.late.insert(late.item);
+            state.late.insert(late.index);
         }
     }
 
     /// A step is complete; items of it may go on.
-    pub(super) fn complete(&mut self, step: u32) {
+    pub(super) fn complete(&mut self, step: StepId) {
         self.close(step, StepStage::Completed);
         if let Some(state) = self.step_mut(step) {
             if let Some(reached) = &mut state.reached {
@@ -93,7 +94,7 @@ impl Job {
     }
 
     /// An item of a step is settled; if it was the last of those that went on, the step is left.
-    pub(super) fn leave_step(&mut self, step: u32) {
+    pub(super) fn leave_step(&mut self, step: StepId) {
         if !self.open.left.is_empty() && self.step(step).is_none_or(|state| !state.is_busy()) {
             self.open.left.remove(&step);
         }
@@ -103,19 +104,19 @@ impl Job {
     /// the first failure that counts.
     pub(crate) fn mishap(&self) -> Option<Mishap> {
         // A job goes on after a map that fell short; a command beside the map that has failed ends it.
-        let mut steps = (0_u32..).zip(&self.steps);
+        let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
         let shortfall = || self.shortfall();
         if by_command {
-            self.failure.clone().or_else(shortfall)
+            self.mishaps.failure.clone().or_else(shortfall)
         } else {
-            shortfall().or_else(|| self.failure.clone())
+            shortfall().or_else(|| self.mishaps.failure.clone())
         }
     }
 
     /// That time was up before enough had succeeded, if it was and nothing has made up for it.
     fn shortfall(&self) -> Option<Mishap> {
-        let late = |(step, state): (u32, &StepState)| {
+        let late = |(step, state): (StepId, &StepState)| {
             let reached = state.reached?;
             let short = reached.why == Why::DeadlineExpired && !self.is_met(step, state);
             short.then_some(reached)
@@ -134,7 +135,7 @@ impl Job {
     }
 
     /// Whether what a step has come to is what was asked for.
-    pub(crate) fn is_met(&self, step: u32, state: &StepState) -> bool {
+    pub(crate) fn is_met(&self, step: StepId, state: &StepState) -> bool {
         match &state.reached {
             Some(reached) => {
                 let late = self.counts_late_results();

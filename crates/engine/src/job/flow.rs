@@ -2,13 +2,14 @@
 
 use undaunted_policy::Reason;
 
-use super::state::{Job, Mishap};
+use super::mishaps::Mishap;
+use super::state::Job;
 use super::step::StepStage;
 use crate::event::Text;
 use crate::flow::Given;
+use crate::id::StepId;
 
 impl Job {
-    /// What a flow begins with.
     pub(super) fn begin_flow(&mut self) {
         let aimed = self.submitted.flow.as_ref().map(|flow| flow.aim().init);
         let said = self.plan.workflow().flow.as_ref();
@@ -19,18 +20,16 @@ impl Job {
     }
 
     /// Whether a step leads to a goal.
-    pub(crate) fn is_planned(&self, step: u32) -> bool {
+    pub(crate) fn is_planned(&self, step: StepId) -> bool {
         let flow = self.workflow().flow.as_ref();
-        let place = usize::try_from(step).ok();
-        flow.zip(place)
-            .is_some_and(|(flow, place)| flow.plan.contains(&place))
+        flow.is_some_and(|flow| flow.plan.contains(&step.position()))
     }
 
     /// The steps a flow has to reach.
-    pub(crate) fn goals(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn goals(&self) -> impl Iterator<Item = StepId> {
         let flow = self.workflow().flow.as_ref();
         let goals = flow.map(|flow| flow.goals.as_slice()).unwrap_or_default();
-        let steps = || (0_u32..).zip(&self.workflow().steps);
+        let steps = || StepId::all().zip(&self.workflow().steps);
         goals.iter().filter_map(move |goal| {
             let mut found = steps().filter(|(_, step)| step.name == *goal);
             found.next().map(|(number, _)| number)
@@ -40,11 +39,11 @@ impl Job {
     /// Whether a goal of a flow can no longer be reached.
     pub(crate) fn has_missed_a_goal(&self) -> bool {
         let failed =
-            |step: u32| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);
+            |step: StepId| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);
         self.open.failed > 0 && self.goals().any(failed)
     }
 
-    pub(super) fn set_attribute(&mut self, step: u32, name: &str, value: &str) {
+    pub(super) fn set_attribute(&mut self, step: StepId, name: &str, value: &str) {
         let value = serde_json::from_str(value).unwrap_or_default();
         let given = Given {
             value,
@@ -54,13 +53,13 @@ impl Job {
         self.open_what_waited_for(step);
     }
 
-    pub(super) fn cannot_reach(&mut self, step: u32, missing: &str) {
+    pub(super) fn cannot_reach(&mut self, step: StepId, missing: &str) {
         let name = self.plan.step(step).map(|found| found.name.clone());
         let error = format!(
             "the step `{}` cannot begin: `{missing}`, which it requires, can no longer come",
             name.unwrap_or_default()
         );
-        self.failure.get_or_insert(Mishap {
+        self.mishaps.failure.get_or_insert(Mishap {
             reason: Reason::Permanent,
             error: Text::Itself(error),
         });

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_policy::mutant::{self, Mutant};
-use undaunted_policy::{BreakerSettings, Cause, Health, Then, Ticket, Timestamp};
+use undaunted_policy::{BreakerSettings, Cause, Health, Then, Timestamp};
 
 use super::hold::Hold;
 use super::item::Doing;
 use super::state::Job;
-use crate::breaker::{Report, Signal};
-use crate::event::{Event, Failed, Held, Record, Released, Subject};
+use crate::breaker::{BreakerReport, Signal};
+use crate::event::{AttemptFailed, AttemptId, Event, Held, ItemEvent, Record};
+use crate::id::{CommandId, StepId};
 use crate::workflow::Action;
 
 impl Job {
     /// The breaker that a command names.
-    #[must_use]
-    pub fn breaker_of(&self, command: u32) -> Option<&str> {
+    pub fn breaker_of(&self, command: CommandId) -> Option<&str> {
         self.plan
             .command(command)?
             .breaker
@@ -28,28 +28,30 @@ impl Job {
 
     /// The breakers that its commands name, let running attempts through or hold items, also those of
     /// targets that depend on the item.
-    #[must_use]
     pub fn breakers(&self) -> BTreeSet<Arc<str>> {
         let named = self.plan.breakers().into_keys().map(Arc::from);
-        let passes = self.passes.values().map(|(name, _)| Arc::clone(name));
+        let passes = self
+            .starts
+            .passes
+            .values()
+            .map(|(name, _)| Arc::clone(name));
         let steps = self.steps.iter();
         let holds = steps.flat_map(|step| step.held.breakers().cloned());
         named.chain(passes).chain(holds).collect()
     }
 
     /// The settings that the commands of running and held items give a breaker of their target.
-    #[must_use]
     pub fn breaker_settings(&self, breaker: &str) -> BreakerSettings {
-        let passes = self.passes.iter();
+        let passes = self.starts.passes.iter();
         let passes = passes.filter(|(_, (name, _))| **name == *breaker);
-        let running = passes.filter_map(|(start, _)| self.running.get(start).copied());
-        let steps = (0_u32..).zip(&self.steps);
+        let running = passes.filter_map(|(start, _)| self.starts.running.get(start).copied());
+        let steps = StepId::all().zip(&self.steps);
         let held = steps.flat_map(|(step, state)| {
             let queue = state.held.queue(breaker);
-            queue.map(move |(_, item)| (step, item))
+            queue.map(move |(_, index)| step.item(index))
         });
-        let mut own = running.chain(held).filter_map(|(step, item)| {
-            let command = self.active(step, item)?.command;
+        let mut own = running.chain(held).filter_map(|item| {
+            let command = self.active(item)?.command;
             let breaker = self.plan.command(command)?.breaker.as_deref()?;
             Some(breaker.settings)
         });
@@ -57,7 +59,6 @@ impl Job {
     }
 
     /// How many items a breaker holds.
-    #[must_use]
     pub fn held_by(&self, breaker: &str) -> u32 {
         let held = self.steps.iter().map(|step| step.held.held_by(breaker));
         held.fold(0, u32::saturating_add)
@@ -65,7 +66,7 @@ impl Job {
 
     /// How many attempts of a command are left after so many; the most there can be, if nothing bounds
     /// them.
-    pub(crate) fn attempts_left(&self, command: u32, made: u32) -> u64 {
+    pub(crate) fn attempts_left(&self, command: CommandId, made: u32) -> u64 {
         let command = self.plan.command(command);
         let bound = command.and_then(|command| command.retry.policy.bound().executions());
         bound.map_or(u64::MAX, |bound| bound.saturating_sub(made.into()))
@@ -75,9 +76,10 @@ impl Job {
     pub(super) fn hold_by_changed_settings(&mut self) {
         let settings = self.plan.breakers();
         let mut moved = Vec::new();
-        for (step, state) in (0_u32..).zip(&self.steps) {
+        for (step, state) in StepId::all().zip(&self.steps) {
             for item in state.held.items() {
-                let (Some(hold), Some(active)) = (state.held.get(item), self.active(step, item))
+                let (Some(hold), Some(active)) =
+                    (state.held.get(item), self.active(step.item(item)))
                 else {
                     continue;
                 };
@@ -95,14 +97,15 @@ impl Job {
     }
 
     pub(super) fn held(&mut self, held: &Held, now: Timestamp) {
-        let of = held.subject;
-        self.touch(of);
-        self.stop_waiting(of);
+        let of = held.of;
+        let item = of.item();
+        self.touch(item, of.command);
+        self.stop_waiting(item);
         let breaker = Arc::from(self.texts.read(&held.breaker));
         if held.sum.is_some() || mutant::is(Mutant::HoldCharged) {
-            self.charge(of);
+            self.charge(item);
         }
-        let Some(active) = self.active_mut(of) else {
+        let Some(active) = self.active_mut(item) else {
             return;
         };
         if held.sum.is_some() {
@@ -113,7 +116,7 @@ impl Job {
         if let Some(step) = self.step_mut(of.step) {
             let breaker = step.held.name(&breaker);
             step.held.insert(
-                of.item,
+                of.index,
                 Hold {
                     breaker,
                     since: now,
@@ -122,52 +125,66 @@ impl Job {
                 },
             );
         }
-        self.share(of);
-    }
-
-    pub(super) fn released(&mut self, released: &Released) {
-        self.stop_waiting(released.subject);
+        self.share(item);
     }
 
     /// What a record that is about to be applied tells a breaker.
-    pub(crate) fn report_of(&self, record: &Record) -> Option<Report> {
-        let ended = |of: Subject, signal: Signal| {
-            let Doing::Running(start) = self.active(of.step, of.item)?.doing else {
+    pub(crate) fn report_of(&self, record: &Record) -> Option<BreakerReport> {
+        let ended = |of: AttemptId, signal: Signal| {
+            let Doing::Running(start) = self.active(of.item())?.doing else {
                 return None;
             };
-            let (breaker, ticket) = self.passes.get(&start)?;
+            let (breaker, ticket) = self.starts.passes.get(&start)?;
             // An attempt that was ended because its job does not wait for it says nothing about its
             // target.
-            let signal = if self.ends(of.step, of.item) {
+            let signal = if self.ends(of.item()) {
                 Signal::Unknown
             } else {
                 signal
             };
-            Some(Report::Ended {
+            Some(BreakerReport::Ended {
                 breaker: Arc::clone(breaker),
                 ticket: *ticket,
                 signal,
             })
         };
         match &record.event {
-            Event::AttemptStarted(started) => {
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
                 let pass = started.pass.as_ref()?;
-                Some(Report::Started {
+                Some(BreakerReport::Started {
                     breaker: self.texts.read(&pass.breaker).into(),
                     ticket: pass.ticket(),
                 })
             }
             // A target that takes an attempt on is up; what comes of it later says nothing more.
-            Event::AttemptAccepted { subject, .. } => ended(*subject, Signal::Up),
-            Event::AttemptSucceeded(done) => ended(done.subject, Signal::Up),
-            Event::AttemptFailed(failed) => ended(failed.subject, self.signal_of(failed)),
-            _ => None,
+            Event::Item(ItemEvent::AttemptAccepted { of, .. }) => ended(*of, Signal::Up),
+            Event::Item(ItemEvent::AttemptSucceeded(done)) => ended(done.of, Signal::Up),
+            Event::Item(ItemEvent::AttemptFailed(failed)) => {
+                ended(failed.of, self.signal_of(failed))
+            }
+            Event::Item(
+                ItemEvent::RetryScheduled(_)
+                | ItemEvent::CommandStopped(_)
+                | ItemEvent::CommandRepeated { .. }
+                | ItemEvent::CommandRecovered { .. }
+                | ItemEvent::Succeeded { .. }
+                | ItemEvent::DeadLettered { .. }
+                | ItemEvent::Skipped { .. }
+                | ItemEvent::Redriven { .. }
+                | ItemEvent::Dropped { .. }
+                | ItemEvent::Held(_)
+                | ItemEvent::Released(_)
+                | ItemEvent::LateResult(_),
+            )
+            | Event::Job(_)
+            | Event::Step(_)
+            | Event::Breaker(_) => None,
         }
     }
 
     /// What a failure says about its target.
-    fn signal_of(&self, failed: &Failed) -> Signal {
-        let command = self.plan.command(failed.subject.command);
+    fn signal_of(&self, failed: &AttemptFailed) -> Signal {
+        let command = self.plan.command(failed.of.command);
         let is_request =
             command.is_some_and(|it| matches!(it.action, Action::Http(_) | Action::Step(_)));
         let rule = failed.rule.and_then(|rule| usize::try_from(rule).ok());
@@ -184,11 +201,8 @@ impl Job {
     }
 
     /// How long an item was held.
-    pub(crate) fn held_for(&self, of: Subject, now: Timestamp) -> Option<Duration> {
-        let hold = self.step(of.step)?.held.get(of.item)?;
+    pub(crate) fn held_for(&self, of: AttemptId, now: Timestamp) -> Option<Duration> {
+        let hold = self.step(of.step)?.held.get(of.index)?;
         Some(now.since(hold.since))
     }
 }
-
-/// A breaker and what it let a start through with.
-pub(crate) type Let = (Arc<str>, Ticket);

@@ -12,9 +12,7 @@ use undaunted_policy::Timestamp;
 /// An item that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// The breaker.
     pub breaker: Arc<str>,
-    /// Since when.
     pub since: Timestamp,
     /// When it is held no longer and fails, if there is such a time.
     pub expires: Option<Timestamp>,
@@ -33,19 +31,16 @@ pub struct Holds {
 
 impl Holds {
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> u32 {
         u32::try_from(self.by_item.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_item.is_empty()
     }
 
     /// How an item is held.
-    #[must_use]
     pub fn get(&self, item: u32) -> Option<&Hold> {
         self.by_item.get(&item)
     }
@@ -55,7 +50,6 @@ impl Holds {
         self.by_item.keys().copied()
     }
 
-    /// The breakers that hold some.
     pub fn breakers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.queues.keys()
     }
@@ -66,8 +60,6 @@ impl Holds {
         queue.map(|(Reverse(left), item)| (*left, *item))
     }
 
-    /// How many a breaker holds.
-    #[must_use]
     pub fn held_by(&self, breaker: &str) -> u32 {
         let many = self.queues.get(breaker).map_or(0, BTreeSet::len);
         u32::try_from(many).unwrap_or(u32::MAX)
@@ -81,7 +73,6 @@ impl Holds {
     }
 
     /// When the next one is held no longer.
-    #[must_use]
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.expiring.first().map(|(expires, _)| *expires)
     }

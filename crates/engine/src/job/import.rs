@@ -9,7 +9,8 @@ use undaunted_policy::Progress;
 use super::item::{Active, Doing, Item};
 use super::state::Job;
 use super::step::StepState;
-use crate::event::{ImportedCommand, Subject};
+use crate::event::ImportedCommand;
+use crate::id::{CommandId, ItemId, StepId};
 
 impl Job {
     pub(super) fn import(&mut self, commands: &[ImportedCommand]) {
@@ -20,7 +21,7 @@ impl Job {
     }
 
     /// Begins the items of a step, from this one on, whose first command was tried before.
-    pub(super) fn begin_imported(&mut self, step: u32, from: u32) {
+    pub(super) fn begin_imported(&mut self, step: StepId, from: u32) {
         let Some(first) = self
             .plan()
             .first(step)
@@ -29,55 +30,51 @@ impl Job {
             return;
         };
         let many = self.step(step).map_or(0, |state| state.items.len());
-        for item in from..many {
-            let of = Subject {
-                step,
-                item,
-                command: first,
-                attempt: 0,
-            };
-            let Some(found) = self.take_imported(of) else {
+        for index in from..many {
+            let item = step.item(index);
+            let Some(found) = self.take_imported(item, first) else {
                 continue;
             };
             let due = found.due.unwrap_or_default();
             let mut active = Active::new(first, due);
             active.take_over(&found);
             if let Some(state) = self.step_mut(step)
-                && state.items.get(item) == Some(Item::Pending)
+                && state.items.get(index) == Some(Item::Pending)
             {
-                state.items.begin(item, active);
-                state.waiting.insert(due, item);
-                state.ahead.insert(item);
+                state.items.begin(index, active);
+                state.waiting.insert(due, index);
+                state.ahead.insert(index);
                 state.pass_those_ahead();
             }
         }
     }
 
     /// Turns an item to its next command. Without one, another event says what becomes of it.
-    pub(super) fn go_on(&mut self, of: Subject, next: Option<u32>) {
+    pub(super) fn go_on(&mut self, item: ItemId, next: Option<CommandId>) {
         if let Some(next) = next {
-            let known = self.take_imported(Subject {
-                command: next,
-                ..of
-            });
-            if let Some(active) = self.active_mut(of) {
+            let known = self.take_imported(item, next);
+            if let Some(active) = self.active_mut(item) {
                 active.turn_to(next);
             }
             let due = known.as_ref().and_then(|known| known.due);
-            self.wait(of, due.unwrap_or_default());
-            if let (Some(active), Some(known)) = (self.active_mut(of), known) {
+            self.wait(item, due.unwrap_or_default());
+            if let (Some(active), Some(known)) = (self.active_mut(item), known) {
                 active.take_over(&known);
             }
         }
     }
 
     /// What is known of the command an item is about to turn to.
-    pub(super) fn take_imported(&mut self, of: Subject) -> Option<ImportedCommand> {
+    pub(super) fn take_imported(
+        &mut self,
+        item: ItemId,
+        command: CommandId,
+    ) -> Option<ImportedCommand> {
         if self.imported.is_empty() {
             return None;
         }
-        let identity = self.step(of.step)?.items.identity(of.item).to_owned();
-        self.imported.remove(&(of.command, identity))
+        let identity = self.step(item.step)?.items.identity(item.index).to_owned();
+        self.imported.remove(&(command, identity))
     }
 }
 

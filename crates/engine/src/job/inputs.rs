@@ -44,7 +44,6 @@ impl Inputs {
         self.bytes.push(low(length));
     }
 
-    /// Them as bytes.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -15,8 +15,8 @@ use undaunted_policy::{Cause, Progress, Reason, Timestamp};
 use super::maybe::Maybe;
 use super::saved;
 use crate::event::{Text, codec};
+use crate::id::CommandId;
 
-/// An item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Item<'i> {
     /// It was never started.
@@ -30,7 +30,6 @@ pub enum Item<'i> {
 /// What became of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Settled {
-    /// It is done.
     #[n(0)]
     Succeeded,
     /// It failed for good.
@@ -61,7 +60,6 @@ pub enum Settled {
 /// Where it stands is read and changed as if it were part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Active {
-    /// What happens now.
     pub doing: Doing,
     pub(super) began: Maybe,
     pub(super) expires: Maybe,
@@ -75,9 +73,8 @@ pub struct Active {
 /// one of them goes on.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Standing {
-    /// The command it is at.
     #[n(0)]
-    pub command: u32,
+    pub command: CommandId,
     /// Attempts of that command so far.
     #[n(1)]
     pub attempts: u32,
@@ -136,10 +133,8 @@ pub enum Doing {
 /// A command that has stopped, while its handler runs or after it has.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Frame {
-    /// The command.
     #[n(0)]
-    pub command: u32,
-    /// Its attempts.
+    pub command: CommandId,
     #[n(1)]
     pub attempts: u32,
     /// What they had used up.
@@ -149,7 +144,6 @@ pub struct Frame {
     /// How often its handler was started.
     #[n(3)]
     pub rounds: u32,
-    /// Why it stopped.
     #[n(4)]
     #[cbor(with = "codec::reason")]
     pub reason: Reason,
@@ -167,11 +161,11 @@ pub struct Scope {
     pub captured: BTreeMap<String, Value>,
     /// What became of commands and what they wrote, by the number of the command.
     #[n(1)]
-    pub outputs: BTreeMap<u32, (bool, String)>,
+    pub outputs: BTreeMap<CommandId, (bool, String)>,
 }
 
 impl Active {
-    pub(crate) fn new(command: u32, due: Timestamp) -> Self {
+    pub(crate) fn new(command: CommandId, due: Timestamp) -> Self {
         let standing = Standing {
             command,
             attempts: 0,
@@ -195,7 +189,6 @@ impl Active {
 
     /// When its time began to run: its first start, moved by the time it was suspended. None while it
     /// has not started.
-    #[must_use]
     pub fn began(&self) -> Option<Timestamp> {
         self.began.time()
     }
@@ -205,7 +198,6 @@ impl Active {
     }
 
     /// When its retry is too late to be made after unplanned downtime, if there is such a time.
-    #[must_use]
     pub fn expires(&self) -> Option<Timestamp> {
         self.expires.time()
     }
@@ -215,7 +207,6 @@ impl Active {
     }
 
     /// What its attempts have used up.
-    #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
             retries: self.standing.retries,
@@ -232,7 +223,6 @@ impl Active {
         }
     }
 
-    /// Where it stands.
     pub(super) const fn standing(&self) -> &Arc<Standing> {
         &self.standing
     }
@@ -243,7 +233,6 @@ impl Active {
     }
 
     /// The frame of the command it is at, if its handler has run and it is tried once more.
-    #[must_use]
     pub fn repeated(&self) -> Option<&Frame> {
         self.frames
             .last()
@@ -251,7 +240,7 @@ impl Active {
     }
 
     /// Turns to a command that was not tried before.
-    pub(crate) fn turn_to(&mut self, command: u32) {
+    pub(crate) fn turn_to(&mut self, command: CommandId) {
         self.command = command;
         self.attempts = 0;
         self.set_progress(Progress::default());
@@ -260,7 +249,6 @@ impl Active {
     }
 
     /// Whether it is due and waits for a slot only.
-    #[must_use]
     pub fn is_ready(&self, now: Timestamp) -> bool {
         matches!(self.doing, Doing::Waiting(due) if due <= now)
     }

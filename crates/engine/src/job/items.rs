@@ -29,7 +29,6 @@ impl fmt::Debug for Items {
     }
 }
 
-/// The state of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Pending,
@@ -54,25 +53,21 @@ impl Items {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> u32 {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
     /// The state of an item.
-    #[must_use]
     pub fn get(&self, item: u32) -> Option<Item<'_>> {
         self.states.get(index(item)).map(|state| self.read(*state))
     }
 
     /// An item that was started and is not settled.
-    #[must_use]
     pub fn active(&self, item: u32) -> Option<&Active> {
         match self.get(item)? {
             Item::Active(active) => Some(active),
@@ -124,13 +119,11 @@ impl Items {
     }
 
     /// What an item is called.
-    #[must_use]
     pub fn identity(&self, item: u32) -> &str {
         self.inputs.get(index(item)).unwrap_or_default().0
     }
 
     /// The value of an item, as JSON.
-    #[must_use]
     pub fn input(&self, item: u32) -> &str {
         self.inputs.get(index(item)).unwrap_or_default().1
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
-/// Nanoseconds, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maybe(pub(super) u64);
 

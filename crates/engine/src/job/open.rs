@@ -7,17 +7,16 @@ use std::collections::BTreeSet;
 
 use super::state::Job;
 use super::step::StepStage;
+use crate::id::StepId;
 
 /// The steps at work, those that may begin, and how many are behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenSteps {
     /// Those at work, and those that may begin.
-    pub(crate) steps: BTreeSet<u32>,
+    pub(crate) steps: BTreeSet<StepId>,
     /// Those that are complete and have items that go on.
-    pub(crate) left: BTreeSet<u32>,
-    /// How many are complete.
+    pub(crate) left: BTreeSet<StepId>,
     pub(crate) completed: usize,
-    /// How many have failed.
     pub(crate) failed: usize,
 }
 
@@ -30,7 +29,7 @@ impl Job {
     /// What looking at every step finds.
     pub(crate) fn found_open(&self) -> OpenSteps {
         let mut open = OpenSteps::default();
-        for (number, step) in (0_u32..).zip(&self.steps) {
+        for (number, step) in StepId::all().zip(&self.steps) {
             match step.stage {
                 StepStage::Waiting if !self.may_begin(number) => {}
                 StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => {
@@ -50,7 +49,7 @@ impl Job {
     }
 
     /// A step has come to its end; those that waited for it may begin.
-    pub(super) fn close(&mut self, step: u32, stage: StepStage) {
+    pub(super) fn close(&mut self, step: StepId, stage: StepStage) {
         if let Some(state) = self.step_mut(step) {
             state.stage = stage;
         }
@@ -68,14 +67,14 @@ impl Job {
     }
 
     /// Steps that waited for a step may begin.
-    pub(super) fn open_what_waited_for(&mut self, step: u32) {
-        let waits = |next: &u32| {
+    pub(super) fn open_what_waited_for(&mut self, step: StepId) {
+        let waits = |next: &StepId| {
             // Those after a map that is redriven have been through already.
             let stage = self.step(*next).map(|state| state.stage);
             stage == Some(StepStage::Waiting) && self.may_begin(*next)
         };
         let next = self.plan.needing(step).iter().copied().filter(waits);
-        let next: Vec<u32> = next.collect();
+        let next: Vec<StepId> = next.collect();
         self.open.steps.extend(next);
     }
 }

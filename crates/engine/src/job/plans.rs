@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::state::{JobError, stored_workflow};
+use super::state::{JobError, stored_plan};
 use crate::event::Submitted;
 use crate::plan::Plan;
 
@@ -22,7 +22,7 @@ pub struct Plans {
 /// Everything of a submission that its plan depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    text: String,
+    text: Arc<str>,
     /// A workflow without a name is called after it.
     file: String,
     goals: Vec<String>,
@@ -32,15 +32,29 @@ struct Key {
 }
 
 impl Plans {
-    /// The plan of a submission.
+    /// The plan of a submission: one that a job has already, or the one that was checked for it. Only a
+    /// submission that was read from a journal is checked here.
     pub(super) fn of(&self, submitted: &Submitted) -> Result<Arc<Plan>, JobError> {
+        let checked = || match submitted.text.plan() {
+            Some(plan) => Ok(plan),
+            None => stored_plan(submitted, &submitted.text),
+        };
+        self.get_or(submitted, checked)
+    }
+
+    /// The plan of a submission that a job has already, or this one.
+    pub(crate) fn get_or<E>(
+        &self,
+        submitted: &Submitted,
+        make: impl FnOnce() -> Result<Arc<Plan>, E>,
+    ) -> Result<Arc<Plan>, E> {
         let key = Key::of(submitted);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = known.get(&key) {
             return Ok(Arc::clone(plan));
         }
         drop(known);
-        let plan = Arc::new(Plan::new(stored_workflow(submitted, &submitted.text)?));
+        let plan = make()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
             known.clear();
@@ -54,15 +68,15 @@ impl Key {
     fn of(submitted: &Submitted) -> Self {
         let aim = submitted.flow.as_ref().map(crate::event::FlowRun::aim);
         let aim = aim.unwrap_or_default();
-        let (completion, work) = (submitted.completion, submitted.work);
-        let settled = (
-            submitted.ceilings,
-            completion,
-            work,
-            submitted.origin_breakers,
-        );
+        let settled = Submitted {
+            ceilings: submitted.ceilings,
+            completion: submitted.completion,
+            work: submitted.work,
+            origin_breakers: submitted.origin_breakers,
+            ..Submitted::default()
+        };
         Self {
-            text: submitted.text.clone(),
+            text: submitted.text.shared(),
             file: submitted.file.clone(),
             goals: aim.goals,
             init: aim.init.into_keys().collect(),

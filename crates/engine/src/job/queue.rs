@@ -37,19 +37,14 @@ impl Key {
 }
 
 impl Queue {
-    /// How many wait.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none does.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (Timestamp, u32)> {
         self.0.iter().map(Key::read)
     }
@@ -68,13 +63,11 @@ impl Queue {
     }
 
     /// The one that is due last.
-    #[must_use]
     pub fn last(&self) -> Option<(Timestamp, u32)> {
         self.0.last().map(Key::read)
     }
 
     /// Whether an item waits for this time.
-    #[must_use]
     pub fn contains(&self, due: Timestamp, item: u32) -> bool {
         self.0.contains(&Key::of((due, item)))
     }

@@ -7,40 +7,41 @@ use undaunted_policy::{Progress, Reason, Timestamp};
 use super::item::{Doing, Item, Settled};
 use super::state::{Job, Stage};
 use super::step::{StepStage, StepState};
-use crate::event::Subject;
-use crate::workflow::Phase;
+use crate::event::AttemptId;
+use crate::id::ItemId;
+use crate::workflow::StepPhase;
 
 impl Job {
     /// Keeps an item as it is before it becomes a dead letter, so that it can be gone on with.
-    pub(super) fn lay_out(&mut self, of: Subject) {
-        if let Some(active) = self.active(of.step, of.item) {
+    pub(super) fn lay_out(&mut self, of: AttemptId) {
+        if let Some(active) = self.active(of.item()) {
             let mut kept = Box::new(active.clone());
             kept.command = of.command;
             kept.frames.clear();
-            self.dead.insert((of.step, of.item), kept);
+            self.dead.insert(of.item(), kept);
         }
     }
 
     /// A job that had ended goes on.
     pub(super) fn reopen(&mut self, reduce: bool) {
         self.stage = Stage::Running;
-        self.stopped = None;
-        self.failure = None;
+        self.mishaps.stopped = None;
+        self.mishaps.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
         for (step, phase) in self.steps.iter_mut().zip(phases) {
-            if reduce && phase == Phase::Reduce {
+            if reduce && phase == StepPhase::Reduce {
                 *step = StepState {
                     again: step.again.saturating_add(1),
                     ..StepState::default()
                 };
             } else if step.stage == StepStage::Failed {
                 // A step of a flow that never had items begins again.
-                step.stage = if step.unreachable || (phase == Phase::Flow && step.items.is_empty())
-                {
-                    StepStage::Waiting
-                } else {
-                    StepStage::Running
-                };
+                step.stage =
+                    if step.unreachable || (phase == StepPhase::Flow && step.items.is_empty()) {
+                        StepStage::Waiting
+                    } else {
+                        StepStage::Running
+                    };
                 step.unreachable = false;
             }
         }
@@ -48,8 +49,8 @@ impl Job {
     }
 
     /// A dead letter begins a new round at the command that failed.
-    pub(super) fn redrive(&mut self, step: u32, item: u32) {
-        let Some(mut active) = self.dead.remove(&(step, item)) else {
+    pub(super) fn redrive(&mut self, item: ItemId) {
+        let Some(mut active) = self.dead.remove(&item) else {
             return;
         };
         active.round = active.round.saturating_add(1);
@@ -60,8 +61,8 @@ impl Job {
         active.cause = None;
         active.error = None;
         active.doing = Doing::Waiting(Timestamp::ZERO);
-        let is_call = self.plan().call(step).is_some();
-        let Some(state) = self.step_mut(step) else {
+        let is_call = self.plan().call(item.step).is_some();
+        let Some(state) = self.step_mut(item.step) else {
             return;
         };
         if is_call {
@@ -69,38 +70,37 @@ impl Job {
         }
         state.stage = StepStage::Running;
         if state.reached.is_some() {
-            state.redriven.insert(item);
+            state.redriven.insert(item.index);
         }
         state.dead = state.dead.saturating_sub(1);
         // What failed before and is left alone was tolerated; only what fails now counts.
         state.forgiven = state.dead;
-        state.waiting.insert(Timestamp::ZERO, item);
-        state.items.begin(item, *active);
-        if !self.open.steps.contains(&step) {
+        state.waiting.insert(Timestamp::ZERO, item.index);
+        state.items.begin(item.index, *active);
+        if !self.open.steps.contains(&item.step) {
             self.find_open();
         }
     }
 
     /// Why the first dead letter there is failed.
-    #[must_use]
     pub fn first_dead(&self) -> Option<Reason> {
-        let (&(step, item), _) = self.dead.first_key_value()?;
-        match self.item(step, item)? {
-            Item::Settled(Settled::Dead(reason)) => Some(reason),
-            _ => None,
-        }
+        let (&item, _) = self.dead.first_key_value()?;
+        let Item::Settled(Settled::Dead(reason)) = self.item(item)? else {
+            return None;
+        };
+        Some(reason)
     }
 
     /// Nobody wants a dead letter any more.
-    pub(super) fn forget(&mut self, step: u32, item: u32) {
-        if self.dead.remove(&(step, item)).is_none() {
+    pub(super) fn forget(&mut self, item: ItemId) {
+        if self.dead.remove(&item).is_none() {
             return;
         }
-        if let Some(state) = self.step_mut(step)
-            && item < state.items.len()
+        if let Some(state) = self.step_mut(item.step)
+            && item.index < state.items.len()
         {
             let dropped = Settled::Skipped(Reason::NotSelected);
-            state.items.settle(item, dropped);
+            state.items.settle(item.index, dropped);
             state.dead = state.dead.saturating_sub(1);
             state.forgiven = state.forgiven.min(state.dead);
             state.skipped = state.skipped.saturating_add(1);
@@ -109,10 +109,11 @@ impl Job {
 
     /// The time of all items stood still while the job was paused.
     pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
-        let since = self.paused.take().unwrap_or(now);
-        let now = match self.stage {
-            Stage::Suspended => self.run_until,
-            _ => now,
+        let since = self.times.paused.take().unwrap_or(now);
+        let now = if self.stage == Stage::Suspended {
+            self.times.run_until
+        } else {
+            now
         };
         for step in &mut self.steps {
             step.stand_still(away, since, now);

@@ -5,18 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use minicbor::{Decode, Encode};
-use undaunted_policy::shape::WorkDefaults;
 use undaunted_policy::{Ceilings, CompletionRule, Pool, PoolLimits, Reason, Seed, Timestamp};
 
 use super::alike::Alike;
-use super::gate::Let;
 use super::item::{Active, Item, Scope};
+use super::mishaps::Mishaps;
 use super::open::OpenSteps;
 use super::plans::Plans;
+use super::starts::Starts;
 use super::step::{StepStage, StepState};
 use super::texts::Texts;
-use crate::event::{Counts, Event, FlowRun, ImportedCommand, Record, Submitted, Text, codec};
+use super::times::Times;
+use crate::event::{
+    Counts, Event, FlowRun, ImportedCommand, JobEvent, Record, Submitted, WorkflowText, codec,
+};
 use crate::flow::{Given, Readiness, readiness};
+use crate::id::{CommandId, ItemId, StepId};
 use crate::plan::Plan;
 use crate::workflow::{Checked, Mode, Operator, Severity, Source, Workflow, check_aimed};
 
@@ -26,13 +30,7 @@ pub struct Job {
     pub(crate) id: Arc<str>,
     pub(crate) submitted: Arc<Submitted>,
     pub(crate) plan: Arc<Plan>,
-    /// When it was submitted.
-    pub submitted_at: Timestamp,
-    /// When the last event happened.
-    pub last_at: Timestamp,
-    /// When the last one happened that only whoever runs it can have written; what somebody asks for
-    /// may be written while nobody does.
-    pub run_until: Timestamp,
+    pub times: Times,
     /// How far it has come.
     pub stage: Stage,
     /// Its steps, in the order of the workflow.
@@ -43,17 +41,7 @@ pub struct Job {
     pub rounds: u32,
     /// Which run this is; the first is 1.
     pub run: u32,
-    /// When this run began; the beginning of time for the first.
-    pub resumed_at: Timestamp,
-    /// The number of the next start.
-    pub next_start: u64,
-    /// Which item each running attempt belongs to, by the number of its start.
-    pub running: BTreeMap<u64, (u32, u32)>,
-    /// Running attempts whose result comes later, and until when it is waited for.
-    pub accepted: BTreeMap<u64, Timestamp>,
-    /// What breakers let running attempts through with, by the number of the start.
-    pub(crate) passes: BTreeMap<u64, Let>,
-    /// The pool.
+    pub starts: Starts,
     pub pool: Option<Pool>,
     /// Attempts, retries and delays.
     pub counts: Counts,
@@ -65,25 +53,17 @@ pub struct Job {
     pub texts: Texts,
     /// Where items stand that others may stand too.
     pub(crate) alike: Alike,
-    /// Since when nothing new is started because somebody asked for a pause.
-    pub paused: Option<Timestamp>,
     /// Dead letters as they were when they failed, by step and place in the input.
-    pub dead: BTreeMap<(u32, u32), Box<Active>>,
+    pub dead: BTreeMap<ItemId, Box<Active>>,
     /// Commands that were tried before the job was made and whose turn has not come, by their
     /// number and the name of the item.
-    pub imported: BTreeMap<(u32, String), ImportedCommand>,
-    /// Why nothing new was started any more, if it came to that.
-    pub stopped: Option<Reason>,
-    /// The first failure that counts.
-    pub failure: Option<Mishap>,
-    /// The first command that stopped and whose handler saved it.
-    pub recovered: Option<Mishap>,
+    pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
+    pub mishaps: Mishaps,
 }
 
 /// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Stage {
-    /// It goes on.
     #[n(0)]
     Running,
     /// Nothing new is started, because of this.
@@ -96,30 +76,15 @@ pub enum Stage {
     /// It was left in good order.
     #[n(2)]
     Suspended,
-    /// It is done.
     #[n(3)]
     Completed,
     /// It is done, with dead letters.
     #[n(4)]
     Partial,
-    /// It has failed.
     #[n(5)]
     Failed,
-    /// It was cancelled.
     #[n(6)]
     Cancelled,
-}
-
-/// Something that went wrong.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct Mishap {
-    /// Why it was not tried again.
-    #[n(0)]
-    #[cbor(with = "codec::reason")]
-    pub reason: Reason,
-    /// What people read about it.
-    #[n(1)]
-    pub error: Text,
 }
 
 /// Why a journal is not a job.
@@ -139,7 +104,6 @@ pub enum JobError {
 
 impl Stage {
     /// Whether nothing more can happen.
-    #[must_use]
     pub const fn has_ended(self) -> bool {
         matches!(
             self,
@@ -150,21 +114,13 @@ impl Stage {
 
 impl Job {
     /// A job from the first record of its journal.
-    ///
-    /// # Errors
-    ///
-    /// [`JobError`]
     pub fn begin(record: &Record) -> Result<Self, JobError> {
         Self::begin_sharing(record, &Plans::default())
     }
 
     /// The same, with a plan that other jobs may have too.
-    ///
-    /// # Errors
-    ///
-    /// [`JobError`]
     pub fn begin_sharing(record: &Record, plans: &Plans) -> Result<Self, JobError> {
-        let Event::JobSubmitted(submitted) = &record.event else {
+        let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
             return Err(JobError::NoSubmission);
         };
         let plan = plans.of(submitted)?;
@@ -175,32 +131,27 @@ impl Job {
         let mut job = Self {
             open: OpenSteps::default(),
             steps: steps.collect(),
-            plan,
             id: submitted.job.as_str().into(),
-            submitted: Arc::new((**submitted).clone()),
-            submitted_at: record.at,
-            last_at: record.at,
-            run_until: record.at,
+            // Not the plan that was made for it, if other jobs have the same.
+            submitted: Arc::new(Submitted {
+                text: WorkflowText::checked(submitted.text.shared(), Arc::clone(&plan)),
+                ..(**submitted).clone()
+            }),
+            plan,
+            times: Times::submitted(record.at),
             stage: Stage::Running,
             rounds: 1,
             run: 1,
-            resumed_at: Timestamp::ZERO,
-            next_start: 1,
-            running: BTreeMap::new(),
-            accepted: BTreeMap::new(),
-            passes: BTreeMap::new(),
+            starts: Starts::default(),
             pool,
             counts: Counts::default(),
             scope: Scope::default(),
             attributes: BTreeMap::new(),
             texts: Texts::default(),
             alike: Alike::default(),
-            paused: None,
             dead: BTreeMap::new(),
             imported: BTreeMap::new(),
-            stopped: None,
-            failure: None,
-            recovered: None,
+            mishaps: Mishaps::default(),
         };
         job.begin_flow();
         job.find_open();
@@ -208,60 +159,55 @@ impl Job {
     }
 
     /// What it was made of.
-    #[must_use]
     pub fn submitted(&self) -> &Submitted {
         &self.submitted
     }
 
     /// Its name on the command line and in the store.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.submitted.job
     }
 
     /// The same, shared with those that keep it.
-    #[must_use]
     pub fn shared_id(&self) -> Arc<str> {
         Arc::clone(&self.id)
     }
 
     /// Its workflow, laid out.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Its workflow.
-    #[must_use]
     pub fn workflow(&self) -> &Workflow {
         self.plan.workflow()
     }
 
     /// Where its jitter comes from.
-    #[must_use]
     pub fn seed(&self) -> Seed {
         Seed(self.submitted.seed)
     }
 
     /// Whether it stops for this reason.
-    #[must_use]
     pub const fn is_stopping(&self) -> Option<Reason> {
         match self.stage {
             Stage::Stopping(reason) => Some(reason),
-            _ => None,
+            Stage::Running
+            | Stage::Suspended
+            | Stage::Completed
+            | Stage::Partial
+            | Stage::Failed
+            | Stage::Cancelled => None,
         }
     }
 
     /// Whether a command of it runs: an attempt, or what gives the items of a map.
-    #[must_use]
     pub fn has_running(&self) -> bool {
-        !self.running.is_empty() || self.is_reading_by_command()
+        !self.starts.running.is_empty() || self.is_reading_by_command()
     }
 
     /// Whether a command of it runs here. What others have taken on goes on whoever is there.
-    #[must_use]
     pub fn has_running_here(&self) -> bool {
-        self.running.len() > self.accepted.len() || self.is_reading_by_command()
+        self.starts.running.len() > self.starts.accepted.len() || self.is_reading_by_command()
     }
 
     fn is_reading_by_command(&self) -> bool {
@@ -270,55 +216,60 @@ impl Job {
     }
 
     /// The instant at which it has to be done.
-    #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let allowed = self.workflow().deadline?;
-        Some(self.submitted_at.after(allowed))
+        Some(self.times.submitted_at.after(allowed))
     }
 
     /// A step by its place.
-    #[must_use]
-    pub fn step(&self, step: u32) -> Option<&StepState> {
-        self.steps.get(usize::try_from(step).ok()?)
+    pub fn step(&self, step: StepId) -> Option<&StepState> {
+        self.steps.get(step.position())
     }
 
     /// An item by its place.
-    #[must_use]
-    pub fn item(&self, step: u32, item: u32) -> Option<Item<'_>> {
-        self.step(step)?.items.get(item)
+    pub fn item(&self, item: ItemId) -> Option<Item<'_>> {
+        self.step(item.step)?.items.get(item.index)
+    }
+
+    /// What an item is called; nothing if it is not there.
+    pub fn identity(&self, item: ItemId) -> &str {
+        let step = self.step(item.step);
+        step.map_or("", |step| step.items.identity(item.index))
+    }
+
+    /// The value of an item, as JSON.
+    pub fn value(&self, item: ItemId) -> &str {
+        let step = self.step(item.step);
+        step.map_or("null", |step| step.items.input(item.index))
     }
 
     /// An item that was started and is not settled.
-    #[must_use]
-    pub fn active(&self, step: u32, item: u32) -> Option<&Active> {
-        self.step(step)?.items.active(item)
+    pub fn active(&self, item: ItemId) -> Option<&Active> {
+        self.step(item.step)?.items.active(item.index)
     }
 
     /// How many items of a step run at a time.
-    #[must_use]
-    pub fn parallel(&self, step: u32) -> u32 {
+    pub fn parallel(&self, step: StepId) -> u32 {
         let mut widths = self.submitted.parallel.iter();
         let stored = widths.find(|(of, _)| *of == step);
         stored.map_or(1, |(_, width)| (*width).max(1))
     }
 
     /// How long one item of a step may take.
-    #[must_use]
-    pub fn item_limit(&self, step: u32) -> Option<Duration> {
+    pub fn item_limit(&self, step: StepId) -> Option<Duration> {
         self.plan.map(step)?.item_deadline
     }
 
     /// The instant after which an item may not be tried again.
-    #[must_use]
-    pub fn deadline_of(&self, step: u32, active: &Active) -> Option<Timestamp> {
+    pub fn deadline_of(&self, step: StepId, active: &Active) -> Option<Timestamp> {
         self.deadline_for(step, active.command, active.began())
     }
 
     /// The same for any command of an item whose time began to run then.
     pub(crate) fn deadline_for(
         &self,
-        step: u32,
-        command: u32,
+        step: StepId,
+        command: CommandId,
         began: Option<Timestamp>,
     ) -> Option<Timestamp> {
         // A handler may clean up after an item whose time has run out.
@@ -329,9 +280,9 @@ impl Job {
     }
 
     /// The steps whose items are counted: those of the map, or all there are.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = (u32, &StepState)> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let mode = self.workflow().mode;
-        let steps = (0_u32..).zip(&self.steps);
+        let steps = StepId::all().zip(&self.steps);
         steps.filter(move |(step, _)| match mode {
             Mode::MapReduce => self.plan.is_map(*step),
             Mode::Flow => self.is_planned(*step),
@@ -340,7 +291,6 @@ impl Job {
     }
 
     /// What it has come to so far.
-    #[must_use]
     pub fn tally(&self) -> Counts {
         let mut counts = self.counts;
         for (number, step) in self.counted() {
@@ -361,13 +311,13 @@ impl Job {
     }
 
     /// The steps something can happen to, in order. Of many thousand steps in a list that is one.
-    pub fn open_steps(&self) -> impl Iterator<Item = (u32, &StepState)> {
+    pub fn open_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let open = self.open.steps.iter();
         open.filter_map(|&step| Some((step, self.step(step)?)))
     }
 
     /// The steps whose items may start: those at work, and those that were complete without some.
-    pub fn busy_steps(&self) -> impl Iterator<Item = (u32, &StepState)> {
+    pub fn busy_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let left = self.open.left.iter();
         let left = left.filter_map(|&step| Some((step, self.step(step)?)));
         let running = |state: &StepState| state.stage == StepStage::Running;
@@ -377,7 +327,7 @@ impl Job {
     }
 
     /// Whether the steps a step needs are complete.
-    pub(crate) fn may_begin(&self, step: u32) -> bool {
+    pub(crate) fn may_begin(&self, step: StepId) -> bool {
         if self.workflow().flow.is_some() {
             return readiness(self, step) != Readiness::Waits;
         }
@@ -393,7 +343,6 @@ impl Job {
 
 impl Job {
     /// What the operator allowed when it was submitted.
-    #[must_use]
     pub fn ceilings(&self) -> Ceilings {
         ceilings(&self.submitted)
     }
@@ -414,7 +363,6 @@ fn ceilings(submitted: &Submitted) -> Ceilings {
 impl Job {
     /// Checks a text that is to replace its workflow, with what the operator had settled when the job
     /// was submitted.
-    #[must_use]
     pub fn check(&self, text: &str) -> Checked {
         check_stored(&self.submitted, text)
     }
@@ -430,7 +378,7 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
                 deadline: stored.deadline,
                 ..CompletionRule::default()
             }),
-        work: submitted.work.map_or(WorkDefaults::DEFAULT, Into::into),
+        work: submitted.work.unwrap_or_default(),
         // A job that does not say was stored when every origin had one.
         breaker_per_origin: submitted.origin_breakers.unwrap_or(true),
         // Whoever submitted it had them.
@@ -449,10 +397,13 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     checked
 }
 
-/// Reads the workflow that is stored with a job.
-pub(super) fn stored_workflow(submitted: &Submitted, text: &str) -> Result<Workflow, JobError> {
+/// Checks a text that is stored with a job.
+pub(super) fn stored_plan(submitted: &Submitted, text: &str) -> Result<Arc<Plan>, JobError> {
     let checked = check_stored(submitted, text);
-    checked.workflow.ok_or_else(|| JobError::Workflow {
+    let plan = checked
+        .workflow
+        .map(|workflow| Arc::new(Plan::new(workflow)));
+    plan.ok_or_else(|| JobError::Workflow {
         why: checked
             .diagnostics
             .iter()

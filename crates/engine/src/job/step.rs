@@ -11,12 +11,10 @@ use super::items::Items;
 use super::queue::Queue;
 use crate::event::Reached;
 
-/// A step.
 #[derive(Clone, Debug, Default)]
 pub struct StepState {
     /// How far it has come.
     pub stage: StepStage,
-    /// Its items.
     pub items: Items,
     /// Items that wait, the one that is due first at the front. Those that wait for a slot only are
     /// due at the beginning of time.
@@ -29,7 +27,6 @@ pub struct StepState {
     pub cursor: u32,
     /// Items behind the cursor that were begun before their turn.
     pub ahead: BTreeSet<u32>,
-    /// Items that succeeded.
     pub succeeded: u32,
     /// Items that are dead letters.
     pub dead: u32,
@@ -37,7 +34,6 @@ pub struct StepState {
     pub skipped: u32,
     /// Items it was complete without.
     pub missing: u32,
-    /// When it began.
     pub started: Timestamp,
     /// What its completion rule has decided.
     pub reached: Option<Reached>,
@@ -71,7 +67,6 @@ pub enum StepStage {
     /// All its items are settled.
     #[n(3)]
     Completed,
-    /// It has failed.
     #[n(4)]
     Failed,
     /// Its condition does not hold.
@@ -81,7 +76,6 @@ pub enum StepStage {
 
 impl StepState {
     /// Items to which nothing more happens.
-    #[must_use]
     pub const fn settled(&self) -> u32 {
         self.succeeded
             .saturating_add(self.dead)
@@ -90,33 +84,29 @@ impl StepState {
     }
 
     /// How many items have succeeded, and how many are dead letters, those left out that came late.
-    #[must_use]
     pub fn counted(&self) -> (u32, u32) {
         let (mut succeeded, mut dead) = (self.succeeded, self.dead);
         for item in &self.late {
             match self.items.get(*item) {
                 Some(Item::Settled(Settled::Succeeded)) => succeeded = succeeded.saturating_sub(1),
                 Some(Item::Settled(Settled::Dead(_))) => dead = dead.saturating_sub(1),
-                _ => {}
+                Some(Item::Pending | Item::Active(_) | Item::Settled(_)) | None => {}
             }
         }
         (succeeded, dead)
     }
 
     /// Whether an item of it runs, waits or is held.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.running > 0 || !self.waiting.is_empty() || !self.held.is_empty()
     }
 
     /// Whether it was complete without an item, so that what comes of it comes late.
-    #[must_use]
     pub fn is_without(&self, item: u32) -> bool {
         self.reached.is_some() && !self.redriven.contains(&item)
     }
 
     /// Items that were never started.
-    #[must_use]
     pub fn pending(&self) -> u32 {
         let ahead = u32::try_from(self.ahead.len()).unwrap_or(u32::MAX);
         let behind = self.items.len().saturating_sub(self.cursor);

@@ -31,7 +31,6 @@ impl Texts {
     }
 
     /// The number of a text that was kept.
-    #[must_use]
     pub fn number(&self, text: &str) -> Option<u32> {
         self.numbers.get(text).copied()
     }
@@ -50,25 +49,20 @@ impl Texts {
     }
 
     /// How many are kept.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
     /// Whether none is kept.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
     /// How many bytes they have together.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The text itself.
-    #[must_use]
     pub fn read<'t>(&'t self, text: &'t Text) -> &'t str {
         match text {
             Text::Kept(number) => usize::try_from(*number)

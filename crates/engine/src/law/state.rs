@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::violation::{Claims, Violation};
+use crate::id::StepId;
 use crate::job::{Active, Doing, Item, Job, Settled, StepState};
 
 /// The laws that a state breaks. Bounds are those that hold now: after `resume --update` more may run
 /// for a while than may be started.
-#[must_use]
 pub fn broken_in(job: &Job) -> Vec<Violation> {
     let mut claims = Claims::default();
     let mut live = BTreeSet::new();
-    for (number, step) in (0_u32..).zip(&job.steps) {
+    for (number, step) in StepId::all().zip(&job.steps) {
         step_adds_up(job, number, step, &mut live, &mut claims);
     }
-    let known: BTreeSet<u64> = job.running.keys().copied().collect();
+    let known: BTreeSet<u64> = job.starts.running.keys().copied().collect();
     claims.claim(
         "every running attempt is known by its start",
         known == live,
@@ -54,7 +54,7 @@ struct Found {
 
 fn step_adds_up(
     job: &Job,
-    number: u32,
+    number: StepId,
     step: &StepState,
     live: &mut BTreeSet<u64>,
     claims: &mut Claims,

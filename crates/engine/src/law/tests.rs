@@ -6,8 +6,10 @@ use undaunted_policy::{Cause, Class, Pool, PoolLimits, Reason, Timestamp};
 
 use super::{broken_by, broken_in};
 use crate::event::{
-    Ended, Event, Failed, NewItem, Record, Retrying, Started, Subject, Submitted, Succeeded, Sum,
+    AttemptFailed, AttemptId, Ended, Event, ItemEvent, JobEvent, NewItem, Record, Retrying,
+    Started, StepEvent, Submitted, Succeeded, Sum,
 };
+use crate::id::{AttemptNumber, CommandId, StepId};
 use crate::job::{Doing, Job, Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,30 +30,33 @@ map:
 reduce: [{shell: r}]
 ";
     let submitted = Submitted {
-        text: text.to_owned(),
-        parallel: vec![(0, 2)],
+        text: text.into(),
+        parallel: vec![(StepId(0), 2)],
         pool: Some((3, 2)),
         ..Submitted::default()
     };
-    let mut job = Job::begin(&record(Event::JobSubmitted(Box::new(submitted)))).unwrap();
+    let mut job = Job::begin(&record(Event::Job(JobEvent::Submitted(Box::new(
+        submitted,
+    )))))
+    .unwrap();
     let item = |name: &str| NewItem {
         identity: name.to_owned(),
         input: "null".to_owned(),
     };
     apply(
         &mut job,
-        Event::StepStarted {
-            step: 0,
+        Event::Step(StepEvent::Started {
+            step: StepId(0),
             start: None,
-        },
+        }),
     );
     apply(
         &mut job,
-        Event::ItemsRead {
-            step: 0,
+        Event::Step(StepEvent::ItemsRead {
+            step: StepId(0),
             items: ["a", "b", "c", "d"].map(item).to_vec(),
             last: true,
-        },
+        }),
     );
     job
 }
@@ -67,26 +72,22 @@ fn apply(job: &mut Job, event: Event) {
     assert_eq!(broken_in(job), [], "{record:?}");
 }
 
-fn of(item: u32, command: u32, attempt: u32) -> Subject {
-    Subject {
-        step: 0,
-        item,
-        command,
-        attempt,
-    }
+fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
+    let item = StepId(0).item(index);
+    AttemptId::new(item, CommandId(command), AttemptNumber(attempt))
 }
 
-fn started(subject: Subject, start: u64) -> Event {
-    Event::AttemptStarted(Started {
-        subject,
+fn started(of: AttemptId, start: u64) -> Event {
+    Event::Item(ItemEvent::AttemptStarted(Started {
+        of,
         start,
         pass: None,
-    })
+    }))
 }
 
-fn failed(subject: Subject) -> Event {
-    Event::AttemptFailed(Box::new(Failed {
-        subject,
+fn failed(of: AttemptId) -> Event {
+    Event::Item(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
+        of,
         took: SECOND,
         cause: Cause::Exit(1),
         class: Class::Transient,
@@ -95,24 +96,24 @@ fn failed(subject: Subject) -> Event {
         output: None,
         stdout: None,
         stderr: None,
-    }))
+    })))
 }
 
-fn succeeded(subject: Subject) -> Event {
-    Event::AttemptSucceeded(Box::new(Succeeded {
-        subject,
+fn succeeded(of: AttemptId) -> Event {
+    Event::Item(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+        of,
         took: SECOND,
         next: None,
         output: None,
         stdout: None,
         stderr: None,
         left: None,
-    }))
+    })))
 }
 
-fn retrying(subject: Subject) -> Retrying {
+fn retrying(of: AttemptId) -> Retrying {
     Retrying {
-        subject,
+        of,
         sum: Sum {
             retry: 1,
             allowed: Some(1),
@@ -146,7 +147,7 @@ fn waiting() -> Job {
     apply(&mut job, failed(of(0, 0, 1)));
     apply(
         &mut job,
-        Event::RetryScheduled(Box::new(retrying(of(0, 0, 1)))),
+        Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1))))),
     );
     job
 }
@@ -166,7 +167,7 @@ fn something_that_happens_to_a_job_that_has_ended_is_noticed() {
     let mut job = job();
     job.stage = Stage::Completed;
     let law = "nothing happens to a job that has ended";
-    breaks(&job, Event::JobSuspended, law);
+    breaks(&job, Event::Job(JobEvent::Suspended), law);
     breaks(&job, started(of(0, 0, 1), 1), law);
 }
 
@@ -176,12 +177,12 @@ fn a_start_in_a_job_that_stops_is_noticed() {
     let mut job = running();
     job.stage = Stage::Stopping(Reason::Cancelled);
     breaks(&job, started(of(1, 0, 1), 2), law);
-    let step = Event::StepStarted {
-        step: 1,
+    let step = Event::Step(StepEvent::Started {
+        step: StepId(1),
         start: None,
-    };
+    });
     breaks(&job, step, law);
-    let retry = Event::RetryScheduled(Box::new(retrying(of(0, 0, 1))));
+    let retry = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1)))));
     breaks(&job, retry, law);
     job.stage = Stage::Suspended;
     breaks(&job, started(of(1, 0, 1), 2), law);
@@ -189,13 +190,13 @@ fn a_start_in_a_job_that_stops_is_noticed() {
 
 #[test]
 fn a_step_that_begins_twice_or_too_early_is_noticed() {
-    let begin = |step| Event::StepStarted { step, start: None };
+    let begin = |step| Event::Step(StepEvent::Started { step, start: None });
     breaks(
         &job(),
-        begin(0),
+        begin(StepId(0)),
         "a step begins once, or reads its items again",
     );
-    breaks(&job(), begin(1), "a step waits for those it needs");
+    breaks(&job(), begin(StepId(1)), "a step waits for those it needs");
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn a_retry_whose_sum_is_wrong_is_noticed() {
     let check = |change: fn(&mut Retrying), law| {
         let mut retrying = retrying(of(0, 0, 1));
         change(&mut retrying);
-        let event = Event::RetryScheduled(Box::new(retrying));
+        let event = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying)));
         breaks(&running(), event, law);
     };
     check(
@@ -271,17 +272,20 @@ fn a_retry_whose_sum_is_wrong_is_noticed() {
 
 #[test]
 fn an_item_that_ends_twice_or_while_it_runs_is_noticed() {
-    let done = Event::ItemSucceeded { step: 0, item: 0 };
-    let skipped = Event::ItemSkipped {
-        step: 0,
-        item: 0,
+    let done = Event::Item(ItemEvent::Succeeded {
+        step: StepId(0),
+        index: 0,
+    });
+    let skipped = Event::Item(ItemEvent::Skipped {
+        step: StepId(0),
+        index: 0,
         reason: Reason::Cancelled,
-    };
-    let dead = Event::ItemDeadLettered {
-        subject: of(0, 0, 1),
+    });
+    let dead = Event::Item(ItemEvent::DeadLettered {
+        of: of(0, 0, 1),
         reason: Reason::Attempts,
         error: crate::event::Text::Itself(String::new()),
-    };
+    });
     let mut settled = running();
     apply(&mut settled, succeeded(of(0, 0, 1)));
     apply(&mut settled, done.clone());
@@ -296,25 +300,25 @@ fn a_job_that_ends_while_something_runs_is_noticed() {
     let law = "a job ends when nothing runs";
     let ended = Box::<Ended>::default;
     for event in [
-        Event::JobCompleted(ended()),
-        Event::JobPartial(ended()),
-        Event::JobFailed(ended()),
-        Event::JobCancelled(ended()),
+        Event::Job(JobEvent::Completed(ended())),
+        Event::Job(JobEvent::Partial(ended())),
+        Event::Job(JobEvent::Failed(ended())),
+        Event::Job(JobEvent::Cancelled(ended())),
     ] {
         breaks(&running(), event, law);
     }
     let law = "a job is left when nothing runs here";
-    breaks(&running(), Event::JobSuspended, law);
+    breaks(&running(), Event::Job(JobEvent::Suspended), law);
 }
 
 #[test]
 fn an_attempt_nobody_knows_of_is_noticed() {
     let law = "every running attempt is known by its start";
     let mut job = running();
-    job.running.clear();
+    job.starts.running.clear();
     is_broken(&job, law);
     let mut job = waiting();
-    job.running.insert(1, (0, 0));
+    job.starts.running.insert(1, StepId(0).item(0));
     is_broken(&job, law);
 }
 

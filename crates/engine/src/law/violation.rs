@@ -3,9 +3,7 @@
 /// A law, and how it was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The law.
     pub law: &'static str,
-    /// Where and how.
     pub what: String,
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::identity::{correlation_id, receipt_token};
 use super::seen::Seen;
-use crate::event::{Parent, Subject};
+use crate::event::{AttemptId, Parent};
 use crate::job::Job;
 use crate::workflow::template::ValueError;
 use crate::workflow::{Body, Http, Protocol, StepCall};
@@ -14,13 +14,9 @@ use crate::workflow::{Body, Http, Protocol, StepCall};
 /// A request, with all values filled in, those of secrets too: it is never written down.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The method.
     pub method: String,
-    /// The address.
     pub url: String,
-    /// Headers, in order.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
     pub body: Option<String>,
     /// Statuses that count as success.
     pub expect: Vec<RangeInclusive<u16>>,
@@ -43,7 +39,7 @@ impl std::fmt::Debug for Call {
 pub(super) fn call(
     seen: &Seen<'_>,
     http: &Http,
-    of: Subject,
+    of: AttemptId,
     round: u32,
 ) -> Result<Call, ValueError> {
     let has = |name: &str| {
@@ -67,11 +63,11 @@ pub(super) fn call(
     }
     let job = seen.job;
     let own = [
-        ("Idempotency-Key", receipt_token(job, of, round)),
         (
-            "Undaunted-Correlation-Id",
-            correlation_id(job, of.step, of.item),
+            "Idempotency-Key",
+            receipt_token(job, of.item(), of.command, round),
         ),
+        ("Undaunted-Correlation-Id", correlation_id(job, of.item())),
     ];
     let own = own.into_iter().filter(|(name, _)| !has(name));
     headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
@@ -87,9 +83,9 @@ pub(super) fn call(
 }
 
 /// The call of a step of a flow: what it is given, and what it needs to answer later.
-pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u32) -> Call {
+pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: u32) -> Call {
     let job = seen.job;
-    let token = as_uuid(&receipt_token(job, of, round));
+    let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
     let name = job.plan().step(of.step).map(|step| step.name.as_str());
     let mut metadata = json!({
         "flow_id": job.id(),
@@ -119,10 +115,7 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: Subject, round: u3
         headers: vec![
             header("Content-Type", "application/json"),
             header("Idempotency-Key", &token),
-            header(
-                "Undaunted-Correlation-Id",
-                &correlation_id(job, of.step, of.item),
-            ),
+            header("Undaunted-Correlation-Id", &correlation_id(job, of.item())),
         ],
         body: Some(body.to_string()),
         expect: vec![200..=299],
@@ -152,7 +145,6 @@ fn parent_of(job: &Job) -> Option<&Parent> {
 }
 
 /// A token in the form that steps of flows expect.
-#[must_use]
 pub fn as_uuid(token: &str) -> String {
     let piece = |range| token.get(range).unwrap_or_default();
     format!(

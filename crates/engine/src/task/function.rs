@@ -2,18 +2,16 @@
 
 use super::identity::receipt_token;
 use super::seen::Seen;
-use crate::event::Subject;
+use crate::event::AttemptId;
 use crate::workflow::Function;
 use crate::workflow::template::ValueError;
 
 /// A call of a function, with all values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// What the function is called.
     pub name: String,
     /// What it is given, as JSON.
     pub input: String,
-    /// What the item is called.
     pub item: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
@@ -24,22 +22,22 @@ pub struct FunctionCall {
 pub(super) fn function_call(
     seen: &Seen<'_>,
     function: &Function,
-    of: Subject,
+    of: AttemptId,
     round: u32,
 ) -> Result<FunctionCall, ValueError> {
     let state = seen.job.step(of.step);
     let input = if let Some(with) = &function.with {
         with.render(seen)?.to_string()
     } else {
-        let input = state.map_or("null", |state| state.items.input(of.item));
+        let input = state.map_or("null", |state| state.items.input(of.index));
         input.to_owned()
     };
-    let item = state.map(|state| state.items.identity(of.item));
+    let item = state.map(|state| state.items.identity(of.index));
     Ok(FunctionCall {
         name: function.name.clone(),
         input,
         item: item.unwrap_or_default().to_owned(),
-        attempt: of.attempt,
-        receipt_token: receipt_token(seen.job, of, round),
+        attempt: of.attempt.0,
+        receipt_token: receipt_token(seen.job, of.item(), of.command, round),
     })
 }

@@ -2,13 +2,12 @@
 
 use undaunted_policy::Seed;
 
-use crate::event::Subject;
+use crate::id::{CommandId, ItemId};
 use crate::job::Job;
 
 /// The id of an item, the same for ever: a UUID made of the names of job and item.
-#[must_use]
-pub fn correlation_id(job: &Job, step: u32, item: u32) -> String {
-    let draws = name_of(job).draws(item.into(), step.into(), 0);
+pub fn correlation_id(job: &Job, item: ItemId) -> String {
+    let draws = name_of(job).draws(item.index.into(), item.step.0.into(), 0);
     let (high, low) = (draws.at(1), draws.at(2));
     // Version 8 (made by a rule of one's own) and the variant of RFC 9562.
     let high = (high & !0xf000) | 0x8000;
@@ -24,10 +23,9 @@ pub fn correlation_id(job: &Job, step: u32, item: u32) -> String {
 }
 
 /// The token of a command, the same for all its attempts in a round.
-#[must_use]
-pub fn receipt_token(job: &Job, of: Subject, round: u32) -> String {
-    let place = u64::from(of.step) << 32 | u64::from(of.item);
-    let draws = name_of(job).draws(place, of.command.into(), round);
+pub fn receipt_token(job: &Job, item: ItemId, command: CommandId, round: u32) -> String {
+    let place = u64::from(item.step.0) << 32 | u64::from(item.index);
+    let draws = name_of(job).draws(place, command.0.into(), round);
     format!("{:016x}{:016x}", draws.at(3), draws.at(4))
 }
 

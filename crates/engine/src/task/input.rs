@@ -1,7 +1,9 @@
 //! Where the items of a map come from, with all values filled in.
 
-use super::attempt::{Task, TaskWork};
+use super::action::TaskWork;
+use super::attempt::{Keeps, Task};
 use super::seen::{Files, Seen, within};
+use crate::id::StepId;
 use crate::job::Job;
 use crate::workflow::InputSource;
 use crate::workflow::template::ValueError;
@@ -9,22 +11,21 @@ use crate::workflow::template::ValueError;
 /// Where the items of a map come from, with all values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputTask {
-    /// A file.
     File(String),
     /// What a program writes.
     Run(Task),
 }
 
 /// The command that gives the items of a map.
-///
-/// # Errors
-///
-/// As [`task`](super::task).
-pub fn input_task(job: &Job, step: u32, files: Files<'_>) -> Result<Option<InputTask>, ValueError> {
+pub fn input_task(
+    job: &Job,
+    step: StepId,
+    files: Files<'_>,
+) -> Result<Option<InputTask>, ValueError> {
     let Some(map) = job.plan().map(step) else {
         return Ok(None);
     };
-    let seen = Seen::new(job, step, 0, files);
+    let seen = Seen::new(job, step.item(0), files);
     Ok(Some(match &map.input.source {
         InputSource::File(path) => {
             let path = path.render(&seen)?;
@@ -44,7 +45,7 @@ pub fn input_task(job: &Job, step: u32, files: Files<'_>) -> Result<Option<Input
                 wants_output: true,
                 reads_item_file: false,
                 stdin: None,
-                keeps_all: false,
+                keeps: Keeps::Items,
             })
         }
     }))

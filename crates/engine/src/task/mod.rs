@@ -3,6 +3,7 @@
 //! Data only: whoever runs it adds the rest of the environment and the values of secrets, which are
 //! never part of a job's state.
 
+mod action;
 mod attempt;
 mod call;
 mod function;
@@ -12,11 +13,12 @@ mod seen;
 mod sub_flow;
 mod token;
 
-pub use attempt::{Task, TaskWork, task};
+pub use action::{Action, TaskWork};
+pub use attempt::{Keeps, Task, task};
 pub use call::{Call, as_uuid};
 pub use function::FunctionCall;
 pub use identity::{correlation_id, receipt_token};
 pub use input::{InputTask, input_task};
 pub use seen::Files;
 pub use sub_flow::{SubFlow, short};
-pub use token::{Found, find_token};
+pub use token::{TokenOwner, find_token};

@@ -6,6 +6,7 @@ use std::cell::{OnceCell, RefCell};
 use serde_json::{Value, json};
 
 use crate::capture;
+use crate::id::{ItemId, StepId};
 use crate::job::{Job, Scope};
 use crate::workflow::template::{Reference, Root, Segment, TextTemplate, ValueError, Values};
 
@@ -36,23 +37,20 @@ pub(super) fn within(directory: &str, path: Option<&str>) -> String {
 /// What the templates of an item can see.
 pub(super) struct Seen<'a> {
     pub(super) job: &'a Job,
-    step: u32,
-    item: u32,
+    at: ItemId,
     files: Files<'a>,
     value: OnceCell<Value>,
     item_file: OnceCell<()>,
     /// Declared variables that are being put together.
     declaring: RefCell<Vec<String>>,
-    /// Whether secrets are seen.
     secrets: bool,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) const fn new(job: &'a Job, step: u32, item: u32, files: Files<'a>) -> Self {
+    pub(super) const fn new(job: &'a Job, at: ItemId, files: Files<'a>) -> Self {
         Self {
             job,
-            step,
-            item,
+            at,
             files,
             value: OnceCell::new(),
             item_file: OnceCell::new(),
@@ -63,7 +61,7 @@ impl<'a> Seen<'a> {
 
     /// The same, with secrets: for what is sent and never written down.
     pub(super) const fn with_secrets(&self) -> Self {
-        let mut seen = Self::new(self.job, self.step, self.item, self.files);
+        let mut seen = Self::new(self.job, self.at, self.files);
         seen.secrets = true;
         seen
     }
@@ -100,14 +98,14 @@ impl<'a> Seen<'a> {
 
     pub(super) fn item(&self) -> &Value {
         self.value.get_or_init(|| {
-            let input = self.job.step(self.step);
-            let input = input.map_or("null", |state| state.items.input(self.item));
+            let input = self.job.step(self.at.step);
+            let input = input.map_or("null", |state| state.items.input(self.at.index));
             serde_json::from_str(input).unwrap_or_default()
         })
     }
 
     fn scopes(&self) -> impl Iterator<Item = &Scope> {
-        let active = self.job.active(self.step, self.item);
+        let active = self.job.active(self.at);
         let own = active.and_then(|active| active.scope.as_deref());
         own.into_iter().chain([&self.job.scope])
     }
@@ -133,7 +131,7 @@ impl<'a> Seen<'a> {
     }
 
     fn map_value(&self, reference: &Reference) -> Option<Value> {
-        let steps = (0_u32..).zip(&self.job.steps);
+        let steps = StepId::all().zip(&self.job.steps);
         let mut maps = steps.filter(|(step, _)| self.job.plan().is_map(*step));
         let (_, state) = maps.next()?;
         if let Some(Segment::Field(field)) = reference.path().first()

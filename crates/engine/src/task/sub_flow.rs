@@ -1,12 +1,16 @@
 //! An item whose work is a flow of its own.
 
+use std::sync::Arc;
+
 use undaunted_policy::Seed;
 
 use super::call::as_uuid;
 use super::identity::receipt_token;
 use super::seen::Seen;
-use crate::event::{FlowRun, Parent, Subject, Submitted};
-use crate::job::Job;
+use crate::event::{AttemptId, FlowRun, Parent, Submitted, WorkflowText};
+use crate::job::{Job, JobError, Plans};
+use crate::plan::Plan;
+use crate::workflow::aim_at;
 
 /// How deep flows may be inside each other. Steps that stand for each other's flows would go on for
 /// ever.
@@ -21,9 +25,9 @@ pub struct SubFlow {
     pub run: FlowRun,
 }
 
-pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u32) -> SubFlow {
+pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: u32) -> SubFlow {
     let job = seen.job;
-    let token = as_uuid(&receipt_token(job, of, round));
+    let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
     let step = job.plan().step(of.step).map(|step| step.name.clone());
     let step = step.unwrap_or_default();
     let depth = job.submitted().flow.as_ref();
@@ -46,7 +50,6 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: Subject, round: u3
 }
 
 /// A name that is not too long to be part of one: of flows deep inside each other, and of files.
-#[must_use]
 pub fn short(name: &str) -> String {
     const LONGEST: usize = 100;
     const KEPT: usize = 60;
@@ -62,25 +65,40 @@ pub fn short(name: &str) -> String {
 
 impl SubFlow {
     /// Whether there are too many flows around it.
-    #[must_use]
     pub fn is_too_deep(&self) -> bool {
         let parent = self.run.parent.as_ref();
         parent.is_some_and(|parent| parent.depth > DEEPEST)
     }
 
-    /// Its submission: everything it does not say is as for the flow it belongs to.
-    #[must_use]
-    pub fn submission(&self, parent: &Job) -> Submitted {
+    /// Its submission: everything it does not say is as for the flow it belongs to, whose steps are
+    /// planned anew for its goals.
+    ///
+    /// # Errors
+    ///
+    /// When its goals cannot be reached.
+    pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<Submitted, JobError> {
         let of = parent.submitted();
         let id = self.id.bytes();
         let seed = id.fold(of.seed, |seed, byte| {
             Seed(seed).draws(byte.into(), 0, 0).at(1)
         });
-        Submitted {
+        let mut submitted = Submitted {
             job: self.id.clone(),
             seed,
             flow: Some(self.run.clone()),
             ..of.clone()
-        }
+        };
+        let plan = plans.get_or(&submitted, || {
+            let planned = aim_at(parent.workflow().clone(), &self.run.aim());
+            let planned = planned.map(|workflow| Arc::new(Plan::new(workflow)));
+            planned.map_err(|why| JobError::Workflow {
+                why: why
+                    .into_iter()
+                    .next()
+                    .map_or_else(String::new, |it| it.message),
+            })
+        })?;
+        submitted.text = WorkflowText::checked(of.text.shared(), plan);
+        Ok(submitted)
     }
 }

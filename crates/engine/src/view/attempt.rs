@@ -9,7 +9,7 @@ use serde::Serialize;
 use undaunted_policy::{Cause, Timestamp};
 
 use super::event::rfc3339;
-use super::history::Attempt;
+use super::history::PastAttempt;
 use crate::event::{Sum, cause_parts, class_word};
 use crate::job::Job;
 
@@ -43,9 +43,8 @@ pub struct AttemptView {
 }
 
 /// What is shown of an attempt of a job.
-#[must_use]
-pub fn attempt(job: &Job, of: &Attempt) -> AttemptView {
-    let subject = of.subject;
+pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
+    let subject = of.of;
     let (plan, state) = (job.plan(), job.step(subject.step));
     let outcome = of.outcome.as_ref();
     let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
@@ -55,13 +54,13 @@ pub fn attempt(job: &Job, of: &Attempt) -> AttemptView {
     };
     AttemptView {
         item: state.map_or_else(String::new, |state| {
-            state.items.identity(subject.item).to_owned()
+            state.items.identity(subject.index).to_owned()
         }),
-        index: subject.item,
+        index: subject.index,
         step: plan.step(subject.step).map(|step| step.name.clone()),
         command: plan.command(subject.command).map(|it| it.id.clone()),
         handler: !plan.is_main(subject.command),
-        attempt: subject.attempt,
+        attempt: subject.attempt.0,
         round: of.round,
         breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),
         probe: of.pass.as_ref().is_some_and(|pass| pass.probe),
@@ -81,9 +80,8 @@ pub fn attempt(job: &Job, of: &Attempt) -> AttemptView {
     }
 }
 
-impl Attempt {
+impl PastAttempt {
     /// How it ended: `succeeded`, `failed`, or `running` if it has not.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match &self.outcome {
             None => "running",
@@ -93,7 +91,6 @@ impl Attempt {
     }
 
     /// How it failed, if it did.
-    #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         let failure = self.outcome.as_ref()?.failure.as_ref()?;
         Some(failure.cause)
@@ -131,13 +128,11 @@ struct BalanceView {
 
 impl SumView {
     /// The numbers of a retry that falls due then, or of one that was refused.
-    #[must_use]
     pub fn of(sum: &Sum, due: Option<Timestamp>) -> Self {
         Self::with(sum, due, due.is_some())
     }
 
     /// The numbers of a retry that is made when a breaker lets it go.
-    #[must_use]
     pub fn held(sum: &Sum) -> Self {
         Self::with(sum, None, true)
     }

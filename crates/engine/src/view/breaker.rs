@@ -7,7 +7,6 @@ use crate::breaker::{BreakerChange, Change};
 
 /// What is shown of a breaker that has opened, half opened or closed; nothing of other changes. It is not
 /// part of the journal of a job, so `seq` is null.
-#[must_use]
 pub fn breaker_event(breaker: &str, change: &BreakerChange) -> Option<EventView> {
     let word = match change.change {
         Change::Opened | Change::Tripped => "breaker_opened",

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    Counts, Ended, Event, Failed, Held, ImportedCommand, Kept, PolicyChange, Reached, Record,
-    Retrying, Stopped, Subject, Succeeded, Sum, Text, cause_parts, class_word,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Counts, Ended, Event, Held,
+    ImportedCommand, ItemEvent, JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent,
+    Succeeded, Sum, Text, cause_parts, class_word,
 };
+use crate::id::ItemId;
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
 use crate::view::Status;
@@ -23,7 +25,6 @@ pub struct EventView {
 }
 
 /// What is shown of a record. The job is as it is after the record.
-#[must_use]
 pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
     let mut view = EventView::of(vec![
         ("seq", seq.into()),
@@ -40,7 +41,6 @@ impl EventView {
     }
 
     /// Its fields, in order.
-    #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.fields
     }
@@ -57,14 +57,23 @@ impl EventView {
 
     fn fill(&mut self, job: &Job, event: &Event) {
         match event {
-            Event::JobSubmitted(submitted) => {
+            Event::Job(event) => self.fill_of_job(job, event),
+            Event::Step(event) => self.fill_of_step(job, event),
+            Event::Item(event) => self.fill_of_item(job, event),
+            Event::Breaker(event) => self.fill_of_breaker(job, event),
+        }
+    }
+
+    fn fill_of_job(&mut self, job: &Job, event: &JobEvent) {
+        match event {
+            JobEvent::Submitted(submitted) => {
                 self.put("job", submitted.job.as_str());
                 self.put_some("name", job.workflow().name.as_deref());
                 self.put("workflow", submitted.file.as_str());
                 self.put("working_dir", submitted.working_dir.as_str());
                 self.put("seed", submitted.seed);
             }
-            Event::JobResumed(resumed) => {
+            JobEvent::Resumed(resumed) => {
                 self.put("run", resumed.run);
                 self.put("downtime_ms", millis(resumed.away));
                 self.put("planned", resumed.planned);
@@ -78,45 +87,19 @@ impl EventView {
                     }),
                 );
             }
-            Event::StepStarted { step, .. }
-            | Event::StepSkipped { step }
-            | Event::StepCompleted { step }
-            | Event::StepFailed { step } => self.step(job, *step),
-            Event::ItemsRead { step, items, last } => {
-                self.step(job, *step);
-                self.put("items", items.len());
-                self.put("last", *last);
-            }
-            Event::InputFailed {
-                step,
-                reason,
-                error,
-                stderr,
-            } => {
-                self.step(job, *step);
-                self.why(job, *reason, error);
-                self.put_some("stderr", stderr.map(kept));
-            }
-            Event::TextKept { text } => self.put("text", text.as_str()),
-            Event::JobStopping { reason } => self.put("reason", reason.word()),
-            Event::JobCompleted(ended) => self.ended(job, Stage::Completed, ended),
-            Event::JobPartial(ended) => self.ended(job, Stage::Partial, ended),
-            Event::JobFailed(ended) => self.ended(job, Stage::Failed, ended),
-            Event::JobCancelled(ended) => self.ended(job, Stage::Cancelled, ended),
-            Event::JobSuspended => self.put("status", Status::Suspended.word()),
-            Event::JobRedriven { reduce } => self.put("reduce", *reduce),
-            Event::JobPaused => {}
-            Event::JobUnpaused { away } => self.put("paused_ms", millis(*away)),
-            Event::PolicyChanged { changes, .. } => self.changes(changes),
-            Event::StateImported { commands } => self.imported(job, commands),
-            _ => self.fill_of_item(job, event),
-        }
-    }
-
-    /// What many items share: the pool, breakers, completion rules.
-    fn fill_of_shared(&mut self, job: &Job, event: &Event) {
-        match event {
-            Event::PoolToppedUp {
+            JobEvent::TextKept { text } => self.put("text", text.as_str()),
+            JobEvent::Stopping { reason } => self.put("reason", reason.word()),
+            JobEvent::Completed(ended) => self.ended(job, Stage::Completed, ended),
+            JobEvent::Partial(ended) => self.ended(job, Stage::Partial, ended),
+            JobEvent::Failed(ended) => self.ended(job, Stage::Failed, ended),
+            JobEvent::Cancelled(ended) => self.ended(job, Stage::Cancelled, ended),
+            JobEvent::Suspended => self.put("status", Status::Suspended.word()),
+            JobEvent::Redriven { reduce } => self.put("reduce", *reduce),
+            JobEvent::Paused => {}
+            JobEvent::Unpaused { away } => self.put("paused_ms", millis(*away)),
+            JobEvent::PolicyChanged { changes, .. } => self.changes(changes),
+            JobEvent::StateImported { commands } => self.imported(job, commands),
+            JobEvent::PoolToppedUp {
                 asked,
                 added,
                 total,
@@ -127,7 +110,43 @@ impl EventView {
                 self.put("total_budget", *total);
                 self.put_some("per_workflow_max", *per_item);
             }
-            Event::BreakerOpened(opened) => {
+        }
+    }
+
+    fn fill_of_step(&mut self, job: &Job, event: &StepEvent) {
+        let name = job.plan().step(event.step());
+        self.put("step", name.map(|step| step.name.as_str()));
+        match event {
+            StepEvent::Started { .. }
+            | StepEvent::Skipped { .. }
+            | StepEvent::Completed { .. }
+            | StepEvent::Failed { .. } => {}
+            StepEvent::ItemsRead { items, last, .. } => {
+                self.put("items", items.len());
+                self.put("last", *last);
+            }
+            StepEvent::InputFailed {
+                reason,
+                error,
+                stderr,
+                ..
+            } => {
+                self.why(job, *reason, error);
+                self.put_some("stderr", stderr.map(kept));
+            }
+            StepEvent::Unreachable { missing, .. } => self.put("missing", missing.as_str()),
+            StepEvent::AttributeSet { name, value, .. } => {
+                self.put("name", name.as_str());
+                let value: Value = serde_json::from_str(value).unwrap_or_default();
+                self.put("value", value);
+            }
+            StepEvent::CompletionReached(reached) => self.reached(reached),
+        }
+    }
+
+    fn fill_of_breaker(&mut self, job: &Job, event: &BreakerEvent) {
+        match event {
+            BreakerEvent::Opened(opened) => {
                 self.put("breaker", job.texts.read(&opened.breaker));
                 self.put("until", time(opened.until));
                 let why = match (opened.by_rule, opened.failures) {
@@ -138,25 +157,13 @@ impl EventView {
                 self.put("why", why);
                 self.put("failures", opened.failures);
             }
-            Event::BreakerHalfOpened { breaker } | Event::BreakerClosed { breaker } => {
+            BreakerEvent::HalfOpened { breaker } | BreakerEvent::Closed { breaker } => {
                 self.put("breaker", job.texts.read(breaker));
             }
-            Event::BreakerConfigured { breaker, changes } => {
+            BreakerEvent::Configured { breaker, changes } => {
                 self.put("breaker", job.texts.read(breaker));
                 self.changes(changes);
             }
-            Event::StepUnreachable { step, missing } => {
-                self.step(job, *step);
-                self.put("missing", missing.as_str());
-            }
-            Event::AttributeSet { step, name, value } => {
-                self.step(job, *step);
-                self.put("name", name.as_str());
-                let value: Value = serde_json::from_str(value).unwrap_or_default();
-                self.put("value", value);
-            }
-            Event::CompletionReached(reached) => self.reached(job, reached),
-            _ => {}
         }
     }
 
@@ -182,50 +189,43 @@ impl EventView {
         self.put("changes", changes.collect::<Vec<_>>());
     }
 
-    fn fill_of_item(&mut self, job: &Job, event: &Event) {
+    fn fill_of_item(&mut self, job: &Job, event: &ItemEvent) {
+        self.item(job, event.item());
         match event {
-            Event::AttemptStarted(started) => {
-                self.subject(job, started.subject);
+            ItemEvent::AttemptStarted(started) => {
+                self.attempt(job, started.of);
                 self.put("start", started.start);
                 if let Some(pass) = &started.pass {
                     self.put("breaker", job.texts.read(&pass.breaker));
                     self.put("probe", pass.probe);
                 }
             }
-            Event::AttemptSucceeded(done) => self.succeeded(job, done),
-            Event::AttemptFailed(failed) => self.failed(job, failed),
-            Event::RetryScheduled(retrying) => self.retrying(job, retrying),
-            Event::CommandStopped(stopped) => self.stopped(job, stopped),
-            Event::CommandRepeated { subject } | Event::CommandRecovered { subject, .. } => {
-                self.subject(job, *subject);
+            ItemEvent::AttemptSucceeded(done) => self.succeeded(job, done),
+            ItemEvent::AttemptFailed(failed) => self.failed(job, failed),
+            ItemEvent::RetryScheduled(retrying) => self.retrying(job, retrying),
+            ItemEvent::CommandStopped(stopped) => self.stopped(job, stopped),
+            ItemEvent::CommandRepeated { of } | ItemEvent::CommandRecovered { of, .. } => {
+                self.attempt(job, *of);
             }
-            Event::ItemSucceeded { step, item }
-            | Event::ItemRedriven { step, item }
-            | Event::ItemDropped { step, item } => self.item(job, *step, *item),
-            Event::ItemDeadLettered {
-                subject,
-                reason,
-                error,
-            } => {
-                self.subject(job, *subject);
+            ItemEvent::Succeeded { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. } => {}
+            ItemEvent::DeadLettered { of, reason, error } => {
+                self.attempt(job, *of);
                 self.why(job, *reason, error);
             }
-            Event::ItemSkipped { step, item, reason } => {
-                self.item(job, *step, *item);
-                self.put("reason", reason.word());
-            }
-            Event::Held(held) => self.held(job, held),
-            Event::AttemptAccepted { subject, until } => {
-                self.subject(job, *subject);
+            ItemEvent::Skipped { reason, .. } => self.put("reason", reason.word()),
+            ItemEvent::Held(held) => self.held(job, held),
+            ItemEvent::AttemptAccepted { of, until } => {
+                self.attempt(job, *of);
                 self.put("until", time(*until));
             }
-            Event::Released(released) => {
-                self.subject(job, released.subject);
+            ItemEvent::Released(released) => {
+                self.attempt(job, released.of);
                 self.put("breaker", job.texts.read(&released.breaker));
                 self.put("held_ms", millis(released.held));
             }
-            Event::LateResult(late) => {
-                self.item(job, late.step, late.item);
+            ItemEvent::LateResult(late) => {
                 let result = if late.reason.is_none() {
                     "succeeded"
                 } else {
@@ -240,12 +240,11 @@ impl EventView {
                 };
                 self.put("policy", policy);
             }
-            _ => self.fill_of_shared(job, event),
         }
     }
 
     fn held(&mut self, job: &Job, held: &Held) {
-        self.subject(job, held.subject);
+        self.attempt(job, held.of);
         self.put("breaker", job.texts.read(&held.breaker));
         self.put("why", if held.sum.is_some() { "rule" } else { "open" });
         self.put("until", held.until.map(time));
@@ -256,8 +255,7 @@ impl EventView {
         }
     }
 
-    fn reached(&mut self, job: &Job, reached: &Reached) {
-        self.step(job, reached.step);
+    fn reached(&mut self, reached: &Reached) {
         let completion = reached.completion();
         self.put("reason", completion.reason.to_string());
         self.put("success", completion.success);
@@ -270,23 +268,18 @@ impl EventView {
         self.put("missing", reached.target.saturating_sub(reported));
     }
 
-    fn step(&mut self, job: &Job, step: u32) {
-        let name = job.plan().step(step).map(|step| step.name.as_str());
-        self.put("step", name);
-    }
-
-    fn item(&mut self, job: &Job, step: u32, item: u32) {
-        let identity = job.step(step).map(|state| state.items.identity(item));
+    fn item(&mut self, job: &Job, item: ItemId) {
+        let step = job.step(item.step);
+        let identity = step.map(|state| state.items.identity(item.index));
         self.put("item", identity);
-        self.put("index", item);
-        self.put("correlation_id", correlation_id(job, step, item));
+        self.put("index", item.index);
+        self.put("correlation_id", correlation_id(job, item));
     }
 
-    fn subject(&mut self, job: &Job, of: Subject) {
-        self.item(job, of.step, of.item);
+    fn attempt(&mut self, job: &Job, of: AttemptId) {
         let command = job.plan().command(of.command);
         self.put("command", command.map(|command| command.id.as_str()));
-        self.put("attempt", of.attempt);
+        self.put("attempt", of.attempt.0);
     }
 
     fn why(&mut self, job: &Job, reason: Reason, error: &Text) {
@@ -295,7 +288,7 @@ impl EventView {
     }
 
     fn succeeded(&mut self, job: &Job, done: &Succeeded) {
-        self.subject(job, done.subject);
+        self.attempt(job, done.of);
         self.put("duration_ms", millis(done.took));
         self.put_some("output", done.output.as_deref());
         self.put_some("stdout", done.stdout.map(kept));
@@ -303,8 +296,8 @@ impl EventView {
         self.put_some("left_running", done.left);
     }
 
-    fn failed(&mut self, job: &Job, failed: &Failed) {
-        self.subject(job, failed.subject);
+    fn failed(&mut self, job: &Job, failed: &AttemptFailed) {
+        self.attempt(job, failed.of);
         self.put("duration_ms", millis(failed.took));
         let (cause, number) = cause_parts(failed.cause);
         self.put("cause", cause);
@@ -323,14 +316,14 @@ impl EventView {
     }
 
     fn retrying(&mut self, job: &Job, retrying: &Retrying) {
-        self.subject(job, retrying.subject);
+        self.attempt(job, retrying.of);
         self.sum(&retrying.sum, retrying.sum.spent_after);
         self.put("delay_ms", millis(retrying.delay));
         self.put("due_at", time(retrying.due));
     }
 
-    fn stopped(&mut self, job: &Job, stopped: &Stopped) {
-        self.subject(job, stopped.subject);
+    fn stopped(&mut self, job: &Job, stopped: &CommandStopped) {
+        self.attempt(job, stopped.of);
         self.why(job, stopped.reason, &stopped.error);
         self.put_some("rule", stopped.rule);
         self.put("handled", stopped.handler.is_some());
@@ -401,7 +394,6 @@ pub(super) fn time(at: Timestamp) -> Value {
 }
 
 /// An instant in RFC 3339, to the millisecond.
-#[must_use]
 pub fn rfc3339(at: Timestamp) -> String {
     // Later than this cannot be written; nobody waits that long.
     const LAST: u64 = 253_402_300_799;

@@ -7,7 +7,8 @@
 
 use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
 
-use crate::breaker::{Admission, BreakerState};
+use crate::breaker::{AdmissionControl, BreakerState};
+use crate::id::ItemId;
 use crate::job::{Doing, Job};
 
 /// The retries an item would still get, and why there would be no more.
@@ -20,15 +21,14 @@ pub struct Forecast {
 }
 
 /// What would become of an item that was started and is not settled, asking at most `most` times.
-#[must_use]
 pub fn forecast(
     job: &Job,
-    breakers: &Admission,
-    (step, item): (u32, u32),
+    breakers: &AdmissionControl,
+    item: ItemId,
     now: Timestamp,
     most: usize,
 ) -> Option<Forecast> {
-    let active = job.active(step, item)?;
+    let active = job.active(item)?;
     let command = job.plan().command(active.command)?;
     if active.repeated().is_some() {
         // Its retries were used up before its handler ran; this is the one attempt more.
@@ -43,14 +43,17 @@ pub fn forecast(
     };
     let mut state = State {
         progress: active.progress(),
-        draws: job.seed().draws(item.into(), command.index, active.round),
-        deadline: job.deadline_of(step, active),
+        draws: job
+            .seed()
+            .draws(item.index.into(), command.index, active.round),
+        deadline: job.deadline_of(item.step, active),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     let mut at = match active.doing {
         Doing::Waiting(due) => due.max(now),
         Doing::Held => {
-            let hold = job.step(step).and_then(|state| state.held.get(item));
+            let hold = job.step(item.step);
+            let hold = hold.and_then(|state| state.held.get(item.index));
             let state = hold.and_then(|hold| breakers.get(&hold.breaker));
             state.and_then(BreakerState::until).unwrap_or(now).max(now)
         }

@@ -9,41 +9,39 @@ use std::time::Duration;
 
 use undaunted_policy::{Cause, Class, Reason, Timestamp};
 
-use crate::event::{Event, Failed, Kept, Record, Subject, Sum};
+use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, JobEvent, Kept, Record, Sum};
+use crate::id::ItemId;
 use crate::job::Job;
-use crate::workflow::Phase;
+use crate::workflow::StepPhase;
 
 /// The histories of the items that were asked for.
 pub struct Histories<'w> {
-    wanted: Box<dyn Fn(u32, u32) -> bool + 'w>,
+    wanted: Box<dyn Fn(ItemId) -> bool + 'w>,
     /// By step and place in the input.
-    pub items: BTreeMap<(u32, u32), History>,
+    pub items: BTreeMap<ItemId, History>,
 }
 
 /// What happened to one item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// Every attempt of every command, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<PastAttempt>,
     /// Every time a command was tried no further.
     pub stops: Vec<Stop>,
     /// Every time a handler has saved a command.
     pub mends: Vec<Mend>,
     /// Every time a breaker kept it back.
-    pub holds: Vec<Keeping>,
-    /// How it ended, if it has.
-    pub end: Option<End>,
+    pub holds: Vec<BreakerHold>,
+    pub end: Option<ItemEnd>,
     /// What came of it after its step was complete without it.
     pub late: Option<LateEnd>,
     /// The round it is in, counted from 1.
     pub round: u32,
 }
 
-/// One attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attempt {
-    /// Which one.
-    pub subject: Subject,
+pub struct PastAttempt {
+    pub of: AttemptId,
     /// The round it belongs to, counted from 1.
     pub round: u32,
     /// When it was started.
@@ -51,15 +49,14 @@ pub struct Attempt {
     /// The breaker that let it through, if one was asked.
     pub pass: Option<Passed>,
     /// How it ended, if it has.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<AttemptOutcome>,
     /// The retry that followed from it.
-    pub retry: Option<Planned>,
+    pub retry: Option<ScheduledRetry>,
 }
 
 /// A breaker that let an attempt through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// Its name.
     pub breaker: String,
     /// Whether the attempt was to find out if the target is back.
     pub probe: bool,
@@ -67,13 +64,13 @@ pub struct Passed {
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// When its end was recorded.
     pub at: Timestamp,
     /// How long it took.
     pub took: Duration,
     /// What went wrong, if anything did.
-    pub failure: Option<Failure>,
+    pub failure: Option<AttemptFailure>,
     /// Where its output is kept.
     pub stdout: Option<Kept>,
     /// Where its error output is kept.
@@ -82,8 +79,7 @@ pub struct Outcome {
 
 /// What went wrong with an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// How it failed.
+pub struct AttemptFailure {
     pub cause: Cause,
     /// The class it was given.
     pub class: Class,
@@ -93,12 +89,10 @@ pub struct Failure {
     pub error: String,
 }
 
-/// A retry that was scheduled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Planned {
+pub struct ScheduledRetry {
     /// How its delay came about.
     pub sum: Sum,
-    /// The delay.
     pub delay: Duration,
     /// When it fell due.
     pub due: Timestamp,
@@ -108,10 +102,8 @@ pub struct Planned {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// The command and its last attempt.
-    pub subject: Subject,
-    /// When.
+    pub of: AttemptId,
     pub at: Timestamp,
-    /// Why.
     pub reason: Reason,
     /// What people read about it.
     pub error: String,
@@ -127,8 +119,7 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mend {
     /// The command and its last attempt.
-    pub subject: Subject,
-    /// When.
+    pub of: AttemptId,
     pub at: Timestamp,
     /// Whether the command is tried once more; if not, the item goes on without it.
     pub again: bool,
@@ -136,12 +127,10 @@ pub struct Mend {
 
 /// A breaker has kept an item back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Keeping {
+pub struct BreakerHold {
     /// The command that would have started, and its last attempt.
-    pub subject: Subject,
-    /// When.
+    pub of: AttemptId,
     pub at: Timestamp,
-    /// The breaker.
     pub breaker: String,
     /// When the breaker was to look again, if that was known.
     pub until: Option<Timestamp>,
@@ -158,7 +147,6 @@ pub struct Keeping {
 /// What came of an item after its step was complete without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateEnd {
-    /// When.
     pub at: Timestamp,
     /// Why it did not succeed, if it did not.
     pub reason: Option<Reason>,
@@ -166,10 +154,8 @@ pub struct LateEnd {
     pub counted: bool,
 }
 
-/// How an item ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct End {
-    /// When.
+pub struct ItemEnd {
     pub at: Timestamp,
     /// Why, if it did not succeed.
     pub reason: Option<Reason>,
@@ -181,7 +167,7 @@ pub struct End {
 
 impl<'w> Histories<'w> {
     /// Keeps the histories of the items for which `wanted` is true, by step and place.
-    pub fn of(wanted: impl Fn(u32, u32) -> bool + 'w) -> Self {
+    pub fn of(wanted: impl Fn(ItemId) -> bool + 'w) -> Self {
         Self {
             wanted: Box::new(wanted),
             items: BTreeMap::new(),
@@ -190,29 +176,30 @@ impl<'w> Histories<'w> {
 
     /// Takes note of a record. The job is as it is after it.
     pub fn take(&mut self, job: &Job, record: &Record) {
-        if let Event::JobRedriven { reduce: true } = &record.event {
+        if let Event::Job(JobEvent::Redriven { reduce: true }) = &record.event {
             self.begin_again(job);
         }
-        let Some((step, item)) = place(&record.event) else {
+        let Event::Item(event) = &record.event else {
             return;
         };
-        if !(self.wanted)(step, item) {
+        let item = event.item();
+        if !(self.wanted)(item) {
             return;
         }
-        let history = self.items.entry((step, item)).or_insert_with(|| History {
+        let history = self.items.entry(item).or_insert_with(|| History {
             round: 1,
             ..History::default()
         });
-        history.take(job, record);
+        history.take(job, event, record.at);
     }
 }
 
 impl Histories<'_> {
     /// What comes after the map is done again, in a new round.
     fn begin_again(&mut self, job: &Job) {
-        for ((step, _), history) in &mut self.items {
-            let step = job.plan().step(*step);
-            if step.is_some_and(|step| step.phase == Phase::Reduce) {
+        for (item, history) in &mut self.items {
+            let step = job.plan().step(item.step);
+            if step.is_some_and(|step| step.phase == StepPhase::Reduce) {
                 history.round = history.round.saturating_add(1);
                 history.end = None;
             }
@@ -220,37 +207,11 @@ impl Histories<'_> {
     }
 }
 
-/// The item an event is about.
-fn place(event: &Event) -> Option<(u32, u32)> {
-    let subject = match event {
-        Event::AttemptStarted(started) => started.subject,
-        Event::AttemptSucceeded(done) => done.subject,
-        Event::AttemptFailed(failed) => failed.subject,
-        Event::RetryScheduled(retrying) => retrying.subject,
-        Event::CommandStopped(stopped) => stopped.subject,
-        Event::Held(held) => held.subject,
-        Event::Released(released) => released.subject,
-        Event::LateResult(late) => return Some((late.step, late.item)),
-        Event::ItemDeadLettered { subject, .. }
-        | Event::CommandRepeated { subject }
-        | Event::CommandRecovered { subject, .. } => *subject,
-        Event::ItemSucceeded { step, item }
-        | Event::ItemSkipped { step, item, .. }
-        | Event::ItemRedriven { step, item }
-        | Event::ItemDropped { step, item } => {
-            return Some((*step, *item));
-        }
-        _ => return None,
-    };
-    Some((subject.step, subject.item))
-}
-
 impl History {
-    fn take(&mut self, job: &Job, record: &Record) {
-        let at = record.at;
-        match &record.event {
-            Event::AttemptStarted(started) => self.attempts.push(Attempt {
-                subject: started.subject,
+    fn take(&mut self, job: &Job, event: &ItemEvent, at: Timestamp) {
+        match event {
+            ItemEvent::AttemptStarted(started) => self.attempts.push(PastAttempt {
+                of: started.of,
                 round: self.round,
                 began: at,
                 pass: started.pass.as_ref().map(|pass| Passed {
@@ -260,9 +221,9 @@ impl History {
                 outcome: None,
                 retry: None,
             }),
-            Event::AttemptSucceeded(done) => self.ended(
-                done.subject,
-                Outcome {
+            ItemEvent::AttemptSucceeded(done) => self.ended(
+                done.of,
+                AttemptOutcome {
                     at,
                     took: done.took,
                     failure: None,
@@ -270,9 +231,9 @@ impl History {
                     stderr: done.stderr,
                 },
             ),
-            Event::AttemptFailed(failed) => self.failed(job, failed, at),
-            Event::RetryScheduled(retrying) => {
-                let planned = Planned {
+            ItemEvent::AttemptFailed(failed) => self.failed(job, failed, at),
+            ItemEvent::RetryScheduled(retrying) => {
+                let planned = ScheduledRetry {
                     sum: retrying.sum,
                     delay: retrying.delay,
                     due: retrying.due,
@@ -281,8 +242,8 @@ impl History {
                     attempt.retry = Some(planned);
                 }
             }
-            Event::CommandStopped(stopped) => self.stops.push(Stop {
-                subject: stopped.subject,
+            ItemEvent::CommandStopped(stopped) => self.stops.push(Stop {
+                of: stopped.of,
                 at,
                 reason: stopped.reason,
                 error: job.texts.read(&stopped.error).to_owned(),
@@ -290,28 +251,21 @@ impl History {
                 rule: stopped.rule,
                 handled: stopped.handler.is_some(),
             }),
-            Event::CommandRepeated { subject } => self.mend(*subject, at, true),
-            Event::CommandRecovered { subject, .. } => self.mend(*subject, at, false),
-            Event::ItemSucceeded { .. } => self.end(at, None, None, false),
-            Event::ItemSkipped { reason, .. } => self.end(at, Some(*reason), None, false),
-            Event::ItemRedriven { .. } => {
+            ItemEvent::CommandRepeated { of } => self.mend(*of, at, true),
+            ItemEvent::CommandRecovered { of, .. } => self.mend(*of, at, false),
+            ItemEvent::Succeeded { .. } => self.end(at, None, None, false),
+            ItemEvent::Skipped { reason, .. } => self.end(at, Some(*reason), None, false),
+            ItemEvent::Redriven { .. } => {
                 self.round = self.round.saturating_add(1);
                 self.end = None;
             }
-            Event::ItemDropped { .. } => self.end(at, Some(Reason::NotSelected), None, false),
-            Event::ItemDeadLettered { reason, error, .. } => {
+            ItemEvent::Dropped { .. } => self.end(at, Some(Reason::NotSelected), None, false),
+            ItemEvent::DeadLettered { reason, error, .. } => {
                 let error = job.texts.read(error).to_owned();
                 self.end(at, Some(*reason), Some(error), true);
             }
-            _ => self.take_of_shared(job, &record.event, at),
-        }
-    }
-
-    /// What breakers and completion rules do to an item.
-    fn take_of_shared(&mut self, job: &Job, event: &Event, at: Timestamp) {
-        match event {
-            Event::Held(held) => self.holds.push(Keeping {
-                subject: held.subject,
+            ItemEvent::Held(held) => self.holds.push(BreakerHold {
+                of: held.of,
                 at,
                 breaker: job.texts.read(&held.breaker).to_owned(),
                 until: held.until,
@@ -320,54 +274,55 @@ impl History {
                 sum: held.sum,
                 released: None,
             }),
-            Event::Released(released) => {
+            ItemEvent::Released(released) => {
                 if let Some(hold) = self.holds.last_mut() {
                     hold.released = Some((at, released.held));
                 }
             }
-            Event::LateResult(late) => {
+            ItemEvent::LateResult(late) => {
                 self.late = Some(LateEnd {
                     at,
                     reason: late.reason,
                     counted: late.counted,
                 });
             }
-            _ => {}
+            // Its start is what is shown of it.
+            ItemEvent::AttemptAccepted { .. } => {}
         }
     }
 
-    fn failed(&mut self, job: &Job, failed: &Failed, at: Timestamp) {
+    fn failed(&mut self, job: &Job, failed: &AttemptFailed, at: Timestamp) {
         let error = failed.error.as_ref();
         let error = error.map(|error| job.texts.read(error).to_owned());
-        let failure = Failure {
+        let failure = AttemptFailure {
             cause: failed.cause,
             class: failed.class,
             rule: failed.rule,
             error: error.unwrap_or_default(),
         };
-        let outcome = Outcome {
+        let outcome = AttemptOutcome {
             at,
             took: failed.took,
             failure: Some(failure),
             stdout: failed.stdout,
             stderr: failed.stderr,
         };
-        self.ended(failed.subject, outcome);
+        self.ended(failed.of, outcome);
     }
 
-    fn ended(&mut self, subject: Subject, outcome: Outcome) {
+    fn ended(&mut self, of: AttemptId, outcome: AttemptOutcome) {
         let mut attempts = self.attempts.iter_mut().rev();
-        if let Some(attempt) = attempts.find(|attempt| attempt.subject == subject) {
+        if let Some(attempt) = attempts.find(|attempt| attempt.of == of) {
             attempt.outcome = Some(outcome);
         }
     }
 
-    fn mend(&mut self, subject: Subject, at: Timestamp, again: bool) {
-        self.mends.push(Mend { subject, at, again });
+    fn mend(&mut self, of: AttemptId, at: Timestamp, again: bool) {
+        self.mends.push(Mend { of, at, again });
     }
 
     fn end(&mut self, at: Timestamp, reason: Option<Reason>, error: Option<String>, dead: bool) {
-        self.end = Some(End {
+        self.end = Some(ItemEnd {
             at,
             reason,
             error,

@@ -8,6 +8,7 @@ pub mod history;
 mod report;
 mod shared;
 mod signature;
+mod standing;
 
 pub use attempt::{AttemptView, SumView, attempt};
 pub use breaker::breaker_event;
@@ -19,5 +20,6 @@ pub use shared::{
     holding, tolerated,
 };
 pub use signature::signature;
+pub use standing::{ItemStanding, JobStanding};
 
 pub use crate::gate::prober;

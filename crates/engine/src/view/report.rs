@@ -12,11 +12,9 @@ use crate::view::attempt::millis;
 /// What a job has come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The job.
     pub job: String,
     /// The name of its workflow, if it has one.
     pub name: Option<String>,
-    /// How it stands.
     pub status: Status,
     /// Why it did not simply complete.
     pub reason: Option<Reason>,
@@ -37,7 +35,6 @@ pub struct Report {
 pub struct Missing {
     /// What it is called.
     pub item: String,
-    /// Why.
     pub reason: Reason,
 }
 
@@ -50,19 +47,14 @@ pub enum Status {
     Stopping,
     /// It was left in good order.
     Suspended,
-    /// It is done.
     Completed,
     /// It is done, with dead letters.
     Partial,
-    /// It has failed.
     Failed,
-    /// It was cancelled.
     Cancelled,
 }
 
 impl Status {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -91,13 +83,13 @@ impl From<Stage> for Status {
 }
 
 /// What a job has come to so far.
-#[must_use]
 pub fn report(job: &Job) -> Report {
     let status = Status::from(job.stage);
     let failure = job.mishap();
-    let mishap = failure.as_ref().or(job.recovered.as_ref());
+    let mishap = failure.as_ref().or(job.mishaps.recovered.as_ref());
     let reason = match status {
         Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
+            .mishaps
             .stopped
             .or_else(|| failure.as_ref().map(|failure| failure.reason))
             .or_else(|| job.first_dead()),
@@ -110,7 +102,7 @@ pub fn report(job: &Job) -> Report {
         reason,
         error: mishap.map(|mishap| job.texts.read(&mishap.error).to_owned()),
         counts: job.tally(),
-        duration: job.last_at.since(job.submitted_at),
+        duration: job.times.last_at.since(job.times.submitted_at),
         missing: missing(job),
         reached: job.counted().find_map(|(_, step)| step.reached),
     }
@@ -122,7 +114,7 @@ fn missing(job: &Job) -> Vec<Missing> {
         return Vec::new();
     }
     // What comes after a failed command of a list is not begun: one failure is all it tolerates.
-    let reason = job.stopped.unwrap_or(Reason::Tolerance);
+    let reason = job.mishaps.stopped.unwrap_or(Reason::Tolerance);
     let mut missing = Vec::new();
     for (number, step) in job.counted() {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);

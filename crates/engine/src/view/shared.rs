@@ -7,20 +7,17 @@ use serde::Serialize;
 use undaunted_policy::{Timestamp, Tolerance};
 
 use super::event::rfc3339;
-use crate::breaker::{Admission, BreakerState};
+use crate::breaker::{AdmissionControl, BreakerState};
 use crate::event::Reached;
 use crate::gate::prober;
+use crate::id::{ItemId, StepId};
 use crate::job::{Item, Job, Settled, StepState};
 use crate::workflow::OnComplete;
 
 /// An item that a breaker holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Its step.
-    pub step: u32,
-    /// Its place in the input.
-    pub item: u32,
-    /// The breaker.
+    pub item: ItemId,
     pub breaker: String,
     /// Since when it is held.
     pub since: Timestamp,
@@ -35,34 +32,31 @@ pub struct Holding {
 }
 
 /// How an item is held, if it is.
-#[must_use]
-pub fn holding(job: &Job, breakers: &Admission, step: u32, item: u32) -> Option<Holding> {
-    let hold = job.step(step)?.held.get(item)?;
+pub fn holding(job: &Job, breakers: &AdmissionControl, item: ItemId) -> Option<Holding> {
+    let hold = job.step(item.step)?.held.get(item.index)?;
     let state = breakers.get(&hold.breaker);
     let shut = state.is_some_and(BreakerState::is_shut);
     Some(Holding {
-        step,
         item,
         breaker: hold.breaker.to_string(),
         since: hold.since,
         until: state.and_then(BreakerState::until),
         expires: hold.expires,
         left: Some(hold.left).filter(|left| *left < u64::MAX),
-        goes_first: shut && prober(job, &hold.breaker) == Some((step, item)),
+        goes_first: shut && prober(job, &hold.breaker) == Some(item),
     })
 }
 
 /// Every item that is held, in input order.
-pub fn all_held(job: &Job) -> impl Iterator<Item = (u32, u32)> {
-    let steps = (0_u32..).zip(&job.steps);
-    steps.flat_map(|(step, state)| state.held.items().map(move |item| (step, item)))
+pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
+    let steps = StepId::all().zip(&job.steps);
+    steps.flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
 }
 
 /// A step that does not wait for all its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestEffort {
-    /// The step.
-    pub step: u32,
+    pub step: StepId,
     /// How many have to succeed.
     pub min: u64,
     /// Until when they are waited for; none before the step has begun.
@@ -80,9 +74,8 @@ pub struct BestEffort {
 }
 
 /// The step of a job that does not wait for all its items, if it has one.
-#[must_use]
 pub fn best_effort(job: &Job) -> Option<BestEffort> {
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| {
         let map = job.plan().map(step)?;
         map.completion.best_effort.then_some((step, state, map))
@@ -118,7 +111,6 @@ pub struct BestEffortView {
 }
 
 /// The names behind the numbers of [`best_effort`].
-#[must_use]
 pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
     let none = StepState::default();
     let state = job.step(of.step).unwrap_or(&none);
@@ -151,7 +143,6 @@ pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
 /// How far a step is from giving up on its remaining items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerated {
-    /// What is tolerated.
     pub tolerance: Tolerance,
     /// Items that are settled.
     pub settled: u64,
@@ -162,9 +153,8 @@ pub struct Tolerated {
 }
 
 /// What the map of a job tolerates, if it does not tolerate everything.
-#[must_use]
 pub fn tolerated(job: &Job) -> Option<Tolerated> {
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| Some((job.plan().map(step)?, state)));
     let (map, state) = maps.find(|(map, _)| map.tolerance != Tolerance::default())?;
     let settled = u64::from(state.settled());

@@ -4,7 +4,6 @@
 //! is the same text, and groups by itself.
 
 /// The signature of an error: its last line with numbers, ids and paths folded.
-#[must_use]
 pub fn signature(error: &str) -> String {
     let line = error.lines().rfind(|line| !line.trim().is_empty());
     let line = line.unwrap_or_default().trim();

@@ -20,7 +20,6 @@ pub struct Checked {
 
 impl Checked {
     /// Whether something keeps the workflow from running.
-    #[must_use]
     pub fn has_errors(&self) -> bool {
         let mut severities = self.diagnostics.iter().map(|found| found.code.severity());
         severities.any(|severity| severity == Severity::Error)
@@ -28,13 +27,11 @@ impl Checked {
 }
 
 /// Checks the text of a workflow.
-#[must_use]
 pub fn check(source: &Source, operator: &Operator) -> Checked {
     check_aimed(source, operator, None)
 }
 
 /// Checks the steps of a flow whose text does not say what it is to reach, or is not asked.
-#[must_use]
 pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> Checked {
     let mut reader = Reader::new(source, operator);
     reader.aimed_at = aim;
@@ -58,13 +55,11 @@ pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> C
 }
 
 /// Checks a file that may be anything, text or not.
-#[must_use]
 pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, Checked) {
     check_bytes_by(name, bytes, |source| check(source, operator))
 }
 
 /// Checks a file that may be anything by a check that takes text.
-#[must_use]
 pub fn check_bytes_by(
     name: &str,
     bytes: Vec<u8>,

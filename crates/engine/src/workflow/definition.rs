@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 use super::keys::Table;
 
 /// The definition without keys that mean nothing here, and without those whose value says nothing.
-#[must_use]
 pub fn plain_definition(definition: &Value) -> Value {
-    let Value::Object(entries) = definition else {
-        return definition.clone();
+    let mut definition = definition.clone();
+    without_nulls(&mut definition);
+    let Value::Object(entries) = &definition else {
+        return definition;
     };
     let inner = |key: &str, value: &Value| match key {
         "http" => known(value, Table::FlowHttp),
@@ -52,15 +53,23 @@ fn pick(
     table: Table,
     inner: impl Fn(&str, &Value) -> Value,
 ) -> Value {
-    let said = |key: &str, value: &Value| match value {
-        Value::Null => false,
-        // An empty text is no JSON, and what many write for nothing.
-        Value::String(text) => !(text.is_empty() && key == "default"),
-        _ => true,
-    };
+    // An empty text is no JSON, and what many write for nothing.
+    let said = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
     let listed = |key: &str| table.keys().any(|known| known.name() == key);
     let entries = entries.iter();
     let entries = entries.filter(|(key, value)| listed(key) && said(key, value));
     let entries = entries.map(|(key, value)| (key.clone(), inner(key, value)));
     Value::Object(entries.collect())
+}
+
+/// Removes fields that are null: some clients write that for what is not there.
+pub fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
 }

@@ -19,13 +19,11 @@ macro_rules! codes {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// Its name; the page about it has the same.
-            #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
             /// Whether it keeps the workflow from running.
-            #[must_use]
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)* }
             }
@@ -127,13 +125,11 @@ impl Diagnostic {
         }
     }
 
-    #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    #[must_use]
     pub(crate) fn related(mut self, span: Span, why: impl Into<String>) -> Self {
         self.related = Some((span, why.into()));
         self

@@ -3,6 +3,8 @@
 //! One table for three readers: the reader of files refuses what is not in it and finds the nearest
 //! key to a wrong one, the schema for editors is made from it, and people read its sentences.
 
+use undaunted_policy::{Backoff, ParameterKind, Strategy};
+
 /// What stands behind a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
@@ -14,6 +16,8 @@ pub(crate) enum Shape {
     Count,
     /// Any number.
     Number,
+    /// A number of at least 1.
+    Factor,
     /// A duration such as `30s`.
     Duration,
     /// An HTTP status or several: `429`, `500-599`, `5xx`.
@@ -22,6 +26,8 @@ pub(crate) enum Shape {
     Anything,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// The name of a strategy that needs no parameters.
+    Strategy,
     /// A list.
     ListOf(&'static Shape),
     /// A mapping from any names to this.
@@ -52,23 +58,32 @@ macro_rules! tables {
     })*) => {
         /// The mappings of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Table { $($(#[$doc])* $table,)* }
+        pub(crate) enum Table {
+            $($(#[$doc])* $table,)*
+            /// The parameters of a strategy.
+            Strategy(&'static Strategy),
+        }
 
         impl Table {
-            pub(crate) const ALL: &[Self] = &[$(Self::$table,)*];
+            pub(crate) fn all() -> impl Iterator<Item = Self> {
+                [$(Self::$table,)*].into_iter().chain(strategies().map(Self::Strategy))
+            }
 
             /// What the mapping is called in messages.
             pub(crate) const fn title(self) -> &'static str {
-                match self { $(Self::$table => $title,)* }
+                match self { $(Self::$table => $title,)* Self::Strategy(it) => it.name }
             }
 
             /// What it may hold.
-            pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
-                let parts: &'static [&'static [Key]] = match self { $(Self::$table => &[
-                    keys!($($name: $shape, $about;)*),
-                    $($shared,)*
-                ],)* };
-                parts.iter().copied().flatten()
+            pub(crate) fn keys(self) -> impl Iterator<Item = Key> {
+                let parts: &'static [&'static [Key]] = match self {
+                    $(Self::$table => &[
+                        keys!($($name: $shape, $about;)*),
+                        $($shared,)*
+                    ],)*
+                    Self::Strategy(_) => &[],
+                };
+                parts.iter().copied().flatten().copied().chain(self.of_strategies())
             }
         }
     };
@@ -99,7 +114,7 @@ const BREAKER: Shape = Shape::AnyOf(&[Shape::Flag, Shape::Keys(Table::Breaker)])
 const TEXTS: Shape = Shape::MapOf(&Shape::AnyOf(&[Shape::Text, Shape::Number, Shape::Flag]));
 
 /// What a command does: one of these, or the name of an agent.
-const ACTIONS: &[Key] = keys! {
+pub(super) const ACTIONS: &[Key] = keys! {
     shell: Shape::Text, "A text for the shell.";
     claude: Shape::Text, "A prompt for the agent `claude`.";
     http: Shape::Keys(Table::Http), "An HTTP request.";
@@ -208,7 +223,7 @@ tables! {
         attempts: WORDS_OR_COUNT, "Retries after the first attempt (default 3), or `unlimited`.";
         max_attempts: WORDS_OR_COUNT, "The same as `attempts`.";
         max_retries: WORDS_OR_COUNT, "The same as `attempts`.";
-        backoff: Shape::AnyOf(&[Shape::Words(&["fixed", "exponential", "fibonacci"]), Shape::Keys(Table::Backoff)]), "How the delay grows (default exponential with base 2).";
+        backoff: Shape::AnyOf(&[Shape::Strategy, Shape::Keys(Table::Backoff)]), "How the delay grows (default exponential with base 2).";
         initial_delay: Shape::Duration, "The first delay (default 1s).";
         max_delay: Shape::Duration, "The cap of every delay, before jitter (default 30s).";
         jitter: Shape::AnyOf(&[Shape::Flag, Shape::Words(&["full", "equal", "decorrelated"])]), "How delays are spread (default false).";
@@ -221,35 +236,6 @@ tables! {
     }
     /// How a delay grows.
     Backoff "a backoff" {
-        fixed: Shape::Keys(Table::Fixed), "Always the same delay.";
-        linear: Shape::Keys(Table::Linear), "The same amount more every time.";
-        exponential: Shape::Keys(Table::Exponential), "The same factor more every time.";
-        fibonacci: Shape::Keys(Table::Fibonacci), "1, 1, 2, 3, 5 … times the first delay.";
-        custom: Shape::Keys(Table::Custom), "These delays, then the cap.";
-    }
-    /// Always the same delay.
-    Fixed "fixed" {
-        delay: Shape::Duration, "The delay; the same as `initial_delay`.";
-        initial: Shape::Duration, "The same as `delay`.";
-    }
-    /// The same amount more every time.
-    Linear "linear" {
-        initial: Shape::Duration, "The first delay; the same as `initial_delay`.";
-        increment: Shape::Duration, "What each retry adds.";
-    }
-    /// The same factor more every time.
-    Exponential "exponential" {
-        initial: Shape::Duration, "The first delay; the same as `initial_delay`.";
-        base: Shape::Number, "The factor, at least 1 (default 2).";
-        multiplier: Shape::Number, "The same as `base`.";
-    }
-    /// 1, 1, 2, 3, 5 …
-    Fibonacci "fibonacci" {
-        initial: Shape::Duration, "The first delay; the same as `initial_delay`.";
-    }
-    /// A list of delays.
-    Custom "custom" {
-        delays: Shape::ListOf(&Shape::Duration), "The delay before retry 1, 2, 3 …";
     }
     /// A pattern to retry on.
     Pattern "a pattern" {
@@ -355,15 +341,14 @@ tables! {
 
 impl Table {
     /// Keys that the mapping cannot do without.
-    pub(crate) const fn required(self) -> &'static [&'static str] {
-        match self {
+    pub(crate) fn required(self) -> Vec<&'static str> {
+        let keys: &[_] = match self {
+            Self::Strategy(it) => return it.required().map(|(key, _)| key).collect(),
             Self::Map => &["input", "agent_template"],
             Self::Http => &["url"],
             Self::WriteFile => &["path", "content"],
             Self::Rule => &["then"],
             Self::Pattern => &["pattern"],
-            Self::Linear => &["increment"],
-            Self::Custom => &["delays"],
             Self::FlowStep => &["id", "type"],
             Self::FlowHttp => &["endpoint"],
             Self::FlowGoals => &["goals"],
@@ -371,13 +356,48 @@ impl Table {
             Self::Attribute => &["role"],
             Self::CommandList => &["commands"],
             _ => &[],
-        }
+        };
+        keys.to_vec()
     }
+
+    /// The strategies of a `backoff`, or the parameters of a strategy.
+    fn of_strategies(self) -> impl Iterator<Item = Key> {
+        let strategies = strategies().filter(move |_| self == Self::Backoff);
+        let strategies = strategies.map(|strategy| Key {
+            name: strategy.name,
+            shape: Shape::Keys(Self::Strategy(strategy)),
+            about: strategy.about,
+        });
+        let parameters = match self {
+            Self::Strategy(strategy) => strategy.parameters,
+            _ => &[],
+        };
+        let parameters = parameters.iter().map(|parameter| Key {
+            name: parameter.key,
+            shape: match parameter.kind {
+                ParameterKind::Span => Shape::Duration,
+                ParameterKind::Factor => Shape::Factor,
+                ParameterKind::Spans => Shape::ListOf(&Shape::Duration),
+            },
+            about: parameter.about,
+        });
+        strategies.chain(parameters)
+    }
+}
+
+fn strategies() -> impl Iterator<Item = &'static Strategy> {
+    Backoff::ALL.iter().map(Backoff::strategy)
+}
+
+/// The strategies that may be named without parameters.
+pub(crate) fn plain_strategies() -> Vec<&'static str> {
+    let plain = strategies().filter(|strategy| strategy.required().next().is_none());
+    plain.map(|strategy| strategy.name).collect()
 }
 
 impl Key {
     /// The name without the mark that Rust needs for its own words.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.name.strip_prefix("r#").unwrap_or(self.name)
     }
 }
@@ -396,7 +416,7 @@ mod tests {
 
     #[test]
     fn every_key_says_what_it_is_for() {
-        for table in Table::ALL {
+        for table in Table::all() {
             for key in table.keys() {
                 assert!(
                     key.about.ends_with(['.', '…']),

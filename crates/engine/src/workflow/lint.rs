@@ -14,7 +14,7 @@ use undaunted_policy::{
 
 use super::diagnostic::{Code, Diagnostic, Problems};
 use super::model::{
-    Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, Work, Workflow,
+    Action, Command, Map, MaxParallel, Place, PoolRequest, Resolved, StepWork, Workflow,
 };
 use super::operator::Operator;
 use super::source::Span;
@@ -34,12 +34,12 @@ pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut 
         last: None,
     };
     for step in &workflow.steps {
-        if let Work::Call(call) = &step.work {
+        if let StepWork::Call(call) = &step.work {
             lint.policy(&call.retry, call.span, None);
         }
         for command in &step.commands {
             lint.command(command);
-            if let Work::Map(map) = &step.work {
+            if let StepWork::Map(map) = &step.work {
                 lint.waves(command, map);
                 lint.outage(command);
             }
@@ -282,8 +282,8 @@ impl Lint<'_, '_> {
             .steps
             .iter()
             .find_map(|step| match &step.work {
-                Work::Map(map) => map.selection.max_items,
-                _ => None,
+                StepWork::Map(map) => map.selection.max_items,
+                StepWork::One | StepWork::Call(_) => None,
             });
         if let Some(items) = items
             && u64::try_from(items).unwrap_or(u64::MAX) > u64::from(limits.total)

@@ -1,6 +1,9 @@
 //! From the text of a file to a checked workflow.
 
+mod assembly;
 mod check;
+#[cfg(feature = "count-checks")]
+mod counted;
 mod definition;
 mod diagnostic;
 pub mod filter;
@@ -15,10 +18,16 @@ mod source;
 pub mod template;
 mod yaml;
 
+pub(crate) use assembly::aim_at;
+pub use assembly::assemble;
 pub use check::{
     Checked, check, check_aimed, check_bytes, check_bytes_by, check_retry_config, check_step,
 };
-pub use definition::plain_definition;
+#[cfg(feature = "count-checks")]
+pub use counted::checks_made;
+#[cfg(feature = "count-checks")]
+pub(crate) use counted::count_check;
+pub use definition::{plain_definition, without_nulls};
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use model::*;
 pub use operator::Operator;

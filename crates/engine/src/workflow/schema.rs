@@ -13,10 +13,9 @@ mod limits;
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Key, Shape, Table};
+use super::keys::{Key, Shape, Table, plain_strategies};
 
 /// A schema that completes and checks workflow files.
-#[must_use]
 pub fn schema() -> Value {
     let definitions: Map<_, _> = Definition::all()
         .map(|definition| (definition.name(), definition.schema()))
@@ -63,8 +62,8 @@ impl Definition {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        let variants = |table: &Table| {
-            let (table, handled) = (*table, *table == Table::Command);
+        let variants = |table: Table| {
+            let handled = table == Table::Command;
             let agents = holds_commands(table);
             [(false, false), (true, false), (false, true), (true, true)]
                 .into_iter()
@@ -75,13 +74,19 @@ impl Definition {
                     handled,
                 })
         };
-        Table::ALL.iter().flat_map(variants)
+        Table::all().flat_map(variants)
     }
 
     fn name(self) -> String {
         let place = if self.handled { "Handler" } else { "" };
         let agents = if self.agents { "WithAgents" } else { "" };
-        format!("{place}{:?}{agents}", self.table)
+        match self.table {
+            Table::Strategy(strategy) => {
+                let (first, rest) = strategy.name.split_at(1);
+                first.to_ascii_uppercase() + rest
+            }
+            table => format!("{place}{table:?}{agents}"),
+        }
     }
 
     fn reference(self) -> Value {
@@ -89,14 +94,14 @@ impl Definition {
     }
 
     /// The keys it has here.
-    fn keys(self) -> impl Iterator<Item = &'static Key> {
+    fn keys(self) -> impl Iterator<Item = Key> {
         let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
-        let here = move |key: &&Key| !(self.handled && nested.contains(&key.name));
+        let here = move |key: &Key| !(self.handled && nested.contains(&key.name));
         self.table.keys().filter(here)
     }
 
     fn schema(self) -> Value {
-        let property = |key: &'static Key| (key.name().to_owned(), self.property(key));
+        let property = |key: Key| (key.name().to_owned(), self.property(key));
         let properties: Map<_, _> = self.keys().map(property).collect();
         let action = matches!(self.table, Table::Command | Table::Handler);
         let others = if self.agents && action {
@@ -121,7 +126,7 @@ impl Definition {
         schema
     }
 
-    fn property(self, key: &Key) -> Value {
+    fn property(self, key: Key) -> Value {
         let within = Self {
             handled: self.table == Table::Handler || key.name == "on_failure",
             ..self
@@ -142,6 +147,7 @@ impl Definition {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Count => json!({"type": "integer", "minimum": 0}),
             Shape::Number => json!({"type": "number"}),
+            Shape::Factor => json!({"type": "number", "minimum": 1}),
             Shape::Duration => json!({"type": "string", "pattern": limits::DURATION}),
             Shape::Statuses => {
                 let one = json!({"anyOf": [
@@ -152,6 +158,7 @@ impl Definition {
             }
             Shape::Anything => json!({}),
             Shape::Words(words) => json!({"enum": words}),
+            Shape::Strategy => json!({"enum": plain_strategies()}),
             Shape::ListOf(inner) => {
                 let mut list = json!({"type": "array", "items": self.shape(inner)});
                 if matches!(inner, Shape::Keys(Table::Command)) {

@@ -5,7 +5,6 @@ use std::ops::Range;
 /// A part of the text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// Where it begins.
     pub start: u32,
     /// Where it ends, exclusively.
     pub end: u32,
@@ -21,7 +20,6 @@ impl Span {
     }
 
     /// The same as a range of bytes.
-    #[must_use]
     pub fn range(self) -> Range<usize> {
         let widen = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
         widen(self.start)..widen(self.end)
@@ -31,7 +29,6 @@ impl Span {
 /// Where a part of the text begins, as people count: from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
     pub line: usize,
     /// The character in the line.
     pub column: usize,
@@ -51,7 +48,6 @@ impl Source {
     pub const MOST_BYTES: usize = 64 << 20;
 
     /// A text and what to call it in messages. A byte order mark is dropped.
-    #[must_use]
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.starts_with('\u{feff}') {
@@ -66,19 +62,15 @@ impl Source {
     }
 
     /// What the file is called.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it says.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Where this part of the text begins.
-    #[must_use]
     pub fn position(&self, span: Span) -> Position {
         let at = span.range().start.min(self.text.len());
         let line = self.lines.partition_point(|start| *start <= at);
@@ -95,7 +87,6 @@ impl Source {
     }
 
     /// The whole lines in which these parts of the text stand, and the number of the first.
-    #[must_use]
     pub fn lines(&self, first: Span, last: Span) -> (usize, Range<usize>) {
         let number = self.position(first).line;
         let start = self
@@ -107,8 +98,6 @@ impl Source {
         (number, start..end.unwrap_or(self.text.len()))
     }
 
-    /// Where it ends.
-    #[must_use]
     pub fn end(&self, span: Span) -> Position {
         let start = span.end;
         self.position(Span { start, ..span })

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::effect::{next_wake, ready, wanted};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, Record};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::task::{Files, TaskWork, task};
@@ -44,7 +45,7 @@ fn begun() -> Scene {
 }
 
 fn accept(scene: &mut Scene, item: u32) -> Vec<Record> {
-    let start = start_of(scene, 0, item);
+    let start = start_of(scene, StepId(0).item(item));
     scene.tell(&Input::Accepted { start })
 }
 
@@ -53,7 +54,7 @@ fn until(records: &[Record]) -> Timestamp {
     match records {
         [
             Record {
-                event: Event::AttemptAccepted { until, .. },
+                event: Event::Item(ItemEvent::AttemptAccepted { until, .. }),
                 ..
             },
         ] => *until,
@@ -73,11 +74,11 @@ fn an_attempt_that_was_taken_on_runs_until_its_result_comes() {
     assert!(scene.hear(&Input::Suspend).is_empty(), "it runs");
     scene.at(60);
     assert!(scene.hear(&Input::Woke).is_empty());
-    let records = said(&done(&mut scene, 0, 0, &json!({"x": 1})));
+    let records = said(&done(&mut scene, StepId(0).item(0), &json!({"x": 1})));
     assert_eq!(records, ["attempt_succeeded 0/0 0.1", "item_succeeded 0/0"]);
-    assert!(scene.job.accepted.is_empty());
+    assert!(scene.job.starts.accepted.is_empty());
     assert_eq!(scene.next_wake(), None);
-    assert_eq!(scene.ready(), [(0, 2)]);
+    assert_eq!(scene.ready(), [StepId(0).item(2)]);
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn a_result_is_waited_for_a_day_if_nothing_else_is_said() {
 fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_token() {
     let mut scene = begun();
     let made = |scene: &Scene| {
-        let task = task(&scene.job, 0, 0, Files::default(), scene.now);
+        let task = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
         let TaskWork::Call(call) = task.unwrap().unwrap().work else {
             panic!("it is no call");
         };
@@ -115,7 +116,7 @@ fn a_result_that_does_not_come_is_a_timeout_and_called_for_again_with_the_same_t
     scene.at(61);
     // The other one still runs, and the third has its place.
     let _ = scene.start();
-    let _ = done(&mut scene, 0, 1, &json!({}));
+    let _ = done(&mut scene, StepId(0).item(1), &json!({}));
     let _ = scene.start();
     assert_eq!(scene.active(0).attempts, 2);
     assert_eq!(made(&scene), first);
@@ -128,7 +129,7 @@ fn results_that_never_come_use_up_the_attempts() {
     let mut scene = flow("", ", completion_timeout: 60000", "");
     while scene.came_to().0 == "running" {
         let _ = scene.start();
-        let running: Vec<u64> = scene.job.running.keys().copied().collect();
+        let running: Vec<u64> = scene.job.starts.running.keys().copied().collect();
         for start in running {
             let _ = scene.tell(&Input::Accepted { start });
         }
@@ -138,30 +139,30 @@ fn results_that_never_come_use_up_the_attempts() {
     let (status, reason, [succeeded, ..]) = scene.came_to();
     assert_eq!((status, reason), ("failed", Some(Reason::Attempts)));
     assert_eq!(succeeded, 0);
-    assert!(scene.job.accepted.is_empty());
+    assert!(scene.job.starts.accepted.is_empty());
 }
 
 #[test]
 fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
     let mut scene = begun();
-    let start = start_of(&scene, 0, 0);
-    let _ = done(&mut scene, 0, 0, &json!({"x": 1}));
+    let start = start_of(&scene, StepId(0).item(0));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     assert!(scene.hear(&Input::Accepted { start }).is_empty());
-    let other = start_of(&scene, 0, 1);
-    let _ = fail(&mut scene, 0, 1, Cause::Status(503));
+    let other = start_of(&scene, StepId(0).item(1));
+    let _ = fail(&mut scene, StepId(0).item(1), Cause::Status(503));
     assert!(scene.hear(&Input::Accepted { start: other }).is_empty());
     assert!(scene.hear(&Input::Accepted { start: 99 }).is_empty());
-    assert!(scene.job.accepted.is_empty());
+    assert!(scene.job.starts.accepted.is_empty());
 }
 
 #[test]
 fn what_is_told_twice_has_no_consequence() {
     let mut scene = begun();
-    let start = start_of(&scene, 0, 0);
+    let start = start_of(&scene, StepId(0).item(0));
     let _ = accept(&mut scene, 0);
     scene.at(5);
     assert!(accept(&mut scene, 0).is_empty(), "its time stands");
-    let _ = done(&mut scene, 0, 0, &json!({"x": 1}));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     let end = undaunted_engine::input::AttemptEnd {
         start,
         failure: Some(Cause::Refused),
@@ -174,7 +175,7 @@ fn what_is_told_twice_has_no_consequence() {
 fn a_failure_that_comes_later_is_judged_as_one_that_comes_at_once() {
     let mut scene = begun();
     let _ = accept(&mut scene, 0);
-    let records = said(&fail(&mut scene, 0, 0, Cause::Refused));
+    let records = said(&fail(&mut scene, StepId(0).item(0), Cause::Refused));
     assert_eq!(records[1], "attempt_failed 0/0 0.1 Refused");
     assert!(
         records.contains(&"item_dead_lettered 0/0 0.1: permanent".to_owned()),
@@ -191,9 +192,9 @@ fn the_deadline_of_the_job_bounds_the_wait() {
     assert_eq!(scene.hear(&Input::Woke), ["job_stopping deadline"]);
     assert_eq!(scene.wanted().last().unwrap(), "end all");
     for item in [0, 1] {
-        let _ = fail(&mut scene, 0, item, Cause::Interrupted);
+        let _ = fail(&mut scene, StepId(0).item(item), Cause::Interrupted);
     }
-    assert!(scene.job.accepted.is_empty());
+    assert!(scene.job.starts.accepted.is_empty());
     let (status, reason, _) = scene.came_to();
     assert_eq!((status, reason), ("failed", Some(Reason::Deadline)));
 }
@@ -224,12 +225,12 @@ fn a_crash_changes_nothing_about_the_wait() {
     let mut scene = begun();
     scene.at(1);
     let _ = accept(&mut scene, 0);
-    let before = scene.job.accepted.clone();
+    let before = scene.job.starts.accepted.clone();
     scene.at(40);
     let _ = scene.crash_and_resume();
-    assert_eq!(scene.job.accepted, before);
+    assert_eq!(scene.job.starts.accepted, before);
     assert_eq!(scene.next_wake(), Some(at(61)));
-    let _ = done(&mut scene, 0, 0, &json!({"x": 1}));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     assert_eq!(scene.counted().0, 2, "nothing was begun again");
     // One whose time has passed meanwhile is over at once.
     let mut scene = begun();
@@ -249,7 +250,7 @@ fn story() -> Scene {
     let mut number = 0_u32;
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
-        let Some((&start, &(_, item))) = scene.job.running.first_key_value() else {
+        let Some((&start, &item)) = scene.job.starts.running.first_key_value() else {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
@@ -262,7 +263,7 @@ fn story() -> Scene {
             scene.now = scene.next_wake().unwrap();
             let _ = scene.tell(&Input::Woke);
         } else {
-            let _ = done(&mut scene, 0, item, &json!({"x": item}));
+            let _ = done(&mut scene, item, &json!({"x": item.index}));
         }
     }
     assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
@@ -279,9 +280,9 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_one
         live.apply(record);
         let found = fold(&journal[..count]);
         assert_eq!(digest(&found), digest(&live));
-        assert_eq!(found.accepted, live.accepted);
+        assert_eq!(found.starts.accepted, live.starts.accepted);
         assert_eq!(wanted(&found), wanted(&live));
-        let admission = Admission::default();
+        let admission = AdmissionControl::default();
         let startable = |job: &Job| ready(job, &admission, record.at);
         assert_eq!(startable(&found), startable(&live));
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
@@ -296,19 +297,19 @@ fn it_goes_on_from_wherever_its_journal_was_cut() {
     for &count in cuts.filter(|count| **count < whole.journal.len()) {
         let mut scene = whole.clone();
         scene.cut(count);
-        let waited_for = scene.job.accepted.clone();
+        let waited_for = scene.job.starts.accepted.clone();
         let _ = scene.tell(&Input::Resume { seen: None });
-        assert_eq!(scene.job.accepted, waited_for, "cut at {count}");
+        assert_eq!(scene.job.starts.accepted, waited_for, "cut at {count}");
         for _ in 0..20 {
             let _ = scene.start();
-            let Some(&(_, item)) = scene.job.running.values().next() else {
+            let Some(&item) = scene.job.starts.running.values().next() else {
                 match scene.next_wake() {
                     Some(due) => scene.now = due,
                     None => break,
                 }
                 continue;
             };
-            let _ = done(&mut scene, 0, item, &json!({"x": item}));
+            let _ = done(&mut scene, item, &json!({"x": item.index}));
         }
         assert_eq!(scene.came_to().0, "completed", "cut at {count}");
         let expected = json!([{"n": 1, "x": 0}, {"n": 2, "x": 1}, {"n": 3, "x": 2}]);
@@ -326,7 +327,7 @@ fn whoever_takes_an_attempt_on_is_there_and_what_comes_of_it_says_no_more() {
         scene.breaker(&name).clone()
     };
     assert_eq!(breaker(&scene).failures(), 0);
-    let until = *scene.job.accepted.values().next().unwrap();
+    let until = *scene.job.starts.accepted.values().next().unwrap();
     scene.now = until;
     let _ = scene.tell(&Input::Woke);
     assert_eq!(breaker(&scene).failures(), 0, "it answered");

@@ -2,7 +2,7 @@
 //! what was held is let go.
 
 use undaunted_engine::breaker::{
-    Admission, BreakerJournal, BreakerRecord, Change, Fact, Gate, Openness, Signal,
+    AdmissionControl, BreakerJournal, BreakerRecord, Change, Fact, Gate, Openness, Signal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, WhenOpen};
 
@@ -55,10 +55,28 @@ fn own_facts_that_are_read_before_they_are_acknowledged_count_once() {
     let version = desk.journals.append(&name(), &record);
     assert!(desk.look());
     assert_eq!(desk.state().failures(), 1);
-    assert!(desk.admission.written(NAME, "a", seq, version));
+    assert!(desk.admission.written(NAME, "a", seq, Some(version)));
     desk.admission.refresh();
     assert_eq!(desk.state().failures(), 1);
     assert_eq!(desk.admission.version(NAME).unwrap().0, 1);
+}
+
+#[test]
+fn own_facts_whose_version_was_not_answered_count_once() {
+    for is_read_before in [false, true] {
+        let mut desk = Desk::of(SETTINGS);
+        desk.fail("a");
+        let (seq, record) = desk.seal("a");
+        let _ = desk.journals.append(&name(), &record);
+        if is_read_before {
+            // The answer was lost, and the journal was read whole meanwhile.
+            desk.admission.meet(&name(), desk.journals.fold(NAME));
+        }
+        assert!(!desk.admission.written(NAME, "a", seq, None));
+        assert!(desk.look());
+        desk.admission.refresh();
+        assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
+    }
 }
 
 #[test]
@@ -89,7 +107,7 @@ fn facts_of_others_between_own_ones_have_to_be_read() {
     let (seq, record) = desk.seal("a");
     desk.unseen(None, vec![Fact::Reset { at: T0 }]);
     let version = desk.journals.append(&name(), &record);
-    assert!(!desk.admission.written(NAME, "a", seq, version));
+    assert!(!desk.admission.written(NAME, "a", seq, Some(version)));
     assert_eq!(desk.state().failures(), 1, "it counts meanwhile");
     assert!(desk.look());
     assert_eq!(desk.state().failures(), 0, "it started before the reset");
@@ -108,12 +126,12 @@ fn own_facts_in_a_journal_that_was_trimmed_before_it_was_read_count_once() {
         desk.unseen(None, vec![folded]);
         desk.journals.trim(NAME, version);
         if acknowledged_first {
-            assert!(!desk.admission.written(NAME, "a", seq, version));
+            assert!(!desk.admission.written(NAME, "a", seq, Some(version)));
         }
         assert!(!desk.look(), "records are missing");
         desk.admission.meet(&name(), desk.journals.fold(NAME));
         if !acknowledged_first {
-            assert!(desk.admission.written(NAME, "a", seq, version));
+            assert!(desk.admission.written(NAME, "a", seq, Some(version)));
         }
         desk.admission.refresh();
         assert_eq!(desk.state(), &desk.journals.fold(NAME).state);
@@ -263,7 +281,7 @@ fn what_waits_is_awakened_when_settings_change_so_that_it_fails() {
 
 #[test]
 fn a_breaker_that_is_not_known_lets_everything_through() {
-    let mut admission = Admission::default();
+    let mut admission = AdmissionControl::default();
     let ticket = Ticket::restored(0, false);
     let breaker = name();
     let gate = admission.ask(&name(), &id("a"), Some(1));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::breaker::{
-    Admission, BreakerChange, BreakerRecord, BreakerState, Change, Fact, Report, Signal,
+    AdmissionControl, BreakerChange, BreakerRecord, BreakerReport, BreakerState, Change, Fact,
+    Signal,
 };
 use undaunted_policy::{Breaker, BreakerSettings, Phase, Ticket, Timestamp};
 
@@ -22,25 +23,25 @@ const SETTINGS: BreakerSettings = BreakerSettings {
     ..BreakerSettings::DEFAULT
 };
 
-fn ended(generation: u32, probe: bool, signal: Signal) -> Report {
-    Report::Ended {
+fn ended(generation: u32, probe: bool, signal: Signal) -> BreakerReport {
+    BreakerReport::Ended {
         breaker: Arc::from(NAME),
         ticket: Ticket::restored(generation, probe),
         signal,
     }
 }
 
-fn started(generation: u32) -> Report {
-    Report::Started {
+fn started(generation: u32) -> BreakerReport {
+    BreakerReport::Started {
         breaker: Arc::from(NAME),
         ticket: Ticket::restored(generation, true),
     }
 }
 
 /// The facts of one commit of a job that tells this, each at its time.
-fn told(state: BreakerState, reports: &[(Timestamp, Report)]) -> Vec<Fact> {
+fn told(state: BreakerState, reports: &[(Timestamp, BreakerReport)]) -> Vec<Fact> {
     let (name, job) = (Arc::from(NAME), Arc::from("7f3k"));
-    let mut admission = Admission::default();
+    let mut admission = AdmissionControl::default();
     admission.meet(&name, state.into());
     for (now, report) in reports {
         admission.tick(*now);
@@ -63,13 +64,13 @@ fn reported(at: Timestamp, generation: u32, probe: bool, signal: Signal, many: u
 }
 
 /// The fact that one report is.
-fn single(now: Timestamp, report: &Report) -> Fact {
+fn single(now: Timestamp, report: &BreakerReport) -> Fact {
     match report {
-        Report::Started { ticket, .. } => Fact::Probed {
+        BreakerReport::Started { ticket, .. } => Fact::Probed {
             at: now,
             generation: ticket.generation(),
         },
-        Report::Ended { ticket, signal, .. } => {
+        BreakerReport::Ended { ticket, signal, .. } => {
             reported(now, ticket.generation(), ticket.probe, *signal, 1)
         }
     }
@@ -152,7 +153,7 @@ fn results_of_other_generations_of_probes_and_with_other_signals_stay_apart() {
 
 #[test]
 fn a_start_that_is_no_probe_says_nothing() {
-    let report = Report::Started {
+    let report = BreakerReport::Started {
         breaker: Arc::from(NAME),
         ticket: Ticket::restored(0, false),
     };
@@ -169,7 +170,7 @@ fn signal() -> impl Strategy<Value = Signal> {
 }
 
 /// A report, and how long after the one before it.
-fn report() -> impl Strategy<Value = (u64, Report)> {
+fn report() -> impl Strategy<Value = (u64, BreakerReport)> {
     let generation = 0_u32..4;
     let end = (generation.clone(), prop::bool::weighted(0.3), signal());
     let report = prop_oneof![

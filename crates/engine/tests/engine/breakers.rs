@@ -1,7 +1,7 @@
 //! Breakers in a job: what opens one, what it lets through, and who finds out whether its target is
 //! back.
 
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, Record};
 use undaunted_policy::{Cause, Class, Phase};
 
 use crate::scene::{Scene, at, secs};
@@ -44,7 +44,7 @@ pub(crate) fn opened(text: &str, items: u32) -> Scene {
 pub(crate) fn started(records: &[Record]) -> Vec<u32> {
     let records = records.iter();
     let started = records.filter_map(|record| match &record.event {
-        Event::AttemptStarted(started) => Some(started.subject.item),
+        Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.of.index),
         _ => None,
     });
     started.collect()
@@ -240,7 +240,7 @@ fn a_probe_that_fails_opens_the_breaker_again() {
     assert_eq!(scene.turned(), ["opened until +130s"]);
     scene.at(129);
     let _ = scene.start();
-    assert_eq!(scene.job.running.len(), 0);
+    assert_eq!(scene.job.starts.running.len(), 0);
     // Successes before that do not count.
     scene.at(130);
     for _ in 0..2 {
@@ -377,7 +377,7 @@ fn a_command_without_a_bound_has_the_most_attempts_left() {
     let mut scene = opened_alone(&text);
     scene.at(62);
     let _ = scene.start();
-    assert_eq!(scene.job.running.len(), 1);
+    assert_eq!(scene.job.starts.running.len(), 1);
 }
 
 /// One item at a time, the first of two has opened the breaker.
@@ -438,7 +438,7 @@ fn a_shell_command_does_not_ask_the_breaker_of_the_request_before_it() {
         "nothing is held"
     );
     let passes = records.iter().filter_map(|record| match &record.event {
-        Event::AttemptStarted(started) => started.pass.as_ref(),
+        Event::Item(ItemEvent::AttemptStarted(started)) => started.pass.as_ref(),
         _ => None,
     });
     assert_eq!(passes.count(), 0);
@@ -508,10 +508,10 @@ fn an_outage_costs_no_more_than_threshold_width_and_probes() {
     let mut down = 0;
     while scene.now < at(600) {
         let _ = scene.start();
-        match scene.job.running.values().next().copied() {
-            Some((_, item)) => {
+        match scene.job.starts.running.values().next().copied() {
+            Some(item) => {
                 down += 1;
-                let _ = scene.fail(item, Cause::Exit(1));
+                let _ = scene.fail(item.index, Cause::Exit(1));
             }
             None => scene.now = scene.next_wake().unwrap(),
         }
@@ -532,7 +532,7 @@ pub(crate) fn finish(scene: &mut Scene) {
             return;
         }
         let _ = scene.start();
-        if let Some(start) = scene.job.running.keys().next().copied() {
+        if let Some(start) = scene.job.starts.running.keys().next().copied() {
             let _ = scene.end(undaunted_engine::input::AttemptEnd {
                 start,
                 ..Default::default()

@@ -1,6 +1,7 @@
 //! What a request holds.
 
 use serde_json::{Value, json};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::task::{Call, Files, TaskWork, as_uuid, correlation_id, task};
 use undaunted_engine::workflow::Protocol;
@@ -8,8 +9,8 @@ use undaunted_policy::Cause;
 
 use crate::scene::{Scene, secs};
 
-fn made(scene: &Scene, step: u32, item: u32) -> Call {
-    let task = task(&scene.job, step, item, Files::default(), scene.now);
+fn made(scene: &Scene, item: ItemId) -> Call {
+    let task = task(&scene.job, item, Files::default(), scene.now);
     match task.unwrap().unwrap().work {
         TaskWork::Call(call) => *call,
         other => panic!("{other:?}"),
@@ -38,14 +39,14 @@ steps:
 #[test]
 fn a_request_without_more_is_a_get_with_a_token_and_an_id() {
     let scene = Scene::of("- {id: a, http: {url: 'http://h/x'}}\n");
-    let call = made(&scene, 0, 0);
+    let call = made(&scene, StepId(0).item(0));
     assert_eq!(
         (call.method.as_str(), call.url.as_str(), &call.body),
         ("GET", "http://h/x", &None)
     );
     assert_eq!(call.expect, [200..=299]);
     assert_eq!((call.protocol, call.later), (Protocol::Plain, false));
-    let id = correlation_id(&scene.job, 0, 0);
+    let id = correlation_id(&scene.job, StepId(0).item(0));
     assert_eq!(header(&call, "Undaunted-Correlation-Id"), Some(id.as_str()));
     assert_eq!(header(&call, "Idempotency-Key").unwrap().len(), 32);
     assert_eq!(header(&call, "Content-Type"), None);
@@ -56,7 +57,7 @@ fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
     let mut scene =
         Scene::of("- {id: a, http: {url: 'http://h/x'}, retry_config: {attempts: 1}}\n");
     let key = |scene: &Scene| {
-        header(&made(scene, 0, 0), "Idempotency-Key")
+        header(&made(scene, StepId(0).item(0)), "Idempotency-Key")
             .unwrap()
             .to_owned()
     };
@@ -69,7 +70,7 @@ fn the_key_stays_over_attempts_and_crashes_and_differs_from_round_to_round() {
     let _ = scene.start();
     assert_eq!(key(&scene), first);
     let _ = scene.fail(0, Cause::Interrupted);
-    let items = vec![(0, 0)];
+    let items = vec![StepId(0).item(0)];
     let _ = scene.tell(&Input::Redrive {
         items,
         reduce: false,
@@ -92,21 +93,21 @@ map:
       http: {method: PUT, url: 'http://h', body: 'n=${item.n}'}
 ";
     let mut scene = Scene::over(text, 2);
-    let call = made(&scene, 0, 1);
+    let call = made(&scene, StepId(0).item(1));
     assert_eq!(call.url, "http://h/a1");
     assert_eq!(header(&call, "Content-Type"), Some("application/json"));
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!({"n": 1, "text": "n=1"}));
     let _ = scene.start();
     let _ = scene.succeed(1);
-    let call = made(&scene, 0, 1);
+    let call = made(&scene, StepId(0).item(1));
     assert_eq!(header(&call, "content-type"), Some("x/y"));
     assert_eq!(header(&call, "Content-Type"), None, "its own goes");
     let body: Value = serde_json::from_str(&call.body.unwrap()).unwrap();
     assert_eq!(body, json!([{"id": "a1", "n": 1}]));
     let _ = scene.start();
     let _ = scene.succeed(1);
-    let call = made(&scene, 0, 1);
+    let call = made(&scene, StepId(0).item(1));
     assert_eq!(call.body.as_deref(), Some("n=1"));
     assert_eq!(header(&call, "Content-Type"), None);
 }
@@ -134,7 +135,7 @@ fn a_request_is_never_shown_with_what_it_holds() {
     let scene = Scene::of(
         "- {id: a, http: {url: 'http://h/s3cret', headers: {K: s3cret}, body: s3cret}}\n",
     );
-    let shown = format!("{:?}", made(&scene, 0, 0));
+    let shown = format!("{:?}", made(&scene, StepId(0).item(0)));
     assert!(
         shown.contains("GET") && !shown.contains("s3cret"),
         "{shown}"
@@ -144,7 +145,7 @@ fn a_request_is_never_shown_with_what_it_holds() {
 #[test]
 fn a_step_is_called_with_its_arguments_and_what_it_is() {
     let mut scene = Scene::of(STEP);
-    let call = made(&scene, 0, 0);
+    let call = made(&scene, StepId(0).item(0));
     assert_eq!(
         (call.method.as_str(), call.url.as_str()),
         ("POST", "http://s/ship?v=1")
@@ -164,7 +165,7 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
         })
     );
     assert_eq!(header(&call, "Idempotency-Key"), Some(token.as_str()));
-    let timeout = task(&scene.job, 0, 0, Files::default(), scene.now);
+    let timeout = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
     assert_eq!(timeout.unwrap().unwrap().timeout, Some(secs(3) / 2));
     // It is the same for all attempts.
     let _ = scene.start();
@@ -172,7 +173,7 @@ fn a_step_is_called_with_its_arguments_and_what_it_is() {
     let _ = scene.crash_and_resume();
     scene.at(2);
     let _ = scene.start();
-    assert_eq!(made(&scene, 0, 0), call);
+    assert_eq!(made(&scene, StepId(0).item(0)), call);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Cancelling, suspending and going on.
 
 use undaunted_engine::breaker::Gate;
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, JobEvent};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Stage;
 use undaunted_policy::{Cause, Reason};
@@ -102,7 +103,7 @@ map: {input: {shell: ls}, agent_template: [{shell: a}]}
     assert_eq!(scene.hear(&Input::Cancel), ["job_stopping cancelled"]);
     assert_eq!(scene.wanted(), ["read the items of 0 by 1", "end all"]);
     let failed = Input::InputFailed {
-        step: 0,
+        step: StepId(0),
         reason: Reason::Cancelled,
         error: "ended by signal 15 (TERM)".to_owned(),
         stderr: None,
@@ -120,8 +121,7 @@ fn a_job_is_suspended_only_when_nothing_runs() {
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     assert_eq!((scene.ready(), scene.next_wake()), (vec![], None));
     let start = Input::Start {
-        step: 0,
-        item: 0,
+        item: StepId(0).item(0),
         refused: None,
         gate: Gate::None,
     };
@@ -151,7 +151,7 @@ fn a_resume_says_which_run_it_is_how_long_nobody_was_there_and_what_was_found() 
     let _ = scene.fail(1, Cause::Exit(1));
     scene.pass(secs(90));
     let records = scene.crash_and_resume();
-    let Event::JobResumed(resumed) = &records[0].event else {
+    let Event::Job(JobEvent::Resumed(resumed)) = &records[0].event else {
         panic!("{records:?}");
     };
     assert_eq!((resumed.run, resumed.away), (2, secs(90)));

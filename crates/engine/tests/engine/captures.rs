@@ -1,6 +1,7 @@
 //! Several commands of an item, and what one leaves for the next.
 
 use serde_json::{Value, json};
+use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_policy::{Cause, Reason};
 
@@ -12,8 +13,8 @@ fn map(commands: &str) -> String {
 }
 
 /// The environment variables that hold what a template refers to.
-fn given(scene: &Scene, step: u32, item: u32) -> Vec<String> {
-    let made = task(&scene.job, step, item, Files::default(), scene.now);
+fn given(scene: &Scene, item: ItemId) -> Vec<String> {
+    let made = task(&scene.job, item, Files::default(), scene.now);
     let made = made.unwrap().unwrap();
     assert!(matches!(made.work, TaskWork::Run { .. }));
     let env = made.env.into_iter();
@@ -90,9 +91,13 @@ fn what_is_captured_is_there_for_the_next_command_in_each_format() {
         let _ = scene.succeed_writing(0, Some(output));
         let scope = scene.active(0).scope.clone().unwrap();
         assert_eq!(scope.captured.get("got"), Some(&value), "{format}");
-        assert_eq!(given(&scene, 0, 0), [text], "{format}");
+        assert_eq!(given(&scene, StepId(0).item(0)), [text], "{format}");
         scene.job = scene.refolded();
-        assert_eq!(given(&scene, 0, 0), [text], "{format}, after a crash");
+        assert_eq!(
+            given(&scene, StepId(0).item(0)),
+            [text],
+            "{format}, after a crash"
+        );
     }
 }
 
@@ -119,7 +124,7 @@ fn a_command_that_wrote_nothing_has_captured_an_empty_text() {
     let mut scene = Scene::over(&text, 1);
     let _ = scene.start();
     let _ = scene.succeed_writing(0, Some(""));
-    assert_eq!(given(&scene, 0, 0), [""]);
+    assert_eq!(given(&scene, StepId(0).item(0)), [""]);
 }
 
 #[test]
@@ -129,8 +134,8 @@ fn what_an_item_captures_is_its_own() {
     let _ = scene.start();
     let _ = scene.succeed_writing(0, Some("zero"));
     let _ = scene.succeed_writing(1, Some("one"));
-    assert_eq!(given(&scene, 0, 0), ["zero"]);
-    assert_eq!(given(&scene, 0, 1), ["one"]);
+    assert_eq!(given(&scene, StepId(0).item(0)), ["zero"]);
+    assert_eq!(given(&scene, StepId(0).item(1)), ["one"]);
     assert_eq!(scene.job.scope.captured.len(), 0);
 }
 
@@ -140,7 +145,7 @@ fn what_a_list_captures_is_the_jobs() {
     let _ = scene.start();
     let _ = scene.succeed_writing(0, Some("x\n"));
     assert_eq!(scene.job.scope.captured.get("got"), Some(&Value::from("x")));
-    assert_eq!(given(&scene, 1, 0), ["x"]);
+    assert_eq!(given(&scene, StepId(1).item(0)), ["x"]);
 }
 
 #[test]
@@ -175,5 +180,5 @@ map:
   agent_template: [{shell: a}]
 ";
     let scene = Scene::of(text);
-    assert!(scene.job.plan().wants_output(0));
+    assert!(scene.job.plan().wants_output(CommandId(0)));
 }

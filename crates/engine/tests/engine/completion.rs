@@ -1,7 +1,8 @@
 //! Steps that do not wait for everything: when one is complete, and what becomes of the rest.
 
 use undaunted_engine::effect::{Effect, wanted_by};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::{Cause, Reason};
 
@@ -196,7 +197,7 @@ fn with_cancel_what_runs_is_ended_and_what_waits_is_missing() {
         ]
     );
     let effects: Vec<Effect> = records.iter().filter_map(wanted_by).collect();
-    assert_eq!(effects, [Effect::EndStep { step: 0 }]);
+    assert_eq!(effects, [Effect::EndStep { step: StepId(0) }]);
     assert_eq!(scene.wanted().last().unwrap(), "end what runs of 0");
     assert_eq!(scene.ready(), [], "what never started stays so");
     let _ = scene.crash_and_resume();
@@ -326,7 +327,8 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
         Some("exit status 127 (not found): no such program")
     );
     assert!(report.reached.is_some(), "that it fell short is said too");
-    let Some(Event::JobFailed(ended)) = records.last().map(|record| &record.event) else {
+    let Some(Event::Job(JobEvent::Failed(ended))) = records.last().map(|record| &record.event)
+    else {
         panic!("{:?}", said(&records));
     };
     let error = ended.error.as_ref().map(|it| scene.job.texts.read(it));
@@ -344,7 +346,7 @@ fn dead_letters_of_a_step_below_its_minimum_are_redriven_and_make_up_for_it() {
     let mut scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to().0, "partial");
     let redrive = Input::Redrive {
-        items: vec![(0, 1)],
+        items: vec![StepId(0).item(1)],
         reduce: false,
     };
     let _ = scene.tell(&redrive);
@@ -364,10 +366,10 @@ fn a_redrive_of_a_step_that_was_met_starts_nothing_that_it_went_without() {
     let mut scene = scene.clone_at_its_end();
     assert_eq!(scene.came_to(), ("completed", None, [1, 1, 0]));
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(scene.came_to().0, "completed", "the rule stays met");
@@ -398,8 +400,9 @@ fn a_crash_at_every_record_comes_to_the_same_decision() {
         }
         while !other.job.stage.has_ended() {
             let _ = other.start();
-            let (&start, &(step, item)) = other.job.running.iter().next().unwrap();
-            let failure = (step == 0 && [0, 3].contains(&item)).then_some(Cause::Exit(1));
+            let (&start, &item) = other.job.starts.running.iter().next().unwrap();
+            let fails = [0, 3].map(|index| StepId(0).item(index)).contains(&item);
+            let failure = fails.then_some(Cause::Exit(1));
             let _ = other.end(AttemptEnd {
                 start,
                 failure,

@@ -3,7 +3,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, Record, StepEvent};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Stage;
 use undaunted_policy::{Cause, CompletionRule, Tally};
@@ -81,7 +81,7 @@ fn cases() -> impl Iterator<Item = (u64, bool, bool)> {
 fn decided(scene: &Scene) -> Option<Decision> {
     let mut records = scene.journal.iter();
     records.find_map(|bytes| match Record::decode(bytes).unwrap().event {
-        Event::CompletionReached(reached) => {
+        Event::Step(StepEvent::CompletionReached(reached)) => {
             let completion = reached.completion();
             Some((completion.success, completion.reason.to_string()))
         }
@@ -121,7 +121,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
         if scene.job.stage != Stage::Running {
             break;
         }
-        let Some(start) = scene.job.running.keys().next().copied() else {
+        let Some(start) = scene.job.starts.running.keys().next().copied() else {
             break;
         };
         let _ = scene.end(AttemptEnd {
@@ -138,7 +138,7 @@ fn compare([n, ok, failed]: [u32; 3], begun: &Scene, min: u64, failures_first: b
     let _ = scene.tell(&Input::Woke);
     expected = expected.or_else(|| model(true, min, [n.into(), counts[0], counts[1]], true));
     assert_eq!(decided(&scene), expected, "{n} {counts:?} {min}");
-    while let Some(start) = scene.job.running.keys().next().copied() {
+    while let Some(start) = scene.job.starts.running.keys().next().copied() {
         let _ = scene.end(AttemptEnd {
             start,
             failure: Some(Cause::Signal(15)),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::task::{Files, task};
 use undaunted_policy::{Cause, Reason};
@@ -21,7 +22,7 @@ map:
 ";
 
 fn timeout(scene: &Scene) -> Option<Duration> {
-    let made = task(&scene.job, 0, 0, Files::default(), scene.now);
+    let made = task(&scene.job, StepId(0).item(0), Files::default(), scene.now);
     made.unwrap().unwrap().timeout
 }
 
@@ -121,7 +122,7 @@ reduce: [{shell: r}]
     scene.at(59);
     // Due at 60s: not after the deadline. The other at 61s would be.
     let _ = scene.tell(&Input::Woke);
-    assert_eq!(scene.job.running.len(), 2);
+    assert_eq!(scene.job.starts.running.len(), 2);
     scene.at(60);
     assert_eq!(
         scene.hear(&Input::Woke),
@@ -246,7 +247,7 @@ map:
         scene.hear(&Input::Woke).last().unwrap(),
         "command_stopped 0/1 0.0: circuit_open, handler 1"
     );
-    let made = task(&scene.job, 0, 1, Files::default(), scene.now);
+    let made = task(&scene.job, StepId(0).item(1), Files::default(), scene.now);
     let timeout = made.unwrap().unwrap().timeout;
     assert_eq!(timeout, Some(secs(3580)), "that of the job");
 }

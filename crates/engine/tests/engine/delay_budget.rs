@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Doing;
 use undaunted_policy::{Cause, Reason};
@@ -32,7 +33,7 @@ fn a_retry_overdue_by_exactly_what_is_left_is_made() {
     let mut scene = waiting();
     scene.at(20);
     assert_eq!(said(&scene.crash_and_resume()), ["job_resumed run 2"]);
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn clean_suspension_is_not_charged() {
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     scene.at(1_000_000);
     assert_eq!(said(&scene.crash_and_resume()), ["job_resumed run 2"]);
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn a_retry_due_during_downtime_is_due_now() {
     let _ = scene.fail(0, Cause::Exit(1));
     scene.at(3600);
     let _ = scene.crash_and_resume();
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(scene.next_wake(), None);
 }
 
@@ -214,7 +215,7 @@ fn time_in_a_queue_while_somebody_was_there_is_not_charged() {
         let seen = Some(crate::scene::at(30));
         let said = said(&scene.tell(&Input::Resume { seen }));
         assert_eq!(said.len() > 1, expired, "{said:?}");
-        let resumed = scene.job.last_at.since(crate::scene::at(30));
+        let resumed = scene.job.times.last_at.since(crate::scene::at(30));
         assert_eq!(resumed, crate::scene::secs(if expired { 8 } else { 7 }));
     }
 }

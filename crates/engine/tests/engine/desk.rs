@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::{
-    Admission, BreakerRecord, BreakerState, Fact, Gate, Offer, Prober, Report, Signal,
+    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Offer, Prober, Signal,
 };
 use undaunted_policy::{BreakerSettings, Ticket, Timestamp};
 
@@ -23,7 +23,7 @@ pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
 /// A process, and the journals on the disk.
 #[derive(Clone)]
 pub(crate) struct Desk {
-    pub(crate) admission: Admission,
+    pub(crate) admission: AdmissionControl,
     pub(crate) journals: Journals,
     /// How many records each job has.
     seqs: BTreeMap<String, u64>,
@@ -39,7 +39,7 @@ pub(crate) fn id(job: &str) -> Arc<str> {
 
 impl Desk {
     pub(crate) fn of(settings: BreakerSettings) -> Self {
-        let mut admission = Admission::of([(NAME.to_owned(), settings)]);
+        let mut admission = AdmissionControl::of([(NAME.to_owned(), settings)]);
         admission.tick(T0);
         Self {
             admission,
@@ -76,7 +76,7 @@ impl Desk {
 
     pub(crate) fn end(&mut self, job: &str, ticket: Ticket, signal: Signal) {
         let breaker = name();
-        let report = Report::Ended {
+        let report = BreakerReport::Ended {
             breaker,
             ticket,
             signal,
@@ -91,7 +91,7 @@ impl Desk {
 
     pub(crate) fn start(&mut self, job: &str, ticket: Ticket) {
         let breaker = name();
-        let report = Report::Started { breaker, ticket };
+        let report = BreakerReport::Started { breaker, ticket };
         self.admission.report(&id(job), &report);
     }
 
@@ -106,7 +106,7 @@ impl Desk {
     pub(crate) fn write(&mut self, job: &str) -> bool {
         let (seq, record) = self.seal(job);
         let version = self.journals.append(&name(), &record);
-        let known = self.admission.written(NAME, job, seq, version);
+        let known = self.admission.written(NAME, job, seq, Some(version));
         self.admission.refresh();
         known
     }

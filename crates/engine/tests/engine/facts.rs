@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 use undaunted_engine::event::{
-    CompletionDefaults, Counts, Ended, Event, Failed, FlowRun, Held, ImportedCommand, Kept, Late,
-    NewItem, Opened, Parent, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed,
-    Retrying, Started, Stopped, Subject, Submitted, Succeeded, Sum, Text, Why, WorkDefaultsStored,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, CompletionDefaults, Counts, Ended,
+    Event, FlowRun, Held, ImportedCommand, ItemEvent, JobEvent, Kept, Late, NewItem, Opened,
+    Parent, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started,
+    StepEvent, Submitted, Succeeded, Sum, Text, Why,
 };
-use undaunted_policy::{Cause, Class, Reason};
+use undaunted_engine::id::{AttemptNumber, CommandId, StepId};
+use undaunted_policy::shape::{BackoffType, WorkDefaults};
+use undaunted_policy::{Attempts, Cause, Class, Reason};
 
 use crate::scene::{at, secs};
 
 /// The event of each golden file, by its name.
 pub(crate) fn facts() -> Vec<(&'static str, Event)> {
     let mut facts = of_the_job();
+    facts.extend(of_steps());
     facts.extend(of_the_job_later());
     facts.extend(of_items());
     facts.extend(ends());
@@ -40,92 +44,122 @@ fn resumed() -> Resumed {
 }
 
 fn of_the_job() -> Vec<(&'static str, Event)> {
+    vec![
+        (
+            "job_submitted",
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+                job: "7f3k".to_owned(),
+                text: "- shell: echo é\n".into(),
+                file: "/w/w.yaml".to_owned(),
+                working_dir: "/w".to_owned(),
+                env: vec![("HOME".to_owned(), "/h/me".to_owned())],
+                seed: u64::MAX,
+                parallel: vec![(StepId(1), 10)],
+                pool: Some((20, 3)),
+                ceilings: Some((20, 50, 3, 5)),
+                release: Some("0.1.0".to_owned()),
+                ..Submitted::default()
+            }))),
+        ),
+        (
+            "job_submitted_passing",
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
+                job: "7f3k".to_owned(),
+                stdin: Some("/w/stdin".to_owned()),
+                passing: Some(Passing::InOrder),
+                ..Submitted::default()
+            }))),
+        ),
+        (
+            "job_redriven",
+            Event::Job(JobEvent::Redriven { reduce: true }),
+        ),
+        (
+            "item_redriven",
+            Event::Item(ItemEvent::Redriven {
+                step: StepId(1),
+                index: 2,
+            }),
+        ),
+        (
+            "item_dropped",
+            Event::Item(ItemEvent::Dropped {
+                step: StepId(1),
+                index: 2,
+            }),
+        ),
+        ("job_paused", Event::Job(JobEvent::Paused)),
+        (
+            "job_unpaused",
+            Event::Job(JobEvent::Unpaused { away: secs(30) }),
+        ),
+        ("job_resumed", Event::Job(JobEvent::Resumed(resumed()))),
+    ]
+}
+
+/// Of steps, and how a job with them comes to an end or is changed.
+fn of_steps() -> Vec<(&'static str, Event)> {
     let item = |name: &str| NewItem {
         identity: name.to_owned(),
         input: format!("{{\"id\":\"{name}\"}}"),
     };
     vec![
         (
-            "job_submitted",
-            Event::JobSubmitted(Box::new(Submitted {
-                job: "7f3k".to_owned(),
-                text: "- shell: echo é\n".to_owned(),
-                file: "/w/w.yaml".to_owned(),
-                working_dir: "/w".to_owned(),
-                env: vec![("HOME".to_owned(), "/h/me".to_owned())],
-                seed: u64::MAX,
-                parallel: vec![(1, 10)],
-                pool: Some((20, 3)),
-                ceilings: Some((20, 50, 3, 5)),
-                release: Some("0.1.0".to_owned()),
-                ..Submitted::default()
-            })),
-        ),
-        (
-            "job_submitted_passing",
-            Event::JobSubmitted(Box::new(Submitted {
-                job: "7f3k".to_owned(),
-                stdin: Some("/w/stdin".to_owned()),
-                passing: Some(Passing::InOrder),
-                ..Submitted::default()
-            })),
-        ),
-        ("job_redriven", Event::JobRedriven { reduce: true }),
-        ("item_redriven", Event::ItemRedriven { step: 1, item: 2 }),
-        ("item_dropped", Event::ItemDropped { step: 1, item: 2 }),
-        ("job_paused", Event::JobPaused),
-        ("job_unpaused", Event::JobUnpaused { away: secs(30) }),
-        ("job_resumed", Event::JobResumed(resumed())),
-        (
             "step_started",
-            Event::StepStarted {
-                step: 1,
+            Event::Step(StepEvent::Started {
+                step: StepId(1),
                 start: Some(7),
-            },
+            }),
         ),
         (
             "items_read",
-            Event::ItemsRead {
-                step: 1,
+            Event::Step(StepEvent::ItemsRead {
+                step: StepId(1),
                 items: vec![item("a"), item("b")],
                 last: true,
-            },
+            }),
         ),
         (
             "input_failed",
-            Event::InputFailed {
-                step: 1,
+            Event::Step(StepEvent::InputFailed {
+                step: StepId(1),
                 reason: Reason::Permanent,
                 error: Text::Itself("not there".to_owned()),
                 stderr: Some(KEPT),
-            },
+            }),
         ),
         (
             "text_kept",
-            Event::TextKept {
+            Event::Job(JobEvent::TextKept {
                 text: "connection refused".to_owned(),
-            },
+            }),
         ),
         (
             "job_stopping",
-            Event::JobStopping {
+            Event::Job(JobEvent::Stopping {
                 reason: Reason::Tolerance,
-            },
+            }),
         ),
-        ("step_completed", Event::StepCompleted { step: 1 }),
-        ("step_failed", Event::StepFailed { step: 1 }),
-        ("job_suspended", Event::JobSuspended),
+        (
+            "step_completed",
+            Event::Step(StepEvent::Completed { step: StepId(1) }),
+        ),
+        (
+            "step_failed",
+            Event::Step(StepEvent::Failed { step: StepId(1) }),
+        ),
+        ("job_suspended", Event::Job(JobEvent::Suspended)),
         (
             "policy_changed",
-            Event::PolicyChanged {
-                text: "- shell: b\n".to_owned(),
+            Event::Job(JobEvent::PolicyChanged {
+                text: "- shell: b\n".into(),
                 changes: vec![PolicyChange {
                     of: "shell-1".to_owned(),
                     setting: "attempts".to_owned(),
                     old: "3".to_owned(),
                     new: "unlimited".to_owned(),
                 }],
-            },
+            }),
         ),
     ]
 }
@@ -135,7 +169,7 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_submitted_completion",
-            Event::JobSubmitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 job: "7f3k".to_owned(),
                 completion: Some(CompletionDefaults {
                     min: 2,
@@ -143,29 +177,29 @@ fn of_the_job_later() -> Vec<(&'static str, Event)> {
                 }),
                 late_results_count: Some(true),
                 ..Submitted::default()
-            })),
+            }))),
         ),
         // What a release wrote whose requests all had a breaker, and what is written since.
         (
             "job_submitted_http",
-            Event::JobSubmitted(Box::new(requesting())),
+            Event::Job(JobEvent::Submitted(Box::new(requesting()))),
         ),
         (
             "job_submitted_opt_in",
-            Event::JobSubmitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 origin_breakers: Some(false),
                 ..requesting()
-            })),
+            }))),
         ),
         (
             "job_resumed_held",
-            Event::JobResumed(Resumed {
+            Event::Job(JobEvent::Resumed(Resumed {
                 restored: Restored {
                     held: Some(6),
                     ..resumed().restored
                 },
                 ..resumed()
-            }),
+            })),
         ),
     ]
 }
@@ -178,7 +212,7 @@ fn requesting() -> Submitted {
     ];
     Submitted {
         job: "7f3k".to_owned(),
-        text: lines.map(|line| format!("{line}\n")).concat(),
+        text: lines.map(|line| format!("{line}\n")).concat().into(),
         file: "/w/w.yaml".to_owned(),
         working_dir: "/w".to_owned(),
         seed: 7,
@@ -193,28 +227,28 @@ fn of_items() -> Vec<(&'static str, Event)> {
     vec![
         (
             "attempt_started",
-            Event::AttemptStarted(Started {
-                subject: OF,
+            Event::Item(ItemEvent::AttemptStarted(Started {
+                of: OF,
                 start: 4_294_967_296,
                 pass: None,
-            }),
+            })),
         ),
         (
             "attempt_succeeded",
-            Event::AttemptSucceeded(Box::new(Succeeded {
-                subject: OF,
+            Event::Item(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+                of: OF,
                 took: Duration::from_millis(1500),
-                next: Some(4),
+                next: Some(CommandId(4)),
                 output: Some("{\"a\": 1}\n".to_owned()),
                 stdout: Some(KEPT),
                 stderr: Some(KEPT),
                 left: Some(2),
-            })),
+            }))),
         ),
         (
             "attempt_failed",
-            Event::AttemptFailed(Box::new(Failed {
-                subject: OF,
+            Event::Item(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
+                of: OF,
                 took: Duration::from_millis(1500),
                 cause: Cause::Exit(-1),
                 class: Class::Transient,
@@ -223,55 +257,61 @@ fn of_items() -> Vec<(&'static str, Event)> {
                 output: Some(String::new()),
                 stdout: Some(KEPT),
                 stderr: Some(KEPT),
-            })),
+            }))),
         ),
         (
             "retry_scheduled",
-            Event::RetryScheduled(Box::new(Retrying {
-                subject: OF,
+            Event::Item(ItemEvent::RetryScheduled(Box::new(Retrying {
+                of: OF,
                 sum: sum(),
                 due: at(31),
                 delay: secs(31),
-            })),
+            }))),
         ),
         (
             "command_stopped",
-            Event::CommandStopped(Box::new(Stopped {
-                subject: OF,
+            Event::Item(ItemEvent::CommandStopped(Box::new(CommandStopped {
+                of: OF,
                 reason: Reason::RetryBudget,
                 error: Text::Kept(4),
                 sum: Some(sum()),
-                handler: Some(5),
+                handler: Some(CommandId(5)),
                 rule: Some(0),
-            })),
+            }))),
         ),
-        ("command_repeated", Event::CommandRepeated { subject: OF }),
+        (
+            "command_repeated",
+            Event::Item(ItemEvent::CommandRepeated { of: OF }),
+        ),
         (
             "command_recovered",
-            Event::CommandRecovered {
-                subject: OF,
-                next: Some(6),
-            },
+            Event::Item(ItemEvent::CommandRecovered {
+                of: OF,
+                next: Some(CommandId(6)),
+            }),
         ),
         (
             "item_succeeded",
-            Event::ItemSucceeded { step: 1, item: 299 },
+            Event::Item(ItemEvent::Succeeded {
+                step: StepId(1),
+                index: 299,
+            }),
         ),
         (
             "item_dead_lettered",
-            Event::ItemDeadLettered {
-                subject: OF,
+            Event::Item(ItemEvent::DeadLettered {
+                of: OF,
                 reason: Reason::Attempts,
                 error: Text::Kept(4),
-            },
+            }),
         ),
         (
             "item_skipped",
-            Event::ItemSkipped {
-                step: 1,
-                item: 299,
+            Event::Item(ItemEvent::Skipped {
+                step: StepId(1),
+                index: 299,
                 reason: Reason::Cancelled,
-            },
+            }),
         ),
     ]
 }
@@ -294,79 +334,88 @@ fn ends() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_completed",
-            Event::JobCompleted(Box::new(ended.clone())),
+            Event::Job(JobEvent::Completed(Box::new(ended.clone()))),
         ),
-        ("job_partial", Event::JobPartial(Box::new(ended.clone()))),
-        ("job_failed", Event::JobFailed(Box::new(ended.clone()))),
-        ("job_cancelled", Event::JobCancelled(Box::new(ended))),
+        (
+            "job_partial",
+            Event::Job(JobEvent::Partial(Box::new(ended.clone()))),
+        ),
+        (
+            "job_failed",
+            Event::Job(JobEvent::Failed(Box::new(ended.clone()))),
+        ),
+        (
+            "job_cancelled",
+            Event::Job(JobEvent::Cancelled(Box::new(ended))),
+        ),
     ]
 }
 
 fn shared_limits() -> Vec<(&'static str, Event)> {
     let breaker = || Text::Itself("payments".to_owned());
     let held = |sum| {
-        Event::Held(Box::new(Held {
-            subject: OF,
+        Event::Item(ItemEvent::Held(Box::new(Held {
+            of: OF,
             breaker: breaker(),
             until: Some(at(60)),
             expires: Some(at(600)),
             left: Some(3),
             sum,
-        }))
+        })))
     };
     let opened = |by_rule, failures| {
-        Event::BreakerOpened(Opened {
+        Event::Breaker(BreakerEvent::Opened(Opened {
             breaker: breaker(),
             until: at(65),
             failures,
             by_rule,
-        })
+        }))
     };
     vec![
         (
             "attempt_started_through_a_breaker",
-            Event::AttemptStarted(Started {
-                subject: OF,
+            Event::Item(ItemEvent::AttemptStarted(Started {
+                of: OF,
                 start: 7,
                 pass: Some(Pass {
                     breaker: Text::Kept(2),
                     generation: 4,
                     probe: true,
                 }),
-            }),
+            })),
         ),
         (
             "pool_topped_up",
-            Event::PoolToppedUp {
+            Event::Job(JobEvent::PoolToppedUp {
                 asked: 10,
                 added: 5,
                 total: 50,
                 per_item: Some(5),
-            },
+            }),
         ),
         ("held", held(None)),
         ("held_by_rule", held(Some(sum()))),
         (
             "released",
-            Event::Released(Released {
-                subject: OF,
+            Event::Item(ItemEvent::Released(Released {
+                of: OF,
                 breaker: breaker(),
                 held: secs(61),
-            }),
+            })),
         ),
         ("breaker_opened", opened(false, 5)),
         ("breaker_opened_by_rule", opened(true, 0)),
         (
             "breaker_half_opened",
-            Event::BreakerHalfOpened { breaker: breaker() },
+            Event::Breaker(BreakerEvent::HalfOpened { breaker: breaker() }),
         ),
         (
             "breaker_closed",
-            Event::BreakerClosed { breaker: breaker() },
+            Event::Breaker(BreakerEvent::Closed { breaker: breaker() }),
         ),
         (
             "breaker_configured",
-            Event::BreakerConfigured {
+            Event::Breaker(BreakerEvent::Configured {
                 breaker: breaker(),
                 changes: vec![PolicyChange {
                     of: "payments".to_owned(),
@@ -374,12 +423,12 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
                     old: "5".to_owned(),
                     new: "3".to_owned(),
                 }],
-            },
+            }),
         ),
         (
             "completion_reached",
-            Event::CompletionReached(Box::new(Reached {
-                step: 1,
+            Event::Step(StepEvent::CompletionReached(Box::new(Reached {
+                step: StepId(1),
                 why: Why::DeadlineExpired,
                 success: false,
                 completed: 2,
@@ -387,16 +436,16 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
                 target: 5,
                 min: 3,
                 deadline: at(300),
-            })),
+            }))),
         ),
         (
             "late_result",
-            Event::LateResult(Late {
-                step: 1,
-                item: 4,
+            Event::Item(ItemEvent::LateResult(Late {
+                step: StepId(1),
+                index: 4,
                 reason: Some(Reason::Attempts),
                 counted: true,
-            }),
+            })),
         ),
     ]
 }
@@ -405,20 +454,20 @@ fn of_flows() -> Vec<(&'static str, Event)> {
     vec![
         (
             "job_submitted_work",
-            Event::JobSubmitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 job: "wf-1".to_owned(),
-                work: Some(WorkDefaultsStored {
-                    max_retries: Some(10),
+                work: Some(WorkDefaults {
+                    max_retries: Attempts::AtMost(10),
                     backoff: secs(1),
                     max_backoff: secs(60),
-                    growth: 2,
+                    backoff_type: BackoffType::Exponential,
                 }),
                 ..Submitted::default()
-            })),
+            }))),
         ),
         (
             "job_submitted_flow",
-            Event::JobSubmitted(Box::new(Submitted {
+            Event::Job(JobEvent::Submitted(Box::new(Submitted {
                 job: "wf-1:ship:51ab".to_owned(),
                 flow: Some(FlowRun {
                     goals: vec!["process".to_owned(), "notify".to_owned()],
@@ -433,30 +482,33 @@ fn of_flows() -> Vec<(&'static str, Event)> {
                 }),
                 token_key: Some(u64::MAX),
                 ..Submitted::default()
-            })),
+            }))),
         ),
-        ("step_skipped", Event::StepSkipped { step: 1 }),
+        (
+            "step_skipped",
+            Event::Step(StepEvent::Skipped { step: StepId(1) }),
+        ),
         (
             "step_unreachable",
-            Event::StepUnreachable {
-                step: 1,
+            Event::Step(StepEvent::Unreachable {
+                step: StepId(1),
                 missing: "order".to_owned(),
-            },
+            }),
         ),
         (
             "attribute_set",
-            Event::AttributeSet {
-                step: 1,
+            Event::Step(StepEvent::AttributeSet {
+                step: StepId(1),
                 name: "order".to_owned(),
                 value: "{\"id\":7}".to_owned(),
-            },
+            }),
         ),
         (
             "attempt_accepted",
-            Event::AttemptAccepted {
-                subject: OF,
+            Event::Item(ItemEvent::AttemptAccepted {
+                of: OF,
                 until: at(86_400),
-            },
+            }),
         ),
     ]
 }
@@ -464,7 +516,7 @@ fn of_flows() -> Vec<(&'static str, Event)> {
 fn imports() -> Vec<(&'static str, Event)> {
     let command = ImportedCommand {
         item: "a".to_owned(),
-        command: 3,
+        command: CommandId(3),
         attempts: 2,
         retries: 2,
         spent: secs(3),
@@ -475,17 +527,17 @@ fn imports() -> Vec<(&'static str, Event)> {
     };
     vec![(
         "state_imported",
-        Event::StateImported {
+        Event::Job(JobEvent::StateImported {
             commands: vec![command],
-        },
+        }),
     )]
 }
 
-const OF: Subject = Subject {
-    step: 1,
-    item: 299,
-    command: 3,
-    attempt: 2,
+const OF: AttemptId = AttemptId {
+    step: StepId(1),
+    index: 299,
+    command: CommandId(3),
+    attempt: AttemptNumber(2),
 };
 
 const KEPT: Kept = Kept {

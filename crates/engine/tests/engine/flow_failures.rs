@@ -1,9 +1,10 @@
 //! Flows that fail, that are killed, and that go on.
 
 use serde_json::json;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::effect::{next_wake, ready, wanted};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, Record, StepEvent};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::task::{Files, TaskWork, task};
@@ -27,9 +28,9 @@ fn a_step_whose_required_input_can_no_longer_come_is_unreachable_and_a_goal_that
         let _ = scene.start();
         let records = if succeeds {
             // A success without the output: it is simply absent.
-            done(&mut scene, 0, 0, &json!({"other": 1}))
+            done(&mut scene, StepId(0).item(0), &json!({"other": 1}))
         } else {
-            fail(&mut scene, 0, 0, Cause::Refused)
+            fail(&mut scene, StepId(0).item(0), Cause::Refused)
         };
         let words = said(&records);
         let unreachable = words
@@ -66,11 +67,11 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
         ],
     );
     assert_eq!(scene.start().len(), 3);
-    let _ = fail(&mut scene, 1, 0, Cause::Status(503));
-    let _ = fail(&mut scene, 0, 0, Cause::Status(400));
+    let _ = fail(&mut scene, StepId(1).item(0), Cause::Status(503));
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(400));
     assert_eq!(scene.came_to().0, "running", "an item still runs");
     assert!(scene.ready().is_empty(), "nothing new starts");
-    let _ = done(&mut scene, 1, 1, &json!({}));
+    let _ = done(&mut scene, StepId(1).item(1), &json!({}));
     assert_eq!(
         scene.came_to(),
         ("failed", Some(Reason::Permanent), [1, 1, 1])
@@ -90,9 +91,9 @@ fn a_failure_that_no_goal_needs_leaves_the_flow_to_go_on() {
         ],
     );
     let _ = scene.start();
-    let _ = fail(&mut scene, 0, 0, Cause::Status(410));
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(410));
     let _ = scene.start();
-    let _ = done(&mut scene, 1, 0, &json!({}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to().2, [1, 1, 0]);
     assert_ne!(scene.came_to().0, "failed");
 }
@@ -115,18 +116,18 @@ fn four() -> Scene {
 #[test]
 fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
     let mut scene = four();
-    assert_eq!(scene.job.running.len(), 2);
+    assert_eq!(scene.job.starts.running.len(), 2);
     assert!(scene.ready().is_empty());
-    let _ = fail(&mut scene, 0, 0, Cause::Status(503));
-    assert_eq!(scene.ready(), [(0, 2)], "its place is free");
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(503));
+    assert_eq!(scene.ready(), [StepId(0).item(2)], "its place is free");
     let _ = scene.start();
-    assert_eq!(scene.job.running.len(), 2);
+    assert_eq!(scene.job.starts.running.len(), 2);
     scene.at(1);
     assert!(scene.ready().is_empty(), "due, and there is no room");
-    let _ = done(&mut scene, 0, 1, &json!({}));
+    let _ = done(&mut scene, StepId(0).item(1), &json!({}));
     assert_eq!(
         scene.ready(),
-        [(0, 0)],
+        [StepId(0).item(0)],
         "what is due goes before what is new"
     );
     // By itself one item runs at a time.
@@ -137,9 +138,9 @@ fn as_many_items_run_as_may_and_one_that_waits_for_its_retry_holds_no_slot() {
 #[test]
 fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_new() {
     let mut scene = four();
-    let _ = fail(&mut scene, 0, 0, Cause::Network);
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
     let _ = scene.start();
-    let records = said(&fail(&mut scene, 0, 1, Cause::Refused));
+    let records = said(&fail(&mut scene, StepId(0).item(1), Cause::Refused));
     assert!(
         records.contains(&"item_skipped 0/0: tolerance".to_owned()),
         "{records:?}"
@@ -147,7 +148,7 @@ fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_n
     assert_eq!(scene.came_to().0, "running", "one still runs");
     scene.at(5);
     assert!(scene.ready().is_empty());
-    let records = said(&done(&mut scene, 0, 2, &json!({"y": 1})));
+    let records = said(&done(&mut scene, StepId(0).item(2), &json!({"y": 1})));
     assert!(records.contains(&"step_failed 0".to_owned()), "{records:?}");
     assert_eq!(
         scene.came_to(),
@@ -173,42 +174,42 @@ fn a_failed_flow_goes_on_where_it_failed_when_it_is_redriven() {
         ],
     );
     let _ = scene.start();
-    let _ = done(&mut scene, 0, 0, &json!({"x": 1}));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"x": 1}));
     let _ = scene.start();
-    let _ = fail(&mut scene, 1, 0, Cause::Status(400));
+    let _ = fail(&mut scene, StepId(1).item(0), Cause::Status(400));
     assert_eq!(
         scene.came_to(),
         ("failed", Some(Reason::Permanent), [1, 1, 0])
     );
-    let items = vec![(1, 0)];
+    let items = vec![StepId(1).item(0)];
     let _ = scene.tell(&Input::Redrive {
         items,
         reduce: false,
     });
     assert_eq!(said(&scene.start()), ["attempt_started 1/0 1.1 as 3"]);
-    let _ = done(&mut scene, 1, 0, &json!({"y": 2}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({"y": 2}));
     let _ = scene.start();
-    assert_eq!(arguments(&scene, 2, 0), json!({"y": 2}));
-    let _ = done(&mut scene, 2, 0, &json!({}));
+    assert_eq!(arguments(&scene, StepId(2).item(0)), json!({"y": 2}));
+    let _ = done(&mut scene, StepId(2).item(0), &json!({}));
     assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
 }
 
 #[test]
 fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
     let mut scene = four();
-    let _ = fail(&mut scene, 0, 0, Cause::Refused);
-    let _ = fail(&mut scene, 0, 1, Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
     assert_eq!(scene.came_to().2, [0, 2, 0]);
-    let items = vec![(0, 0)];
+    let items = vec![StepId(0).item(0)];
     let _ = scene.tell(&Input::Redrive {
         items,
         reduce: false,
     });
-    while let Some(&(step, item)) = {
+    while let Some(&item) = {
         let _ = scene.start();
-        scene.job.running.values().next()
+        scene.job.starts.running.values().next()
     } {
-        let _ = done(&mut scene, step, item, &json!({"y": item}));
+        let _ = done(&mut scene, item, &json!({"y": item.index}));
     }
     // What never began is done too, and the other dead letter is still one.
     assert_eq!(
@@ -216,13 +217,13 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
         ("failed", Some(Reason::Permanent), [3, 1, 0])
     );
     assert_eq!(scene.job.attributes.get("y"), None);
-    let items = vec![(0, 1)];
+    let items = vec![StepId(0).item(1)];
     let _ = scene.tell(&Input::Redrive {
         items,
         reduce: false,
     });
     let _ = scene.start();
-    let _ = done(&mut scene, 0, 1, &json!({"y": 1}));
+    let _ = done(&mut scene, StepId(0).item(1), &json!({"y": 1}));
     assert_eq!(scene.came_to(), ("completed", None, [4, 0, 0]));
     assert_eq!(attribute(&scene, "y")[3], json!({"x": 4, "y": 3}));
 }
@@ -231,7 +232,12 @@ fn a_step_is_not_complete_after_a_redrive_while_an_item_of_it_is_dead() {
 fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     let mut scene = four();
     let token = |scene: &Scene, item: u32| {
-        let task = task(&scene.job, 0, item, Files::default(), scene.now);
+        let task = task(
+            &scene.job,
+            StepId(0).item(item),
+            Files::default(),
+            scene.now,
+        );
         let TaskWork::Call(call) = task.unwrap().unwrap().work else {
             panic!("it is no call");
         };
@@ -241,28 +247,34 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
     };
     let before = token(&scene, 0);
     // The first waits for its retry when the second fails for good; the third and the fourth are new.
-    let _ = fail(&mut scene, 0, 0, Cause::Network);
-    let _ = fail(&mut scene, 0, 1, Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
+    let _ = fail(&mut scene, StepId(0).item(1), Cause::Refused);
     assert_eq!(
         scene.came_to(),
         ("failed", Some(Reason::Permanent), [0, 1, 1])
     );
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 1)],
+        items: vec![StepId(0).item(1)],
         reduce: false,
     });
     assert_eq!(scene.came_to(), ("running", None, [0, 0, 0]));
     let _ = scene.crash_and_resume();
     let _ = scene.start();
-    let begun: Vec<u32> = scene.job.running.values().map(|(_, item)| *item).collect();
+    let begun: Vec<u32> = scene
+        .job
+        .starts
+        .running
+        .values()
+        .map(|item| item.index)
+        .collect();
     assert_eq!(begun, [1, 0], "what is due goes before what is new");
     assert_ne!(token(&scene, 0), before, "in a round of its own");
     assert_eq!(scene.active(0).attempts, 1, "with all its attempts");
-    while let Some(&(step, item)) = {
+    while let Some(&item) = {
         let _ = scene.start();
-        scene.job.running.values().next()
+        scene.job.starts.running.values().next()
     } {
-        let _ = done(&mut scene, step, item, &json!({"y": item}));
+        let _ = done(&mut scene, item, &json!({"y": item.index}));
     }
     assert_eq!(scene.came_to(), ("completed", None, [4, 0, 0]));
     let given: Vec<_> = (0..4)
@@ -275,25 +287,31 @@ fn a_redrive_brings_back_what_was_dropped_because_of_the_failure() {
 fn what_is_brought_back_may_fail_and_be_brought_back_again() {
     let mut scene = four();
     for dead in [1, 2, 3] {
-        while !scene.job.running.values().any(|(_, item)| *item == dead) {
-            let &(step, item) = scene.job.running.values().next().unwrap();
-            let _ = done(&mut scene, step, item, &json!({"y": item}));
+        while !scene
+            .job
+            .starts
+            .running
+            .values()
+            .any(|item| item.index == dead)
+        {
+            let &item = scene.job.starts.running.values().next().unwrap();
+            let _ = done(&mut scene, item, &json!({"y": item.index}));
             let _ = scene.start();
         }
-        let _ = fail(&mut scene, 0, dead, Cause::Refused);
-        while let Some(&(step, item)) = scene.job.running.values().next() {
-            let _ = done(&mut scene, step, item, &json!({"y": item}));
+        let _ = fail(&mut scene, StepId(0).item(dead), Cause::Refused);
+        while let Some(&item) = scene.job.starts.running.values().next() {
+            let _ = done(&mut scene, item, &json!({"y": item.index}));
         }
         assert_eq!(scene.came_to().0, "failed");
         let _ = scene.tell(&Input::Redrive {
-            items: vec![(0, dead)],
+            items: vec![StepId(0).item(dead)],
             reduce: false,
         });
         let _ = scene.crash_and_resume();
         let _ = scene.start();
     }
-    while let Some(&(step, item)) = scene.job.running.values().next() {
-        let _ = done(&mut scene, step, item, &json!({"y": item}));
+    while let Some(&item) = scene.job.starts.running.values().next() {
+        let _ = done(&mut scene, item, &json!({"y": item.index}));
         let _ = scene.start();
     }
     assert_eq!(scene.came_to(), ("completed", None, [4, 0, 0]));
@@ -310,20 +328,20 @@ fn a_step_that_failed_before_it_had_items_begins_again_when_the_flow_is_redriven
         ],
     );
     let _ = scene.start();
-    let _ = fail(&mut scene, 0, 0, Cause::Refused);
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Refused);
     let report = scene.report();
     assert_eq!(report.status.word(), "failed");
     assert!(report.error.unwrap().contains("condition"));
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
     let _ = scene.crash_and_resume();
     let _ = scene.start();
-    let _ = done(&mut scene, 0, 0, &json!({"y": 5}));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({"y": 5}));
     let _ = scene.start();
-    assert_eq!(arguments(&scene, 1, 0), json!({"y": 5}));
-    let _ = done(&mut scene, 1, 0, &json!({}));
+    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": 5}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
 }
 
@@ -359,15 +377,15 @@ fn story() -> Scene {
     let mut number = 0_u32;
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
-        let Some(&(step, item)) = scene.job.running.values().next() else {
+        let Some(&item) = scene.job.starts.running.values().next() else {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
         number += 1;
-        let _ = if number.is_multiple_of(3) && step != 4 {
-            fail(&mut scene, step, item, Cause::Status(503))
+        let _ = if number.is_multiple_of(3) && item.step != StepId(4) {
+            fail(&mut scene, item, Cause::Status(503))
         } else {
-            done(&mut scene, step, item, &json!({"y": item, "z": "é"}))
+            done(&mut scene, item, &json!({"y": item.index, "z": "é"}))
         };
         if number == 4 {
             let _ = scene.crash_and_resume();
@@ -391,7 +409,7 @@ fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_th
         assert_eq!(digest(&found), digest(&live));
         assert_eq!(found.attributes, live.attributes);
         assert_eq!(wanted(&found), wanted(&live));
-        let admission = Admission::default();
+        let admission = AdmissionControl::default();
         let startable = |job: &Job| ready(job, &admission, record.at);
         assert_eq!(startable(&found), startable(&live));
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
@@ -399,7 +417,7 @@ fn at_every_record_the_journal_of_a_flow_comes_to_the_state_and_the_wishes_of_th
     }
     let skipped = records
         .iter()
-        .filter(|it| matches!(it.event, Event::StepSkipped { .. }));
+        .filter(|it| matches!(it.event, Event::Step(StepEvent::Skipped { .. })));
     assert_eq!(skipped.count(), 1);
 }
 
@@ -417,14 +435,14 @@ fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
         let _ = scene.tell(&Input::Resume { seen: None });
         for _ in 0..50 {
             let _ = scene.start();
-            let Some(&(step, item)) = scene.job.running.values().next() else {
+            let Some(&item) = scene.job.starts.running.values().next() else {
                 match scene.next_wake() {
                     Some(due) => scene.now = due,
                     None => break,
                 }
                 continue;
             };
-            let _ = done(&mut scene, step, item, &json!({"y": item, "z": "é"}));
+            let _ = done(&mut scene, item, &json!({"y": item.index, "z": "é"}));
         }
         assert_eq!(scene.came_to().0, "completed", "cut at {count}");
         assert_eq!(attribute(&scene, "z"), "é", "cut at {count}");
@@ -435,8 +453,8 @@ fn a_flow_goes_on_from_wherever_its_journal_was_cut() {
 fn a_flow_is_suspended_when_nothing_runs_and_cancelled_as_any_other_job() {
     let mut scene = four();
     assert!(scene.hear(&Input::Suspend).is_empty(), "two calls run");
-    let _ = fail(&mut scene, 0, 0, Cause::Network);
-    let _ = done(&mut scene, 0, 1, &json!({}));
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Network);
+    let _ = done(&mut scene, StepId(0).item(1), &json!({}));
     assert_eq!(scene.hear(&Input::Suspend), ["job_suspended"]);
     let _ = scene.crash_and_resume();
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Record;
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::workflow::{Operator, Source, check};
@@ -28,17 +29,15 @@ pub(crate) fn flow(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> Sce
 pub(crate) const ONCE: &str = ", work_config: {max_retries: 0}";
 
 /// The start that runs for an item of a step.
-pub(crate) fn start_of(scene: &Scene, step: u32, item: u32) -> u64 {
-    let mut running = scene.job.running.iter();
-    let found = running.find(|(_, place)| **place == (step, item));
-    *found
-        .unwrap_or_else(|| panic!("{step}/{item} does not run"))
-        .0
+pub(crate) fn start_of(scene: &Scene, item: ItemId) -> u64 {
+    let mut running = scene.job.starts.running.iter();
+    let found = running.find(|(_, of)| **of == item);
+    *found.unwrap_or_else(|| panic!("{item:?} does not run")).0
 }
 
 /// An item succeeds with these outputs.
-pub(crate) fn done(scene: &mut Scene, step: u32, item: u32, outputs: &Value) -> Vec<Record> {
-    let start = start_of(scene, step, item);
+pub(crate) fn done(scene: &mut Scene, item: ItemId, outputs: &Value) -> Vec<Record> {
+    let start = start_of(scene, item);
     scene.end(AttemptEnd {
         start,
         output: Some(outputs.to_string()),
@@ -46,8 +45,8 @@ pub(crate) fn done(scene: &mut Scene, step: u32, item: u32, outputs: &Value) -> 
     })
 }
 
-pub(crate) fn fail(scene: &mut Scene, step: u32, item: u32, cause: Cause) -> Vec<Record> {
-    let start = start_of(scene, step, item);
+pub(crate) fn fail(scene: &mut Scene, item: ItemId, cause: Cause) -> Vec<Record> {
+    let start = start_of(scene, item);
     scene.end(AttemptEnd {
         start,
         failure: Some(cause),
@@ -57,8 +56,8 @@ pub(crate) fn fail(scene: &mut Scene, step: u32, item: u32, cause: Cause) -> Vec
 }
 
 /// The arguments of the next attempt of an item.
-pub(crate) fn arguments(scene: &Scene, step: u32, item: u32) -> Value {
-    let task = task(&scene.job, step, item, Files::default(), scene.now);
+pub(crate) fn arguments(scene: &Scene, item: ItemId) -> Value {
+    let task = task(&scene.job, item, Files::default(), scene.now);
     let TaskWork::Call(call) = task.unwrap().unwrap().work else {
         panic!("it is no call");
     };
@@ -100,7 +99,11 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
         ],
     );
     assert_eq!(said(&scene.start()), ["attempt_started 3/0 3.1 as 1"]);
-    let records = said(&done(&mut scene, 3, 0, &json!({"a": 1, "c": 3})));
+    let records = said(&done(
+        &mut scene,
+        StepId(3).item(0),
+        &json!({"a": 1, "c": 3}),
+    ));
     assert_eq!(
         records[1..],
         [
@@ -113,10 +116,13 @@ fn steps_begin_when_what_they_require_is_there_and_those_that_lead_to_no_goal_ne
         ]
     );
     let _ = scene.start();
-    let _ = done(&mut scene, 2, 0, &json!({"b": [2]}));
+    let _ = done(&mut scene, StepId(2).item(0), &json!({"b": [2]}));
     let _ = scene.start();
-    assert_eq!(arguments(&scene, 0, 0), json!({"b": [2], "c": 3}));
-    let records = said(&done(&mut scene, 0, 0, &json!({})));
+    assert_eq!(
+        arguments(&scene, StepId(0).item(0)),
+        json!({"b": [2], "c": 3})
+    );
+    let records = said(&done(&mut scene, StepId(0).item(0), &json!({})));
     assert_eq!(records.last().unwrap(), "job_completed");
     assert_eq!(scene.came_to(), ("completed", None, [3, 0, 0]));
 }
@@ -132,9 +138,9 @@ fn steps_that_need_nothing_of_each_other_run_side_by_side() {
         ],
     );
     assert_eq!(scene.start().len(), 2);
-    let _ = done(&mut scene, 1, 0, &json!({}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to().0, "running");
-    let _ = done(&mut scene, 0, 0, &json!({}));
+    let _ = done(&mut scene, StepId(0).item(0), &json!({}));
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
 }
 
@@ -193,7 +199,10 @@ fn what_cannot_be_planned_is_refused_before_anything_runs() {
     // What the flow begins with breaks a cycle; a default stands in for what nobody gives.
     assert!(!Scene::of(&text("a", "x: 1", &cycle)).ready().is_empty());
     let default = [("a", "x: {role: required, default: '5'}", "")];
-    assert_eq!(arguments(&flow("a", "", &default), 0, 0), json!({"x": 5}));
+    assert_eq!(
+        arguments(&flow("a", "", &default), StepId(0).item(0)),
+        json!({"x": 5})
+    );
 }
 
 #[test]
@@ -218,7 +227,7 @@ fn arguments_are_what_is_known_or_a_default_or_a_constant_under_the_inner_names(
         "absent": [1, 2],
         "always": "this",
     });
-    assert_eq!(arguments(&scene, 0, 0), expected);
+    assert_eq!(arguments(&scene, StepId(0).item(0)), expected);
 }
 
 #[test]
@@ -230,16 +239,16 @@ fn an_optional_input_is_waited_for_while_it_may_come() {
     for (outputs, seen) in [(json!({"x": 7}), 7), (json!({}), 0)] {
         let mut scene = flow("b", "", &steps);
         assert_eq!(scene.start().len(), 1);
-        let _ = done(&mut scene, 0, 0, &outputs);
-        assert_eq!(arguments(&scene, 1, 0), json!({"x": seen}));
+        let _ = done(&mut scene, StepId(0).item(0), &outputs);
+        assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": seen}));
     }
     // One that fails gives nothing either.
     let mut scene = flow("b", "", &steps);
     let _ = scene.start();
-    let _ = fail(&mut scene, 0, 0, Cause::Status(404));
-    assert_eq!(arguments(&scene, 1, 0), json!({"x": 0}));
+    let _ = fail(&mut scene, StepId(0).item(0), Cause::Status(404));
+    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 0}));
     let _ = scene.start();
-    let _ = done(&mut scene, 1, 0, &json!({}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to(), ("completed", None, [1, 1, 0]));
 }
 
@@ -256,7 +265,9 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
         )],
     );
     assert_eq!(scene.start().len(), 6);
-    let seen: Vec<Value> = (0..6).map(|item| arguments(&scene, 0, item)).collect();
+    let seen: Vec<Value> = (0..6)
+        .map(|item| arguments(&scene, StepId(0).item(item)))
+        .collect();
     assert_eq!(seen[0], json!({"x": 1, "w": "p", "z": [0]}));
     assert_eq!(seen[1], json!({"x": 1, "w": "q", "z": [0]}));
     assert_eq!(seen[5], json!({"x": 2, "w": "r", "z": [0]}));
@@ -267,7 +278,7 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
         } else {
             json!({"inner": item})
         };
-        let _ = done(&mut scene, 0, item, &outputs);
+        let _ = done(&mut scene, StepId(0).item(item), &outputs);
     }
     let expected = json!([
         {"x": 1, "w": "p", "inner": 0},
@@ -295,16 +306,18 @@ fn one_item_gives_its_outputs_plainly_and_none_give_an_empty_list() {
     let _ = scene.start();
     let _ = done(
         &mut scene,
-        0,
-        0,
+        StepId(0).item(0),
         &json!({"y": {"deep": 1}, "undeclared": 2}),
     );
-    assert_eq!(arguments(&scene, 1, 0), json!({"y": {"deep": 1}}));
+    assert_eq!(
+        arguments(&scene, StepId(1).item(0)),
+        json!({"y": {"deep": 1}})
+    );
     assert_eq!(scene.job.attributes.get("undeclared"), None);
     let mut scene = flow("b", "x: []", &steps);
-    assert_eq!(arguments(&scene, 1, 0), json!({"y": []}));
+    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"y": []}));
     let _ = scene.start();
-    let _ = done(&mut scene, 1, 0, &json!({}));
+    let _ = done(&mut scene, StepId(1).item(0), &json!({}));
     assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
 }
 
@@ -380,10 +393,13 @@ fn what_a_skipped_step_would_have_given_can_no_longer_come() {
     let scene = flow("b", "", &steps("x: {role: required}"));
     assert_eq!(scene.came_to().0, "failed");
     let scene = flow("b", "", &steps("x: {role: optional, default: '1'}"));
-    assert_eq!(arguments(&scene, 1, 0), json!({"x": 1}));
+    assert_eq!(arguments(&scene, StepId(1).item(0)), json!({"x": 1}));
     // The condition sees what the step would be given, its constants and defaults too.
     let more = ", predicate: {script: 'x == 3 && y == 4'}";
     let taken =
         "x: {role: const, default: '3'}, z: {role: optional, default: '4', mapping: {name: y}}";
-    assert_eq!(flow("a", "", &[("a", taken, more)]).ready(), [(0, 0)]);
+    assert_eq!(
+        flow("a", "", &[("a", taken, more)]).ready(),
+        [StepId(0).item(0)]
+    );
 }

@@ -1,12 +1,19 @@
 //! What is foretold of an item is what is then done to it.
 
+use undaunted_engine::id::StepId;
 use undaunted_engine::view::{Forecast, forecast};
 use undaunted_policy::{Cause, Reason};
 
 use crate::scene::{Scene, secs};
 
 fn foretold(scene: &Scene) -> Option<Forecast> {
-    forecast(&scene.job, &scene.admission, (0, 0), scene.now, 100)
+    forecast(
+        &scene.job,
+        &scene.admission,
+        StepId(0).item(0),
+        scene.now,
+        100,
+    )
 }
 
 fn said(forecast: &Forecast) -> Vec<String> {
@@ -82,7 +89,14 @@ fn retries_without_end_are_foretold_as_far_as_somebody_asks() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let told = forecast(&scene.job, &scene.admission, (0, 0), scene.now, 7).unwrap();
+    let told = forecast(
+        &scene.job,
+        &scene.admission,
+        StepId(0).item(0),
+        scene.now,
+        7,
+    )
+    .unwrap();
     assert_eq!((told.retries.len(), told.stop), (7, None));
 }
 

@@ -8,7 +8,9 @@ use std::path::Path;
 use minicbor::Decoder;
 use minicbor::data::Type;
 use proptest::prelude::*;
-use undaunted_engine::event::{Event, FORMAT, ImportedCommand, Record, RecordError, Sum};
+use undaunted_engine::event::{
+    Event, FORMAT, ImportedCommand, ItemEvent, JobEvent, Record, RecordError, StepEvent, Sum,
+};
 
 use crate::facts::facts;
 use crate::scene::at;
@@ -154,48 +156,52 @@ impl Cbor {
 fn without(event: &Event, field: usize) -> Event {
     let mut event = event.clone();
     match (&mut event, field) {
-        (Event::JobSubmitted(it), 7) => it.pool = None,
-        (Event::JobSubmitted(it), 8) => it.ceilings = None,
-        (Event::JobSubmitted(it), 9) => it.release = None,
-        (Event::JobSubmitted(it), 10) => it.stdin = None,
-        (Event::JobSubmitted(it), 11) => it.passing = None,
-        (Event::JobSubmitted(it), 12) => it.completion = None,
-        (Event::JobSubmitted(it), 13) => it.late_results_count = None,
-        (Event::JobSubmitted(it), 14) => it.work = None,
-        (Event::JobSubmitted(it), 15) => it.flow = None,
-        (Event::JobSubmitted(it), 16) => it.token_key = None,
-        (Event::JobSubmitted(it), 17) => it.origin_breakers = None,
-        (Event::JobResumed(it), 5) => it.restored.held = None,
-        (Event::AttemptStarted(it), 2) => it.pass = None,
-        (Event::Held(it), 2) => it.until = None,
-        (Event::Held(it), 3) => it.expires = None,
-        (Event::Held(it), 4) => it.left = None,
-        (Event::Held(it), 5) => it.sum = None,
-        (Event::LateResult(it), 2) => it.reason = None,
-        (Event::PoolToppedUp { per_item, .. }, 3) => *per_item = None,
-        (Event::StepStarted { start, .. }, 1) => *start = None,
-        (Event::InputFailed { stderr, .. }, 3) => *stderr = None,
-        (Event::AttemptSucceeded(it), 2) => it.next = None,
-        (Event::AttemptSucceeded(it), 3) => it.output = None,
-        (Event::AttemptSucceeded(it), 4) => it.stdout = None,
-        (Event::AttemptSucceeded(it), 5) => it.stderr = None,
-        (Event::AttemptSucceeded(it), 6) => it.left = None,
-        (Event::AttemptFailed(it), 4) => it.error = None,
-        (Event::AttemptFailed(it), 5) => it.rule = None,
-        (Event::AttemptFailed(it), 6) => it.output = None,
-        (Event::AttemptFailed(it), 7) => it.stdout = None,
-        (Event::AttemptFailed(it), 8) => it.stderr = None,
-        (Event::RetryScheduled(it), field) => it.sum = sum_without(it.sum, field),
-        (Event::CommandStopped(it), 3) => it.sum = None,
-        (Event::CommandStopped(it), 4) => it.handler = None,
-        (Event::CommandStopped(it), 5) => it.rule = None,
-        (Event::CommandRecovered { next, .. }, 1) => *next = None,
-        (Event::StateImported { commands }, field) => imported_without(&mut commands[0], field),
+        (Event::Job(JobEvent::Submitted(it)), 7) => it.pool = None,
+        (Event::Job(JobEvent::Submitted(it)), 8) => it.ceilings = None,
+        (Event::Job(JobEvent::Submitted(it)), 9) => it.release = None,
+        (Event::Job(JobEvent::Submitted(it)), 10) => it.stdin = None,
+        (Event::Job(JobEvent::Submitted(it)), 11) => it.passing = None,
+        (Event::Job(JobEvent::Submitted(it)), 12) => it.completion = None,
+        (Event::Job(JobEvent::Submitted(it)), 13) => it.late_results_count = None,
+        (Event::Job(JobEvent::Submitted(it)), 14) => it.work = None,
+        (Event::Job(JobEvent::Submitted(it)), 15) => it.flow = None,
+        (Event::Job(JobEvent::Submitted(it)), 16) => it.token_key = None,
+        (Event::Job(JobEvent::Submitted(it)), 17) => it.origin_breakers = None,
+        (Event::Job(JobEvent::Resumed(it)), 5) => it.restored.held = None,
+        (Event::Item(ItemEvent::AttemptStarted(it)), 2) => it.pass = None,
+        (Event::Item(ItemEvent::Held(it)), 2) => it.until = None,
+        (Event::Item(ItemEvent::Held(it)), 3) => it.expires = None,
+        (Event::Item(ItemEvent::Held(it)), 4) => it.left = None,
+        (Event::Item(ItemEvent::Held(it)), 5) => it.sum = None,
+        (Event::Item(ItemEvent::LateResult(it)), 2) => it.reason = None,
+        (Event::Job(JobEvent::PoolToppedUp { per_item, .. }), 3) => *per_item = None,
+        (Event::Step(StepEvent::Started { start, .. }), 1) => *start = None,
+        (Event::Step(StepEvent::InputFailed { stderr, .. }), 3) => *stderr = None,
+        (Event::Item(ItemEvent::AttemptSucceeded(it)), 2) => it.next = None,
+        (Event::Item(ItemEvent::AttemptSucceeded(it)), 3) => it.output = None,
+        (Event::Item(ItemEvent::AttemptSucceeded(it)), 4) => it.stdout = None,
+        (Event::Item(ItemEvent::AttemptSucceeded(it)), 5) => it.stderr = None,
+        (Event::Item(ItemEvent::AttemptSucceeded(it)), 6) => it.left = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 4) => it.error = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 5) => it.rule = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 6) => it.output = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 7) => it.stdout = None,
+        (Event::Item(ItemEvent::AttemptFailed(it)), 8) => it.stderr = None,
+        (Event::Item(ItemEvent::RetryScheduled(it)), field) => it.sum = sum_without(it.sum, field),
+        (Event::Item(ItemEvent::CommandStopped(it)), 3) => it.sum = None,
+        (Event::Item(ItemEvent::CommandStopped(it)), 4) => it.handler = None,
+        (Event::Item(ItemEvent::CommandStopped(it)), 5) => it.rule = None,
+        (Event::Item(ItemEvent::CommandRecovered { next, .. }), 1) => *next = None,
+        (Event::Job(JobEvent::StateImported { commands }), field) => {
+            imported_without(&mut commands[0], field);
+        }
         (
-            Event::JobCompleted(it)
-            | Event::JobPartial(it)
-            | Event::JobFailed(it)
-            | Event::JobCancelled(it),
+            Event::Job(
+                JobEvent::Completed(it)
+                | JobEvent::Partial(it)
+                | JobEvent::Failed(it)
+                | JobEvent::Cancelled(it),
+            ),
             field,
         ) => match field {
             1 => it.reason = None,
@@ -237,31 +243,68 @@ fn sum_without(mut sum: Sum, field: usize) -> Sum {
 /// Where the fields of an event stand that may be missing, and their numbers.
 fn optional(event: &Event) -> (&'static [usize], &'static [usize]) {
     match event {
-        Event::JobSubmitted(it)
+        Event::Job(JobEvent::Submitted(it))
             if it.work.is_some() || it.flow.is_some() || it.token_key.is_some() =>
         {
             (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17])
         }
-        Event::JobSubmitted(it) if it.completion.is_some() => {
+        Event::Job(JobEvent::Submitted(it)) if it.completion.is_some() => {
             (&[1, 1, 0], &[7, 8, 9, 10, 11, 12, 13])
         }
-        Event::JobResumed(_) => (&[1, 1, 0, 3], &[5]),
-        Event::AttemptStarted(_) | Event::LateResult(_) => (&[1, 1, 0], &[2]),
-        Event::Held(_) => (&[1, 1, 0], &[2, 3, 4, 5]),
-        Event::JobSubmitted(it) if it.passing.is_some() => (&[1, 1, 0], &[7, 8, 9, 10, 11]),
-        Event::JobSubmitted(_) => (&[1, 1, 0], &[7, 8, 9]),
-        Event::StepStarted { .. } | Event::CommandRecovered { .. } => (&[1, 1], &[1]),
-        Event::InputFailed { .. } | Event::PoolToppedUp { .. } => (&[1, 1], &[3]),
-        Event::AttemptSucceeded(_) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
-        Event::AttemptFailed(_) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
-        Event::RetryScheduled(_) => (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12]),
-        Event::CommandStopped(_) => (&[1, 1, 0], &[3, 4, 5]),
-        Event::StateImported { .. } => (&[1, 1, 0, 0], &[5, 6, 7, 8]),
-        Event::JobCompleted(_)
-        | Event::JobPartial(_)
-        | Event::JobFailed(_)
-        | Event::JobCancelled(_) => (&[1, 1, 0], &[1, 2, 3]),
-        _ => (&[1, 1], &[]),
+        Event::Job(JobEvent::Resumed(_)) => (&[1, 1, 0, 3], &[5]),
+        Event::Item(ItemEvent::AttemptStarted(_) | ItemEvent::LateResult(_)) => (&[1, 1, 0], &[2]),
+        Event::Item(ItemEvent::Held(_)) => (&[1, 1, 0], &[2, 3, 4, 5]),
+        Event::Job(JobEvent::Submitted(it)) if it.passing.is_some() => {
+            (&[1, 1, 0], &[7, 8, 9, 10, 11])
+        }
+        Event::Job(JobEvent::Submitted(_)) => (&[1, 1, 0], &[7, 8, 9]),
+        Event::Step(StepEvent::Started { .. })
+        | Event::Item(ItemEvent::CommandRecovered { .. }) => (&[1, 1], &[1]),
+        Event::Step(StepEvent::InputFailed { .. }) | Event::Job(JobEvent::PoolToppedUp { .. }) => {
+            (&[1, 1], &[3])
+        }
+        Event::Item(ItemEvent::AttemptSucceeded(_)) => (&[1, 1, 0], &[2, 3, 4, 5, 6]),
+        Event::Item(ItemEvent::AttemptFailed(_)) => (&[1, 1, 0], &[4, 5, 6, 7, 8]),
+        Event::Item(ItemEvent::RetryScheduled(_)) => {
+            (&[1, 1, 0, 1], &[1, 2, 3, 4, 7, 8, 9, 10, 11, 12])
+        }
+        Event::Item(ItemEvent::CommandStopped(_)) => (&[1, 1, 0], &[3, 4, 5]),
+        Event::Job(JobEvent::StateImported { .. }) => (&[1, 1, 0, 0], &[5, 6, 7, 8]),
+        Event::Job(
+            JobEvent::Completed(_)
+            | JobEvent::Partial(_)
+            | JobEvent::Failed(_)
+            | JobEvent::Cancelled(_),
+        ) => (&[1, 1, 0], &[1, 2, 3]),
+        Event::Job(
+            JobEvent::TextKept { .. }
+            | JobEvent::Stopping { .. }
+            | JobEvent::Suspended
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::Redriven { .. }
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. },
+        )
+        | Event::Step(
+            StepEvent::ItemsRead { .. }
+            | StepEvent::Completed { .. }
+            | StepEvent::Failed { .. }
+            | StepEvent::CompletionReached(_)
+            | StepEvent::Skipped { .. }
+            | StepEvent::Unreachable { .. }
+            | StepEvent::AttributeSet { .. },
+        )
+        | Event::Item(
+            ItemEvent::CommandRepeated { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::DeadLettered { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Released(_)
+            | ItemEvent::AttemptAccepted { .. },
+        )
+        | Event::Breaker(_) => (&[1, 1], &[]),
     }
 }
 
@@ -414,7 +457,7 @@ fn every_cause_is_read_as_it_was_written() {
     use undaunted_policy::{Cause, Class};
     let facts = facts();
     let found = facts.into_iter().find_map(|(_, event)| match event {
-        Event::AttemptFailed(failed) => Some(failed),
+        Event::Item(ItemEvent::AttemptFailed(failed)) => Some(failed),
         _ => None,
     });
     let mut failed = found.unwrap();
@@ -435,7 +478,7 @@ fn every_cause_is_read_as_it_was_written() {
     ] {
         failed.cause = cause;
         failed.class = cause.class();
-        let written = record(Event::AttemptFailed(failed.clone()));
+        let written = record(Event::Item(ItemEvent::AttemptFailed(failed.clone())));
         assert_eq!(Record::decode(&written.encode()), Ok(written));
     }
 }

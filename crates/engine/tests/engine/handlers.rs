@@ -1,5 +1,6 @@
 //! `on_failure` and `on_success`: what runs when a command has stopped, or is done.
 
+use undaunted_engine::id::{CommandId, StepId};
 use undaunted_policy::{Cause, Reason};
 
 use crate::scene::{Scene, secs};
@@ -28,7 +29,7 @@ fn a_handler_runs_once_when_retries_are_used_up_and_its_success_saves_the_comman
         stopped.last().unwrap(),
         "command_stopped 0/0 0.2: attempts, handler 1"
     );
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 1.1 as 3"]);
     assert_eq!(
         said(&scene.succeed(0)),
@@ -153,7 +154,7 @@ fn attempts_with(retries: u32, rounds: u32) -> u64 {
             scene.now = scene.next_wake().unwrap();
         }
         let _ = scene.start();
-        let handler = scene.active(0).command == 1;
+        let handler = scene.active(0).command == CommandId(1);
         let _ = if handler {
             scene.succeed(0)
         } else {

@@ -33,7 +33,7 @@ fn settings_that_change_hold_for_what_is_held_already() {
     assert_eq!(scene.next_wake(), Some(at(21)));
     for (longest, expected) in [(", max_hold: 40s", 41), (", max_hold: 5s", 6), ("", 60)] {
         let _ = scene.tell(&Input::Update {
-            text: text.replace(", max_hold: 20s", longest),
+            text: text.replace(", max_hold: 20s", longest).into(),
             changes: Vec::new(),
         });
         assert_eq!(scene.next_wake(), Some(at(expected)), "{longest}");

@@ -1,6 +1,7 @@
 //! What a breaker holds: nothing is used up, time goes on, and in the end everything is let go.
 
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, JobEvent};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -451,7 +452,7 @@ fn a_crash_keeps_holds_and_the_breaker() {
     let found = scene.refolded();
     assert_eq!(digest(&found), live);
     let records = scene.crash_and_resume();
-    let Event::JobResumed(resumed) = &records[0].event else {
+    let Event::Job(JobEvent::Resumed(resumed)) = &records[0].event else {
         panic!("{records:?}");
     };
     assert_eq!(resumed.restored.held, Some(5));
@@ -541,7 +542,7 @@ fn a_dead_letter_of_an_open_breaker_is_redriven_and_asks_it_again() {
     let _ = scene.start();
     assert_eq!(scene.came_to().2, [0, 3, 0]);
     let redrive = Input::Redrive {
-        items: vec![(0, 0), (0, 1)],
+        items: vec![StepId(0).item(0), StepId(0).item(1)],
         reduce: false,
     };
     scene.at(30);
@@ -554,7 +555,7 @@ fn a_dead_letter_of_an_open_breaker_is_redriven_and_asks_it_again() {
     );
     scene.at(60);
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
     assert_eq!(
@@ -576,7 +577,7 @@ fn a_dead_letter_that_is_redriven_while_the_breaker_is_open_is_held() {
     assert_eq!(scene.came_to().2, [0, 3, 0]);
     scene.at(58);
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0), (0, 1), (0, 2)],
+        items: vec![StepId(0).item(0), StepId(0).item(1), StepId(0).item(2)],
         reduce: false,
     });
     let _ = scene.start();

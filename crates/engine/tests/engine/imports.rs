@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{ImportError, Imported, export, import};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::law::{broken_by, broken_in};
@@ -49,7 +50,7 @@ fn told(text: &str, commands: &serde_json::Value) -> Result<Imported, ImportErro
 fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
     let mut scene = submitted(text);
     let imported = import(&state(commands), &scene.job).unwrap();
-    for event in [imported.event, Event::JobSuspended] {
+    for event in [imported.event, Event::Job(JobEvent::Suspended)] {
         let record = Record {
             at: scene.now,
             event,
@@ -136,7 +137,11 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
     });
     let mut scene = resumed(MAP, &told);
     scene.items(4);
-    assert_eq!(scene.ready(), [(0, 0), (0, 2)], "a1 waits for its time");
+    assert_eq!(
+        scene.ready(),
+        [StepId(0).item(0), StepId(0).item(2)],
+        "a1 waits for its time"
+    );
     let _ = scene.start();
     let _ = scene.succeed(0);
     assert_eq!(scene.active(0).attempts, 2, "of `put`");
@@ -152,8 +157,8 @@ fn items_of_a_map_take_their_state_by_name_and_the_others_start_in_order() {
     let _ = scene.fail(1, Cause::Exit(1));
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
-        let &(_, item) = scene.job.running.values().next().unwrap();
-        let _ = scene.succeed(item);
+        let item = scene.job.starts.running.values().next().unwrap();
+        let _ = scene.succeed(item.index);
     }
     assert_eq!(
         scene.came_to(),
@@ -212,7 +217,7 @@ fn what_does_not_fit_is_refused_and_says_why() {
 fn missing_fields_are_what_the_workflow_would_have_done() {
     let imported = told(LIST, &json!({ "b": { "attempt_count": 3 } })).unwrap();
     assert_eq!((imported.commands, imported.pending), (1, 0));
-    let Event::StateImported { commands } = imported.event else {
+    let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
         panic!("{:?}", imported.event);
     };
     assert_eq!(commands[0].spent, secs(15), "5s and 10s");
@@ -241,8 +246,8 @@ fn what_had_succeeded_is_run_again_and_somebody_is_told() {
     );
 }
 
-fn histories(scene: &Scene) -> BTreeMap<(u32, u32), History> {
-    let mut histories = Histories::of(|_, _| true);
+fn histories(scene: &Scene) -> BTreeMap<ItemId, History> {
+    let mut histories = Histories::of(|_| true);
     let records = scene.journal.iter().map(|it| Record::decode(it).unwrap());
     let mut job: Option<Job> = None;
     for record in records {
@@ -280,7 +285,7 @@ fn what_is_exported_and_imported_is_the_same() {
     let read: RetryCheckpointState = serde_json::from_str(&text).unwrap();
     assert_eq!(read, exported);
     let imported = import(&read, &submitted(MAP).job).unwrap();
-    let Event::StateImported { commands } = imported.event else {
+    let Event::Job(JobEvent::StateImported { commands }) = imported.event else {
         panic!("{:?}", imported.event);
     };
     let active = scene.active(0);

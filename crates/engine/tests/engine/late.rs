@@ -1,6 +1,7 @@
 //! What comes after a step was complete: left alone, logged, counted if the operator says so.
 
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, Record, StepEvent};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{Cause, Reason};
@@ -34,12 +35,12 @@ fn with_leave_reduce_begins_at_once_and_the_rest_goes_on() {
         ]
     );
     assert!(
-        !scene.job.ends(0, 1),
+        !scene.job.ends(StepId(0).item(1)),
         "whoever ends what runs of the step asks this first"
     );
     let _ = scene.start();
-    assert_eq!(scene.job.running.len(), 3, "two items and reduce");
-    let reduce = *scene.job.running.keys().last().unwrap();
+    assert_eq!(scene.job.starts.running.len(), 3, "two items and reduce");
+    let reduce = *scene.job.starts.running.keys().last().unwrap();
     let _ = scene.end(AttemptEnd {
         start: reduce,
         ..AttemptEnd::default()
@@ -75,12 +76,12 @@ fn with_leave_what_never_started_is_missing_and_retries_go_on() {
     scene.at(1);
     assert_eq!(
         scene.ready(),
-        [(1, 0), (0, 0)],
+        [StepId(1).item(0), StepId(0).item(0)],
         "the retry of a left item, and reduce"
     );
     let _ = scene.crash_and_resume();
     let _ = scene.start();
-    while let Some(start) = scene.job.running.keys().next().copied() {
+    while let Some(start) = scene.job.starts.running.keys().next().copied() {
         let _ = scene.end(AttemptEnd {
             start,
             ..AttemptEnd::default()
@@ -188,7 +189,7 @@ fn a_cancel_ends_what_was_left() {
     let mut scene = begun("best_effort_min_dcs: 1\n  on_complete: leave", 3);
     let _ = scene.succeed(0);
     let _ = scene.tell(&Input::Cancel);
-    assert!(scene.job.ends(0, 1));
+    assert!(scene.job.ends(StepId(0).item(1)));
     let _ = scene.fail(1, Cause::Signal(15));
     let _ = scene.fail(2, Cause::Signal(15));
     assert_eq!(scene.came_to().0, "cancelled");
@@ -204,7 +205,7 @@ fn a_tally_is_frozen_when_the_rule_has_decided() {
     assert_eq!(scene.job.steps[0].reached, reached);
     let once = scene.journal.iter().filter(|bytes| {
         let record = Record::decode(bytes).unwrap();
-        matches!(record.event, Event::CompletionReached(_))
+        matches!(record.event, Event::Step(StepEvent::CompletionReached(_)))
     });
     assert_eq!(once.count(), 1);
 }
@@ -233,9 +234,9 @@ fn a_dead_letter_redriven_while_others_are_being_ended_does_not_bring_them_back(
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(3));
     let _ = scene.succeed(1);
-    assert!(scene.job.ends(0, 2));
+    assert!(scene.job.ends(StepId(0).item(2)));
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
     let said = said(&scene.fail(2, Cause::Signal(15)));
@@ -248,7 +249,7 @@ fn a_dead_letter_redriven_while_others_are_left_makes_them_no_less_late() {
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.succeed(1);
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
     let said = said(&scene.succeed(2));

@@ -1,6 +1,7 @@
 //! Plain lists: one command after the other.
 
 use undaunted_engine::breaker::Gate;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -10,7 +11,7 @@ use crate::spoken::said;
 #[test]
 fn a_command_without_retry_config_runs_once() {
     let mut scene = Scene::of("- shell: 'true'\n");
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(said(&scene.start()), ["attempt_started 0/0 0.1 as 1"]);
     assert_eq!(scene.wanted(), ["begin 1 for 0/0"]);
     assert_eq!(
@@ -55,12 +56,12 @@ fn a_job_that_was_just_submitted_begins_when_it_is_told_anything() {
 #[test]
 fn the_next_command_begins_when_the_one_before_is_done() {
     let mut scene = Scene::of("- shell: a\n- shell: b\n");
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     let _ = scene.start();
     assert_eq!(scene.ready(), []);
     let said = said(&scene.succeed(0));
     assert_eq!(said.last().map(String::as_str), Some("step_started 1"));
-    assert_eq!(scene.ready(), [(1, 0)]);
+    assert_eq!(scene.ready(), [StepId(1).item(0)]);
 }
 
 #[test]
@@ -93,18 +94,17 @@ fn nothing_happens_to_a_job_that_has_ended() {
         Input::Cancel,
         Input::Suspend,
         Input::Start {
-            step: 0,
-            item: 0,
+            item: StepId(0).item(0),
             refused: None,
             gate: Gate::None,
         },
         Input::Ended(Box::default()),
         Input::ItemsRead {
-            step: 0,
+            step: StepId(0),
             items: Vec::new(),
         },
         Input::Update {
-            text: "- shell: b".to_owned(),
+            text: "- shell: b".into(),
             changes: Vec::new(),
         },
     ];

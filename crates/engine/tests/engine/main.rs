@@ -20,6 +20,8 @@ mod calls;
 mod cancel;
 mod captures;
 mod catalog;
+#[cfg(feature = "count-checks")]
+mod checked_once;
 mod completion;
 mod completion_model;
 mod deadlines;

@@ -1,8 +1,9 @@
 //! Breakers are opt-in: who has one, what it is called, and what a job stored before keeps.
 
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::id::CommandId;
 use undaunted_engine::update::{Update, compare};
-use undaunted_engine::workflow::{Breaker, Code, Operator, Source, Workflow, check};
+use undaunted_engine::workflow::{Code, CommandBreaker, Operator, Source, Workflow, check};
 use undaunted_policy::{BreakerSettings, Cause};
 
 use crate::golden::golden;
@@ -23,12 +24,12 @@ fn workflow(file: &str, text: &str, operator: &Operator) -> Workflow {
 }
 
 /// The breaker of the first command.
-fn breaker_in(file: &str, text: &str) -> Option<Breaker> {
+fn breaker_in(file: &str, text: &str) -> Option<CommandBreaker> {
     let workflow = workflow(file, text, &Operator::default());
     workflow.steps[0].commands[0].breaker.as_deref().cloned()
 }
 
-fn breaker(text: &str) -> Option<Breaker> {
+fn breaker(text: &str) -> Option<CommandBreaker> {
     breaker_in("/w/nightly.yaml", text)
 }
 
@@ -73,7 +74,7 @@ fn breaker_true_is_a_breaker_with_the_default_settings() {
         let found = breaker(text);
         assert_eq!(
             found,
-            Some(Breaker::default()),
+            Some(CommandBreaker::default()),
             "that of its origin: {text}"
         );
     }
@@ -158,9 +159,12 @@ fn an_operator_may_give_every_origin_a_breaker_and_breaker_false_takes_it_back()
         workflow.steps[0].commands[0].breaker.as_deref().cloned()
     };
     let http = "type: sync, http: {endpoint: 'http://s/a'}";
-    assert_eq!(of(&flow_with(http)), Some(Breaker::default()));
+    assert_eq!(of(&flow_with(http)), Some(CommandBreaker::default()));
     assert_eq!(of(&flow_with(&format!("{http}, breaker: false"))), None);
-    assert_eq!(of("- http: {url: 'http://x/'}\n"), Some(Breaker::default()));
+    assert_eq!(
+        of("- http: {url: 'http://x/'}\n"),
+        Some(CommandBreaker::default())
+    );
     assert_eq!(of("- {http: {url: 'http://x/'}, breaker: false}\n"), None);
     assert_eq!(of("- shell: a\n"), None);
 }
@@ -242,7 +246,7 @@ fn outage(mut scene: Scene) -> (Vec<String>, Scene) {
             return (all, scene);
         }
         all.extend(said(&scene.start()));
-        if scene.job.running.is_empty() {
+        if scene.job.starts.running.is_empty() {
             scene.now = scene.next_wake().unwrap().max(scene.now);
         } else {
             all.extend(said(&scene.fail(0, Cause::Status(503))));
@@ -267,8 +271,8 @@ fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says
 fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins() {
     let stored = |name| Scene::submitted(&Record::decode(&golden(name)).unwrap());
     let mut before = stored("job_submitted_http");
-    let command = before.job.plan().command(0).unwrap();
-    assert_eq!(command.breaker.as_deref(), Some(&Breaker::default()));
+    let command = before.job.plan().command(CommandId(0)).unwrap();
+    assert_eq!(command.breaker.as_deref(), Some(&CommandBreaker::default()));
     let _ = before.crash_and_resume();
     let (all, before) = outage(before);
     let held = all.iter().position(|it| it.starts_with("held"));
@@ -277,7 +281,10 @@ fn a_job_that_was_stored_before_breakers_were_opt_in_keeps_those_of_its_origins(
     assert_eq!(started.count(), 5, "the fifth failure opens it: {all:#?}");
     assert_eq!(before.breaker("http://pay.test").word(), "open");
     let mut since = stored("job_submitted_opt_in");
-    assert_eq!(since.job.plan().command(0).unwrap().breaker, None);
+    assert_eq!(
+        since.job.plan().command(CommandId(0)).unwrap().breaker,
+        None
+    );
     let _ = since.crash_and_resume();
     let (all, _) = outage(since);
     assert!(!all.iter().any(|it| it.starts_with("held")), "{all:#?}");
@@ -290,7 +297,13 @@ fn what_an_operator_gave_the_requests_of_a_job_is_stored_with_it() {
         let scene = Scene::with(text, 7, &operator);
         let kept = scene.job.submitted().origin_breakers;
         assert_eq!(kept, Some(operator.breaker_per_origin));
-        let breaker = scene.job.plan().command(0).unwrap().breaker.is_some();
+        let breaker = scene
+            .job
+            .plan()
+            .command(CommandId(0))
+            .unwrap()
+            .breaker
+            .is_some();
         assert_eq!(breaker, operator.breaker_per_origin);
     }
 }
@@ -306,7 +319,7 @@ fn plans_are_not_shared_by_jobs_whose_origins_have_breakers_and_those_whose_have
     ] {
         let scene = Scene::submitted(&Record::decode(&golden(name)).unwrap());
         let job = undaunted_engine::job::Job::restore(&scene.job.save(), &plans).unwrap();
-        found.push(job.plan().command(0).unwrap().breaker.is_some());
+        found.push(job.plan().command(CommandId(0)).unwrap().breaker.is_some());
     }
     assert_eq!(found, [true, false, true]);
 }
@@ -329,7 +342,7 @@ fn an_update_is_read_as_the_job_was() {
     let own = "- {shell: a, breaker: true}\n";
     let job = Scene::of(own).job;
     let workflow = job.check(own).workflow.unwrap();
-    assert_eq!(job.breaker_of(0), Some("w/shell-1"));
+    assert_eq!(job.breaker_of(CommandId(0)), Some("w/shell-1"));
     assert_eq!(
         compare(job.workflow(), &workflow),
         Update::Settings(Vec::new())
@@ -340,7 +353,7 @@ fn an_update_is_read_as_the_job_was() {
 fn a_golden_submission_is_the_same_job_with_and_without_the_later_field() {
     let decoded = ["job_submitted_http", "job_submitted_opt_in"].map(|name| {
         let record = Record::decode(&golden(name)).unwrap();
-        let Event::JobSubmitted(mut submitted) = record.event else {
+        let Event::Job(JobEvent::Submitted(mut submitted)) = record.event else {
             panic!("{name} is no submission");
         };
         (submitted.origin_breakers.take(), submitted)

@@ -1,6 +1,7 @@
 //! Which item goes first, and how many run.
 
 use undaunted_engine::breaker::Gate;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -23,8 +24,7 @@ reduce: [{{shell: r}}]
 
 fn start(item: u32) -> Input {
     Input::Start {
-        step: 0,
-        item,
+        item: StepId(0).item(item),
         refused: None,
         gate: Gate::None,
     }
@@ -33,7 +33,10 @@ fn start(item: u32) -> Input {
 #[test]
 fn items_start_in_input_order_as_many_as_may() {
     let mut scene = Scene::over(&map("max_parallel: 3"), 5);
-    assert_eq!(scene.ready(), [(0, 0), (0, 1), (0, 2)]);
+    assert_eq!(
+        scene.ready(),
+        [StepId(0).item(0), StepId(0).item(1), StepId(0).item(2)]
+    );
     let _ = scene.start();
     assert_eq!(scene.ready(), []);
 }
@@ -52,7 +55,7 @@ fn no_more_start_than_may_however_often_they_are_asked_to() {
     for item in 0..5 {
         let _ = scene.tell(&start(item));
     }
-    assert_eq!(scene.job.running.len(), 2);
+    assert_eq!(scene.job.starts.running.len(), 2);
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_waiting_item_holds_no_slot() {
     let mut scene = Scene::over(&map("max_parallel: 1"), 3);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
-    assert_eq!(scene.ready(), [(0, 1)]);
+    assert_eq!(scene.ready(), [StepId(0).item(1)]);
 }
 
 #[test]
@@ -81,10 +84,16 @@ fn due_retries_and_items_under_way_go_before_items_that_were_never_started() {
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.succeed(1);
     // Item 1 only waits for a slot; the others are not due yet.
-    assert_eq!(scene.ready(), [(0, 1), (0, 3), (0, 4)]);
+    assert_eq!(
+        scene.ready(),
+        [StepId(0).item(1), StepId(0).item(3), StepId(0).item(4)]
+    );
     scene.at(5);
     // By their due times, then by their place.
-    assert_eq!(scene.ready(), [(0, 1), (0, 2), (0, 0)]);
+    assert_eq!(
+        scene.ready(),
+        [StepId(0).item(1), StepId(0).item(2), StepId(0).item(0)]
+    );
 }
 
 #[test]
@@ -102,7 +111,7 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
     let mut scene = Scene::of(&map("max_parallel: 1"));
     assert_eq!(scene.wanted(), ["read the items of 0"]);
     let read = Input::ItemsRead {
-        step: 0,
+        step: StepId(0),
         items: Vec::new(),
     };
     assert_eq!(
@@ -118,7 +127,7 @@ fn a_map_with_no_items_is_complete_and_reduce_runs() {
 fn items_that_cannot_be_had_fail_the_job() {
     let mut scene = Scene::of(&map("max_parallel: 1"));
     let failed = Input::InputFailed {
-        step: 0,
+        step: StepId(0),
         reason: Reason::Permanent,
         error: "a.json is not there".to_owned(),
         stderr: None,
@@ -134,12 +143,12 @@ fn items_that_cannot_be_had_fail_the_job() {
 fn items_are_read_once() {
     let mut scene = Scene::over(&map("max_parallel: 1"), 2);
     let again = Input::ItemsRead {
-        step: 0,
+        step: StepId(0),
         items: Vec::new(),
     };
     assert_eq!(scene.hear(&again), [""; 0]);
     let late = Input::InputFailed {
-        step: 0,
+        step: StepId(0),
         reason: Reason::Permanent,
         error: String::new(),
         stderr: None,
@@ -156,7 +165,7 @@ fn many_items_go_into_several_records_and_come_back_in_order() {
         input: format!("\"{}\"", "x".repeat(300_000)),
     });
     let read = Input::ItemsRead {
-        step: 0,
+        step: StepId(0),
         items: items.collect(),
     };
     let records = scene.tell(&read);

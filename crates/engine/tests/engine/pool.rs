@@ -2,7 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, Record};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{Cause, Ceilings, Reason};
@@ -119,7 +120,7 @@ fn what_was_charged_is_restored_exactly() {
 fn fail_all(scene: &mut Scene) {
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
-        let Some(&start) = scene.job.running.keys().next() else {
+        let Some(&start) = scene.job.starts.running.keys().next() else {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
@@ -137,8 +138,8 @@ fn counted(scene: &Scene) -> (usize, usize) {
     let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
     let count = |is: fn(&Event) -> bool| records.iter().filter(|it| is(&it.event)).count();
     (
-        count(|event| matches!(event, Event::AttemptStarted(_))),
-        count(|event| matches!(event, Event::RetryScheduled(_))),
+        count(|event| matches!(event, Event::Item(ItemEvent::AttemptStarted(_)))),
+        count(|event| matches!(event, Event::Item(ItemEvent::RetryScheduled(_)))),
     )
 }
 
@@ -171,7 +172,7 @@ fn ten_items_that_always_fail_and_are_killed_all_the_time_make_no_more_attempts(
     while !scene.job.stage.has_ended() {
         let _ = scene.start();
         let _ = scene.crash_and_resume();
-        let Some(&start) = scene.job.running.keys().next() else {
+        let Some(&start) = scene.job.starts.running.keys().next() else {
             scene.now = scene.next_wake().unwrap();
             continue;
         };
@@ -264,7 +265,7 @@ fn a_job_that_has_ended_is_topped_up_and_its_dead_letters_redriven() {
     );
     assert!(scene.job.stage.has_ended(), "that alone starts nothing");
     let _ = scene.tell(&Input::Redrive {
-        items: vec![(0, 0), (0, 1)],
+        items: vec![StepId(0).item(0), StepId(0).item(1)],
         reduce: false,
     });
     let _ = scene.crash_and_resume();
@@ -307,7 +308,7 @@ fn happen(scene: &mut Scene, happening: &Happening) {
             let _ = scene.start();
         }
         Happening::End { which, cause } => {
-            let running: Vec<u64> = scene.job.running.keys().copied().collect();
+            let running: Vec<u64> = scene.job.starts.running.keys().copied().collect();
             if let Some(&start) = running.get(which % running.len().max(1)) {
                 let _ = scene.end(AttemptEnd {
                     start,
@@ -360,11 +361,11 @@ proptest! {
             let mut charged = std::collections::BTreeMap::<u32, u32>::new();
             for bytes in &scene.journal {
                 let of = match Record::decode(bytes).unwrap().event {
-                    Event::RetryScheduled(retrying) => retrying.subject,
-                    Event::Held(held) if held.sum.is_some() => held.subject,
+                    Event::Item(ItemEvent::RetryScheduled(retrying)) => retrying.of,
+                    Event::Item(ItemEvent::Held(held)) if held.sum.is_some() => held.of,
                     _ => continue,
                 };
-                *charged.entry(of.item).or_default() += 1;
+                *charged.entry(of.index).or_default() += 1;
             }
             prop_assert!(charged.values().sum::<u32>() <= granted);
             prop_assert!(charged.values().all(|it| *it <= share.min(granted)), "{charged:?}");

@@ -12,7 +12,7 @@ fn a_breaker_whose_claim_the_process_holds_stays_known_until_it_is_let_go() {
     let mut desk = Desk::open(SETTINGS, &[("a", 3)]);
     desk.probed_by(Prober::Ours);
     desk.admission.forget(&id("a"));
-    assert_eq!(desk.admission.idle_probers(), [name()]);
+    assert!(!desk.admission.needs_claim(NAME));
     desk.probed_by(Prober::Unclaimed);
     assert_eq!(desk.admission.get(NAME), None);
 }
@@ -164,22 +164,18 @@ fn a_claim_is_of_use_while_the_process_probes_or_has_something_to_probe_with() {
     let mut desk = Desk::open(SETTINGS, &[("a", 9)]);
     desk.at(at(60));
     desk.probed_by(Prober::Ours);
-    assert_eq!(desk.admission.idle_probers(), []);
+    assert!(desk.admission.needs_claim(NAME));
     let ticket = desk.probe("a");
     desk.offer_nothing("a");
-    assert_eq!(desk.admission.idle_probers(), [], "its probe is under way");
+    assert!(desk.admission.needs_claim(NAME), "its probe is under way");
     desk.end("a", ticket, Signal::Down);
     assert_eq!(desk.state().word(), "open");
-    assert_eq!(
-        desk.admission.idle_probers(),
-        [name()],
-        "it has nothing left"
-    );
+    assert!(!desk.admission.needs_claim(NAME), "it has nothing left");
     desk.offer("a", 1, Some(8));
-    assert_eq!(desk.admission.idle_probers(), []);
+    assert!(desk.admission.needs_claim(NAME));
     desk.others(None, vec![Fact::Reset { at: at(60) }]);
-    assert_eq!(desk.admission.idle_probers(), [name()], "it is closed");
-    assert_eq!(desk.admission.awaited(), [name()]);
+    assert!(!desk.admission.needs_claim(NAME), "it is closed");
+    assert_eq!(*desk.admission.awaited(), [name()].into());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use undaunted_policy::{Cause, Phase};
 
 use crate::scene::{at, secs};
 use crate::world::World;
+use undaunted_engine::id::StepId;
 
 const NAME: &str = "payments";
 
@@ -28,7 +29,7 @@ map:
 }
 
 fn running(world: &World) -> [usize; 2] {
-    [0, 1].map(|which: usize| world.runs[which].job.running.len())
+    [0, 1].map(|which: usize| world.runs[which].job.starts.running.len())
 }
 
 /// What the breaker is on the disk.
@@ -230,7 +231,13 @@ map:
             world.flush(which);
         }
     }
-    let made = |which: usize| world.runs[which].job.active(0, 0).unwrap().attempts;
+    let made = |which: usize| {
+        world.runs[which]
+            .job
+            .active(StepId(0).item(0))
+            .unwrap()
+            .attempts
+    };
     let made: Vec<u32> = (0..20).map(made).collect();
     let (least, most) = (made.iter().min().unwrap(), made.iter().max().unwrap());
     assert!(most - least <= 1, "{made:?}");

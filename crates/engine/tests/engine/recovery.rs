@@ -1,8 +1,9 @@
 //! Recovery is not a mode: what a journal comes to wants what the live job wanted.
 
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::effect::{Effect, next_wake, ready, wanted, wanted_by};
 use undaunted_engine::event::Record;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{event, report};
@@ -34,13 +35,13 @@ fn story() -> Vec<Vec<u8>> {
             scene.items(5);
         }
         let _ = scene.start();
-        match scene.job.running.values().next() {
-            Some(&(_, item)) => {
+        match scene.job.starts.running.values().next() {
+            Some(&item) => {
                 number += 1;
                 let _ = if number.is_multiple_of(3) {
-                    scene.fail_saying(item, Cause::Exit(1), "connection refused")
+                    scene.fail_saying(item.index, Cause::Exit(1), "connection refused")
                 } else {
-                    scene.succeed_writing(item, Some("{\"x\": 1}"))
+                    scene.succeed_writing(item.index, Some("{\"x\": 1}"))
                 };
             }
             None => scene.now = scene.next_wake().unwrap(),
@@ -68,7 +69,7 @@ fn at_every_record_the_journal_comes_to_the_state_and_the_wishes_of_the_live_job
         let found = fold(&journal[..count]);
         assert_eq!(digest(&found), digest(&live));
         assert_eq!(wanted(&found), wanted(&live));
-        let admission = Admission::default();
+        let admission = AdmissionControl::default();
         let startable = |job: &Job| ready(job, &admission, record.at);
         assert_eq!(startable(&found), startable(&live));
         assert_eq!(next_wake(&found, record.at), next_wake(&live, record.at));
@@ -148,13 +149,13 @@ fn a_setting_that_is_changed_holds_from_then_on_and_a_scheduled_retry_stands() {
         new: "1".to_owned(),
     };
     let update = Input::Update {
-        text: text.to_owned(),
+        text: text.into(),
         changes: vec![change],
     };
     assert_eq!(scene.hear(&update), ["policy_changed"]);
     assert_eq!(scene.next_wake(), due);
     scene.job = scene.refolded();
-    assert_eq!(scene.job.submitted().text, text);
+    assert_eq!(&*scene.job.submitted().text, text);
     scene.at(1);
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
@@ -167,7 +168,7 @@ fn a_width_that_is_changed_holds_for_the_next_start() {
     let mut scene = Scene::over(text, 5);
     assert_eq!(scene.ready().len(), 1);
     let _ = scene.tell(&Input::Update {
-        text: text.replace("max_parallel: 1", "max_parallel: 3"),
+        text: text.replace("max_parallel: 1", "max_parallel: 3").into(),
         changes: Vec::new(),
     });
     assert_eq!(scene.ready().len(), 3);
@@ -183,7 +184,7 @@ map: {input: {shell: list}, agent_template: [{shell: a}]}
 ";
     let mut scene = Scene::of(text);
     let interrupted = Input::InputFailed {
-        step: 0,
+        step: StepId(0),
         reason: Reason::Interrupted,
         error: "gone".to_owned(),
         stderr: None,

@@ -1,6 +1,7 @@
 //! Dead letters tried again or given up, and jobs that are paused.
 
 use undaunted_engine::breaker::Gate;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason};
 
@@ -42,7 +43,7 @@ fn partial() -> Scene {
 
 fn redrive(reduce: bool) -> Input {
     Input::Redrive {
-        items: vec![(0, 1), (0, 1), (0, 0)],
+        items: vec![StepId(0).item(1), StepId(0).item(1), StepId(0).item(0)],
         reduce,
     }
 }
@@ -56,7 +57,7 @@ fn a_dead_letter_is_tried_again_from_the_command_that_failed_in_a_new_round() {
         ["job_redriven", "item_redriven 0/1"],
         "once, and only what is dead"
     );
-    let active = scene.job.active(0, 1).unwrap();
+    let active = scene.job.active(StepId(0).item(1)).unwrap();
     assert_eq!((active.round, active.attempts), (2, 0));
     assert_eq!(active.progress().spent, secs(0), "a fresh delay budget");
     assert_eq!(said(&scene.start()), ["attempt_started 0/1 1.1 as 7"]);
@@ -77,7 +78,7 @@ fn what_comes_after_the_map_is_done_again_only_if_asked() {
         "reduce again"
     );
     assert_eq!(
-        scene.job.active(1, 0).unwrap().round,
+        scene.job.active(StepId(1).item(0)).unwrap().round,
         2,
         "with another token"
     );
@@ -99,7 +100,7 @@ fn a_dead_letter_that_fails_again_is_one_again_with_its_round_and_its_charges() 
         ("partial", Some(Reason::Attempts), [1, 1, 0])
     );
     let _ = scene.hear(&redrive(false));
-    assert_eq!(scene.job.active(0, 1).unwrap().round, 3);
+    assert_eq!(scene.job.active(StepId(0).item(1)).unwrap().round, 3);
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn a_list_goes_on_behind_the_command_that_failed() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     assert_eq!(scene.came_to().0, "failed");
-    let items = vec![(1, 0)];
+    let items = vec![StepId(1).item(0)];
     let _ = scene.hear(&Input::Redrive {
         items,
         reduce: false,
@@ -136,7 +137,7 @@ map:
     let _ = scene.fail(0, Cause::Exit(1));
     let _ = scene.fail(1, Cause::Exit(1));
     assert_eq!(scene.came_to().1, Some(Reason::Tolerance));
-    let items = vec![(0, 1)];
+    let items = vec![StepId(0).item(1)];
     let _ = scene.hear(&Input::Redrive {
         items,
         reduce: false,
@@ -150,7 +151,7 @@ map:
 #[test]
 fn a_dead_letter_that_is_dropped_counts_as_skipped_and_is_none_any_more() {
     let mut scene = partial();
-    let items = vec![(0, 1), (0, 0)];
+    let items = vec![StepId(0).item(1), StepId(0).item(0)];
     assert_eq!(
         scene.hear(&Input::Drop { items }),
         ["item_dropped 0/1"],
@@ -181,8 +182,7 @@ map:
     assert!(
         scene
             .hear(&Input::Start {
-                step: 0,
-                item: 0,
+                item: StepId(0).item(0),
                 refused: None,
                 gate: Gate::None,
             })
@@ -212,7 +212,7 @@ fn a_job_that_is_suspended_while_paused_is_still_paused_when_it_is_resumed() {
     assert_eq!(scene.ready(), []);
     scene.at(60);
     let _ = scene.hear(&Input::Unpause);
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
 }
 
 #[test]

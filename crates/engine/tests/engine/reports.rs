@@ -2,6 +2,7 @@
 
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::decide;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::Cause;
 
@@ -59,10 +60,9 @@ fn a_report_after_the_item_was_skipped_has_no_consequence() {
 #[test]
 fn a_step_nobody_knows_has_no_items_and_starts_nothing() {
     let scene = Scene::of("- shell: a\n");
-    for step in [1, u32::MAX] {
+    for step in [StepId(1), StepId(u32::MAX)] {
         let start = Input::Start {
-            step,
-            item: 0,
+            item: step.item(0),
             refused: None,
             gate: Gate::None,
         };

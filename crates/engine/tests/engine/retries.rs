@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use undaunted_engine::breaker::Gate;
-use undaunted_engine::event::{Event, Record, Retrying, Sum};
+use undaunted_engine::event::{Event, ItemEvent, Record, Retrying, Sum};
+use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_policy::{Cause, Reason, Schedule, Seed};
 
@@ -13,7 +14,7 @@ use crate::spoken::said;
 /// The retry that was scheduled, if one was.
 pub(crate) fn scheduled(records: &[Record]) -> Option<Retrying> {
     records.iter().find_map(|record| match &record.event {
-        Event::RetryScheduled(retrying) => Some(**retrying),
+        Event::Item(ItemEvent::RetryScheduled(retrying)) => Some(**retrying),
         _ => None,
     })
 }
@@ -126,14 +127,13 @@ fn a_retry_is_ready_at_its_instant_and_not_a_nanosecond_before() {
     scene.pass(Duration::from_nanos(999_999_999));
     assert_eq!(scene.ready(), []);
     let early = Input::Start {
-        step: 0,
-        item: 0,
+        item: StepId(0).item(0),
         refused: None,
         gate: Gate::None,
     };
     assert_eq!(scene.hear(&early), [""; 0]);
     scene.pass(Duration::from_nanos(1));
-    assert_eq!(scene.ready(), [(0, 0)]);
+    assert_eq!(scene.ready(), [StepId(0).item(0)]);
     assert_eq!(scene.next_wake(), None, "what is ready is not waited for");
 }
 
@@ -143,7 +143,14 @@ fn jitter_is_drawn_as_a_schedule_with_the_same_seed_shows_it() {
         for jitter in ["jitter: true", "jitter: full", "jitter: decorrelated"] {
             let text = format!("- {{shell: a, retry_config: {{attempts: 6, {jitter}}}}}\n");
             let mut scene = Scene::seeded(&text, seed);
-            let policy = scene.job.plan().command(0).unwrap().retry.policy.clone();
+            let policy = scene
+                .job
+                .plan()
+                .command(CommandId(0))
+                .unwrap()
+                .retry
+                .policy
+                .clone();
             let schedule = Schedule::new(&policy, Seed(seed).draws(0, 0, 1));
             let planned: Vec<_> = schedule.map(|planned| planned.delay.drawn).collect();
             assert_eq!(planned.len(), 6);
@@ -214,7 +221,7 @@ fn the_refused_retry_shows_the_sum_that_refused_it() {
     let mut scene = Scene::of(text);
     let records = scene.fail_until_it_stops();
     let stopped = records.iter().find_map(|record| match &record.event {
-        Event::CommandStopped(stopped) => Some(stopped.clone()),
+        Event::Item(ItemEvent::CommandStopped(stopped)) => Some(stopped.clone()),
         _ => None,
     });
     let sum = stopped.unwrap().sum.unwrap();

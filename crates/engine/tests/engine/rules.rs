@@ -1,6 +1,6 @@
 //! The table of rules, and what becomes of an attempt that vanished.
 
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_policy::{Cause, Reason};
 
 use crate::scene::{Scene, secs};
@@ -32,7 +32,7 @@ fn a_rule_that_stops_ends_the_retries_and_the_handler_runs() {
         "command_stopped 0/0 0.1: rule, handler 1"
     );
     let rules = records.iter().find_map(|record| match &record.event {
-        Event::AttemptFailed(failed) => failed.rule,
+        Event::Item(ItemEvent::AttemptFailed(failed)) => failed.rule,
         _ => None,
     });
     assert_eq!(rules, Some(0));

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::BreakerRecord;
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{Event, ItemEvent, Record};
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::workflow::Operator;
@@ -66,7 +67,7 @@ impl Run {
             assert_eq!(read, record);
             assert_eq!(broken_by(&self.found, &record), []);
             self.found.apply(&record);
-            if let Event::AttemptStarted(started) = &record.event
+            if let Event::Item(ItemEvent::AttemptStarted(started)) = &record.event
                 && let Some(pass) = &started.pass
             {
                 let name = Arc::from(self.found.texts.read(&pass.breaker));
@@ -80,23 +81,22 @@ impl Run {
     /// How many attempts that breakers let through have ended in its journal, and how many probes have
     /// started, by breaker.
     pub(crate) fn results(&self) -> BTreeMap<Arc<str>, [u32; 2]> {
-        let mut running: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        let mut running: BTreeMap<ItemId, u64> = BTreeMap::new();
         let mut results: BTreeMap<Arc<str>, [u32; 2]> = BTreeMap::new();
         for record in &self.journal {
-            let place = |of: Subject| (of.step, of.item);
             let ended = match &record.event {
-                Event::AttemptStarted(started) => {
-                    running.insert(place(started.subject), started.start);
+                Event::Item(ItemEvent::AttemptStarted(started)) => {
+                    running.insert(started.of.item(), started.start);
                     if let Some((name, ticket)) = self.passes.get(&started.start) {
                         results.entry(Arc::clone(name)).or_default()[1] += u32::from(ticket.probe);
                     }
                     continue;
                 }
-                Event::AttemptSucceeded(done) => done.subject,
-                Event::AttemptFailed(failed) => failed.subject,
+                Event::Item(ItemEvent::AttemptSucceeded(done)) => done.of,
+                Event::Item(ItemEvent::AttemptFailed(failed)) => failed.of,
                 _ => continue,
             };
-            let start = running.remove(&place(ended)).unwrap();
+            let start = running.remove(&ended.item()).unwrap();
             if let Some((name, _)) = self.passes.get(&start) {
                 results.entry(Arc::clone(name)).or_default()[0] += 1;
             }

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    Admission, BreakerRecord, BreakerState, Fact, Gate, Prober, Report as BreakerReport,
+    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Prober,
 };
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready, wanted};
-use undaunted_engine::event::{Event, NewItem, Record};
+use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
+use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Active, Doing, Item, Job, Plans, Stage};
 use undaunted_engine::law::{broken_by, broken_in};
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::view::{Report, report};
@@ -45,7 +47,7 @@ pub(crate) struct Scene {
     pub(crate) journal: Vec<Vec<u8>>,
     /// How many records it had after each thing it was told: those of one decision are written together.
     pub(crate) written: Vec<usize>,
-    pub(crate) admission: Admission,
+    pub(crate) admission: AdmissionControl,
     pub(crate) breakers: Journals,
     pub(crate) now: Timestamp,
     /// The latest time so far, and whether the clock was set back since.
@@ -74,7 +76,7 @@ impl Scene {
             job: Job::begin(record).unwrap(),
             journal: vec![record.encode()],
             written: vec![1],
-            admission: Admission::default(),
+            admission: AdmissionControl::default(),
             breakers: Journals::default(),
             now: record.at,
             latest: record.at,
@@ -105,10 +107,10 @@ impl Scene {
         });
     }
 
-    pub(crate) fn map_step(&self) -> u32 {
-        let mut steps = (0_u32..).zip(&self.job.steps);
+    pub(crate) fn map_step(&self) -> StepId {
+        let mut steps = StepId::all().zip(&self.job.steps);
         let map = steps.find(|(step, _)| self.job.plan().is_map(*step));
-        map.map_or(0, |(step, _)| step)
+        map.map_or(StepId(0), |(step, _)| step)
     }
 
     /// Tells the job something now. What follows keeps every law, and is on the disk.
@@ -150,6 +152,8 @@ impl Scene {
         assert_eq!(digest(&restored), digest(&self.job));
         assert_eq!(broken_in(&restored), []);
         assert_eq!(restored.save(), saved);
+        let longer = [saved.as_slice(), &[0]].concat();
+        assert!(Job::restore(&longer, &self.plans).is_err());
     }
 
     /// Reads the journals of breakers that the job asks and the process does not know.
@@ -174,7 +178,7 @@ impl Scene {
     /// What the workflow says about a breaker; one that no command names is that of an origin.
     fn settings_of(&self, name: &str) -> BreakerSettings {
         let plan = self.job.plan();
-        let by_origin = (0..).map_while(|number| plan.command(number));
+        let by_origin = CommandId::all().map_while(|number| plan.command(number));
         let mut by_origin = by_origin.filter_map(|command| command.breaker.as_deref());
         let by_origin = by_origin.find(|breaker| breaker.name.is_none());
         let named = plan.breakers().get(name).copied();
@@ -198,7 +202,7 @@ impl Scene {
         for name in &names {
             if let Some(record) = self.admission.seal(name, &id, seq) {
                 let version = self.breakers.append(name, &record);
-                assert!(self.admission.written(name, &id, seq, version));
+                assert!(self.admission.written(name, &id, seq, Some(version)));
             }
         }
         self.admission.refresh();
@@ -227,8 +231,10 @@ impl Scene {
     fn offer(&mut self) {
         let offers = offers(&self.job, &self.admission);
         self.admission.offer(&self.job.shared_id(), &offers);
-        for name in self.admission.idle_probers() {
-            self.admission.probed_by(&name, Prober::Unclaimed);
+        for name in self.job.breakers() {
+            if self.admission.prober(&name) == Prober::Ours && !self.admission.needs_claim(&name) {
+                self.admission.probed_by(&name, Prober::Unclaimed);
+            }
         }
     }
 
@@ -296,13 +302,13 @@ impl Scene {
     }
 
     /// The admission as it answers now.
-    pub(crate) fn asked(&self) -> Admission {
+    pub(crate) fn asked(&self) -> AdmissionControl {
         let mut admission = self.admission.clone();
         admission.tick(self.now);
         admission
     }
 
-    pub(crate) fn ready(&self) -> Vec<(u32, u32)> {
+    pub(crate) fn ready(&self) -> Vec<ItemId> {
         ready(&self.job, &self.asked(), self.now)
     }
 
@@ -320,12 +326,11 @@ impl Scene {
     /// Starts what is ready, as a runner does; what it cannot put together is refused.
     pub(crate) fn start(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
-        for (step, item) in self.ready() {
-            let made = task(&self.job, step, item, Files::default(), self.now);
-            let gate = self.gate(step, item);
+        for item in self.ready() {
+            let made = task(&self.job, item, Files::default(), self.now);
+            let gate = self.gate(item);
             let refused = made.err().map(|why| why.to_string());
             records.extend(self.tell(&Input::Start {
-                step,
                 item,
                 refused,
                 gate,
@@ -336,28 +341,28 @@ impl Scene {
 
     /// Asks the breaker of the command that an item is about to start. Nobody else probes here, so the
     /// process has the claim whenever it needs it.
-    pub(crate) fn gate(&mut self, step: u32, item: u32) -> Gate {
+    pub(crate) fn gate(&mut self, item: ItemId) -> Gate {
         self.admission.tick(self.now);
-        let Some(name) = self.asks(step, item) else {
+        let Some(name) = self.asks(item) else {
             return Gate::None;
         };
         if self.admission.may_probe(&name) {
             self.admission.probed_by(&name, Prober::Ours);
         }
-        ask(&self.job, &mut self.admission, (step, item), &name)
+        ask(&self.job, &mut self.admission, item, &name)
     }
 
     /// The breaker of the command that an item is about to start: the one it names, or that of where
     /// its request goes.
-    fn asks(&mut self, step: u32, item: u32) -> Option<Arc<str>> {
-        let active = self.job.active(step, item).map(|active| active.command);
-        let command = active.or_else(|| self.job.plan().first(step))?;
+    fn asks(&mut self, item: ItemId) -> Option<Arc<str>> {
+        let active = self.job.active(item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(item.step))?;
         let breaker = self.job.plan().command(command)?.breaker.as_deref()?;
         if let Some(name) = &breaker.name {
             return Some(Arc::from(name.as_str()));
         }
         let settings = breaker.settings;
-        let made = task(&self.job, step, item, Files::default(), self.now);
+        let made = task(&self.job, item, Files::default(), self.now);
         let TaskWork::Call(call) = made.ok()??.work else {
             return None;
         };
@@ -371,8 +376,8 @@ impl Scene {
 
     /// The number of the start that runs for an item of the step that is at work.
     pub(crate) fn start_of(&self, item: u32) -> u64 {
-        let mut running = self.job.running.iter();
-        let found = running.find(|(_, (_, of))| *of == item);
+        let mut running = self.job.starts.running.iter();
+        let found = running.find(|(_, of)| of.index == item);
         *found
             .unwrap_or_else(|| panic!("item {item} does not run"))
             .0
@@ -435,7 +440,7 @@ impl Scene {
     /// Another process has read the journals.
     pub(crate) fn restart(&mut self) {
         self.job = self.refolded();
-        self.admission = Admission::default();
+        self.admission = AdmissionControl::default();
         self.admission.tick(self.now);
         self.meet_breakers();
         self.offer();
@@ -451,7 +456,7 @@ impl Scene {
     pub(crate) fn cut(&mut self, records: usize) {
         self.journal.truncate(records);
         self.breakers = Journals::default();
-        self.now = self.refolded().last_at;
+        self.now = self.refolded().times.last_at;
         (self.latest, self.is_set_back) = (self.now, false);
         self.restart();
     }
@@ -498,7 +503,7 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
     let source = Source::new("w.yaml", text);
     let checked = check(&source, operator);
     let found = &checked.diagnostics;
-    let workflow = checked.workflow.as_ref();
+    let workflow = checked.workflow;
     let workflow = workflow.unwrap_or_else(|| panic!("{found:?}\n{text}"));
     let around = Surroundings {
         job: job.to_owned(),
@@ -511,10 +516,10 @@ pub(crate) fn submitted(job: &str, text: &str, seed: u64, operator: &Operator) -
         flow: None,
         token_key: None,
     };
-    let submitted = submission(workflow, text, around).unwrap();
+    let submitted = submission(Plan::new(workflow), text, around).unwrap();
     Record {
         at: T0,
-        event: Event::JobSubmitted(Box::new(submitted)),
+        event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
     }
 }
 
@@ -531,27 +536,27 @@ pub(crate) fn digest(job: &Job) -> String {
     format!(
         "{:?} {:?} {:?} {:?} {:?} {} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} \
          {:?} {:?} {:?} {:?}",
-        job.submitted_at,
-        job.last_at,
-        job.run_until,
-        job.resumed_at,
+        job.times.submitted_at,
+        job.times.last_at,
+        job.times.run_until,
+        job.times.resumed_at,
         job.stage,
         job.rounds,
         job.run,
-        job.next_start,
+        job.starts.next,
         job.steps,
-        job.running,
-        job.accepted,
+        job.starts.running,
+        job.starts.accepted,
         job.attributes,
         job.texts,
         job.imported,
         job.pool,
         job.counts,
         job.scope,
-        job.stopped,
-        job.failure,
-        job.recovered,
-        job.paused,
+        job.mishaps.stopped,
+        job.mishaps.failure,
+        job.mishaps.recovered,
+        job.times.paused,
         job.dead
     )
 }

@@ -2,7 +2,8 @@
 
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::effect::Effect;
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, JobEvent, Record, StepEvent};
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_policy::Timestamp;
 
 use crate::scene::T0;
@@ -17,7 +18,7 @@ pub(crate) fn said(records: &[Record]) -> Vec<String> {
 pub(crate) fn wished(effects: &[Effect]) -> Vec<String> {
     let effects = effects.iter();
     let lines = effects.map(|effect| match effect {
-        Effect::Begin { start, step, item } => format!("begin {start} for {step}/{item}"),
+        Effect::Begin { start, item } => format!("begin {start} for {}", place(*item)),
         Effect::ReadInput { step, start: None } => format!("read the items of {step}"),
         Effect::ReadInput {
             step,
@@ -43,87 +44,131 @@ pub(crate) fn since(at: Timestamp) -> String {
     format!("+{:?}", at.since(T0))
 }
 
+/// `step/item`.
+fn place(item: ItemId) -> String {
+    let ItemId { step, index } = item;
+    format!("{step}/{index}")
+}
+
 /// `step/item command.attempt`.
-fn of(subject: Subject) -> String {
-    let Subject {
+fn attempt(of: AttemptId) -> String {
+    let AttemptId {
         step,
-        item,
+        index,
         command,
         attempt,
-    } = subject;
-    format!("{step}/{item} {command}.{attempt}")
+    } = of;
+    format!("{step}/{index} {command}.{attempt}")
 }
 
 fn line(event: &Event) -> String {
     let word = event.word();
     let rest = match event {
-        Event::StepStarted { step, start } => match start {
+        Event::Job(event) => of_the_job(event),
+        Event::Step(event) => of_a_step(event),
+        Event::Item(event) => of_an_item(event),
+        Event::Breaker(_) => String::new(),
+    };
+    format!("{word} {rest}").trim_end().to_owned()
+}
+
+fn of_the_job(event: &JobEvent) -> String {
+    match event {
+        JobEvent::TextKept { text } => format!("`{text}`"),
+        JobEvent::Stopping { reason } => reason.to_string(),
+        JobEvent::Partial(_) => "partial".to_owned(),
+        JobEvent::Failed(ended) | JobEvent::Cancelled(ended) => {
+            ended.reason.map_or_else(String::new, |it| it.to_string())
+        }
+        JobEvent::PoolToppedUp { added, total, .. } => format!("by {added} to {total}"),
+        JobEvent::Resumed(resumed) => format!("run {}", resumed.run),
+        JobEvent::Submitted(_)
+        | JobEvent::Completed(_)
+        | JobEvent::Suspended
+        | JobEvent::PolicyChanged { .. }
+        | JobEvent::Redriven { .. }
+        | JobEvent::Paused
+        | JobEvent::Unpaused { .. }
+        | JobEvent::StateImported { .. } => String::new(),
+    }
+}
+
+fn of_a_step(event: &StepEvent) -> String {
+    match event {
+        StepEvent::Started { step, start } => match start {
             Some(start) => format!("{step}, items by {start}"),
             None => format!("{step}"),
         },
-        Event::StepCompleted { step } | Event::StepFailed { step } => format!("{step}"),
-        Event::ItemsRead { step, items, .. } => format!("{step}: {}", items.len()),
-        Event::InputFailed { step, reason, .. } => format!("{step}: {reason}"),
-        Event::TextKept { text } => format!("`{text}`"),
-        Event::AttemptStarted(started) => {
-            let pass = started.pass.as_ref();
-            let probe = pass.is_some_and(|pass| pass.probe);
-            let probe = if probe { ", a probe" } else { "" };
-            format!("{} as {}{probe}", of(started.subject), started.start)
-        }
-        Event::AttemptSucceeded(done) => match done.next {
-            Some(next) => format!("{}, next {next}", of(done.subject)),
-            None => of(done.subject),
-        },
-        Event::AttemptFailed(failed) => format!("{} {:?}", of(failed.subject), failed.cause),
-        Event::RetryScheduled(retrying) => format!(
-            "{} in {:?} at {}",
-            of(retrying.subject),
-            retrying.delay,
-            since(retrying.due)
-        ),
-        Event::CommandStopped(stopped) => match stopped.handler {
-            Some(handler) => format!(
-                "{}: {}, handler {handler}",
-                of(stopped.subject),
-                stopped.reason
-            ),
-            None => format!("{}: {}", of(stopped.subject), stopped.reason),
-        },
-        Event::CommandRepeated { subject } => of(*subject),
-        Event::CommandRecovered { subject, next } => match next {
-            Some(next) => format!("{}, next {next}", of(*subject)),
-            None => of(*subject),
-        },
-        Event::ItemSucceeded { step, item }
-        | Event::ItemRedriven { step, item }
-        | Event::ItemDropped { step, item } => format!("{step}/{item}"),
-        Event::ItemDeadLettered {
-            subject, reason, ..
-        } => format!("{}: {reason}", of(*subject)),
-        Event::ItemSkipped { step, item, reason } => format!("{step}/{item}: {reason}"),
-        Event::JobStopping { reason } => reason.to_string(),
-        Event::JobPartial(_) => "partial".to_owned(),
-        Event::JobFailed(ended) | Event::JobCancelled(ended) => {
-            ended.reason.map_or_else(String::new, |it| it.to_string())
-        }
-        Event::Held(held) => match held.until {
-            Some(until) => format!("{} until {}", of(held.subject), since(until)),
-            None => of(held.subject),
-        },
-        Event::Released(released) => format!("{} after {:?}", of(released.subject), released.held),
-        Event::CompletionReached(reached) => {
+        StepEvent::Completed { step } | StepEvent::Failed { step } => format!("{step}"),
+        StepEvent::ItemsRead { step, items, .. } => format!("{step}: {}", items.len()),
+        StepEvent::InputFailed { step, reason, .. } => format!("{step}: {reason}"),
+        StepEvent::CompletionReached(reached) => {
             let completion = reached.completion();
             let met = if completion.success { "met" } else { "missed" };
             format!("{}: {}, {met}", reached.step, completion.reason)
         }
-        Event::LateResult(late) => match late.reason {
-            Some(reason) => format!("{}/{}: {reason}", late.step, late.item),
-            None => format!("{}/{}", late.step, late.item),
+        StepEvent::Skipped { .. }
+        | StepEvent::Unreachable { .. }
+        | StepEvent::AttributeSet { .. } => String::new(),
+    }
+}
+
+fn of_an_item(event: &ItemEvent) -> String {
+    match event {
+        ItemEvent::AttemptStarted(started) => {
+            let pass = started.pass.as_ref();
+            let probe = pass.is_some_and(|pass| pass.probe);
+            let probe = if probe { ", a probe" } else { "" };
+            format!("{} as {}{probe}", attempt(started.of), started.start)
+        }
+        ItemEvent::AttemptSucceeded(done) => before(done.of, done.next),
+        ItemEvent::AttemptFailed(failed) => format!("{} {:?}", attempt(failed.of), failed.cause),
+        ItemEvent::RetryScheduled(retrying) => format!(
+            "{} in {:?} at {}",
+            attempt(retrying.of),
+            retrying.delay,
+            since(retrying.due)
+        ),
+        ItemEvent::CommandStopped(stopped) => {
+            let (of, reason) = (attempt(stopped.of), stopped.reason);
+            match stopped.handler {
+                Some(handler) => format!("{of}: {reason}, handler {handler}"),
+                None => format!("{of}: {reason}"),
+            }
+        }
+        ItemEvent::CommandRepeated { of } => attempt(*of),
+        ItemEvent::CommandRecovered { of, next } => before(*of, *next),
+        ItemEvent::Succeeded { step, index }
+        | ItemEvent::Redriven { step, index }
+        | ItemEvent::Dropped { step, index } => place(step.item(*index)),
+        ItemEvent::DeadLettered { of, reason, .. } => format!("{}: {reason}", attempt(*of)),
+        ItemEvent::Skipped {
+            step,
+            index,
+            reason,
+        } => format!("{}: {reason}", place(step.item(*index))),
+        ItemEvent::Held(held) => match held.until {
+            Some(until) => format!("{} until {}", attempt(held.of), since(until)),
+            None => attempt(held.of),
         },
-        Event::PoolToppedUp { added, total, .. } => format!("by {added} to {total}"),
-        Event::JobResumed(resumed) => format!("run {}", resumed.run),
-        _ => String::new(),
-    };
-    format!("{word} {rest}").trim_end().to_owned()
+        ItemEvent::Released(released) => {
+            format!("{} after {:?}", attempt(released.of), released.held)
+        }
+        ItemEvent::LateResult(late) => {
+            let item = place(late.item());
+            match late.reason {
+                Some(reason) => format!("{item}: {reason}"),
+                None => item,
+            }
+        }
+        ItemEvent::AttemptAccepted { .. } => String::new(),
+    }
+}
+
+/// An attempt, and the command that comes next.
+fn before(of: AttemptId, next: Option<CommandId>) -> String {
+    match next {
+        Some(next) => format!("{}, next {next}", attempt(of)),
+        None => attempt(of),
+    }
 }

@@ -2,7 +2,8 @@
 
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, Record, Text};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, Text};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::Cause;
 
@@ -14,13 +15,13 @@ map: {input: a.json, max_parallel: 6000, agent_template: [{shell: a}]}
 ";
 
 fn kept(records: &[Record]) -> usize {
-    let kept = |record: &&Record| matches!(record.event, Event::TextKept { .. });
+    let kept = |record: &&Record| matches!(record.event, Event::Job(JobEvent::TextKept { .. }));
     records.iter().filter(kept).count()
 }
 
 fn error(records: &[Record]) -> Option<Text> {
     records.iter().find_map(|record| match &record.event {
-        Event::AttemptFailed(failed) => failed.error.clone(),
+        Event::Item(ItemEvent::AttemptFailed(failed)) => failed.error.clone(),
         _ => None,
     })
 }
@@ -29,8 +30,7 @@ fn error(records: &[Record]) -> Option<Text> {
 /// everything.
 fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
     let start = Input::Start {
-        step: 0,
-        item,
+        item: StepId(0).item(item),
         refused: None,
         gate: Gate::None,
     };

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::decide;
 use undaunted_engine::effect::{next_opening, next_wake, offers, ready, wanted};
-use undaunted_engine::event::{Event, Record};
+use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
+use undaunted_engine::id::{AttemptNumber, CommandId, ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Doing, Job, Stage, StepStage};
 use undaunted_engine::view::report;
@@ -123,10 +124,9 @@ impl Walk {
         match *happening {
             Happening::Start => self.start(),
             Happening::StartAny { item, refused } => {
-                let step = self.scene.map_step();
-                let gate = self.scene.gate(step, item);
+                let item = self.scene.map_step().item(item);
+                let gate = self.scene.gate(item);
                 self.tell(&Input::Start {
-                    step,
                     item,
                     refused: refused.then(|| "`item.x` has no value".to_owned()),
                     gate,
@@ -135,7 +135,7 @@ impl Walk {
             Happening::End { which, how } => self.end(which, how),
             Happening::Report { start, failed } => {
                 // One about an attempt that runs would be its end.
-                if !self.scene.job.running.contains_key(&start) {
+                if !self.scene.job.starts.running.contains_key(&start) {
                     self.tell(&Input::Ended(Box::new(AttemptEnd {
                         start,
                         failure: failed.then_some(Cause::Exit(1)),
@@ -161,7 +161,7 @@ impl Walk {
                 }
             }
             Happening::Pause => {
-                let paused = self.scene.job.paused.is_some();
+                let paused = self.scene.job.times.paused.is_some();
                 self.tell(if paused {
                     &Input::Unpause
                 } else {
@@ -185,10 +185,9 @@ impl Walk {
     }
 
     fn start(&mut self) {
-        for (step, item) in self.scene.ready() {
-            let gate = self.scene.gate(step, item);
+        for item in self.scene.ready() {
+            let gate = self.scene.gate(item);
             self.tell(&Input::Start {
-                step,
                 item,
                 refused: None,
                 gate,
@@ -197,7 +196,7 @@ impl Walk {
     }
 
     fn end(&mut self, which: usize, how: How) {
-        let running: Vec<u64> = self.scene.job.running.keys().copied().collect();
+        let running: Vec<u64> = self.scene.job.starts.running.keys().copied().collect();
         let Some(start) = running.get(which % running.len().max(1)) else {
             return;
         };
@@ -216,7 +215,7 @@ impl Walk {
     }
 
     fn read(&mut self, items: u32, failed: bool) {
-        let mut steps = (0_u32..).zip(&self.scene.job.steps);
+        let mut steps = StepId::all().zip(&self.scene.job.steps);
         let reading = steps.find(|(_, state)| matches!(state.stage, StepStage::Reading(_)));
         let Some((step, _)) = reading else { return };
         if failed {
@@ -246,8 +245,8 @@ impl Walk {
             assert_ne!(self.scene.job.stage, Stage::Suspended);
         }
         let now = self.scene.now;
-        for (place, (due, delay)) in self::waits(&self.scene.job) {
-            let Some((before, _)) = waits.get(&place) else {
+        for (item, (due, delay)) in self::waits(&self.scene.job) {
+            let Some((before, _)) = waits.get(&item) else {
                 continue;
             };
             assert!(due <= *before, "a wait became longer");
@@ -259,7 +258,7 @@ impl Walk {
 
     /// From here on everything goes well.
     fn finish(&mut self) {
-        if self.scene.job.paused.is_some() {
+        if self.scene.job.times.paused.is_some() {
             self.tell(&Input::Unpause);
         }
         for _ in 0..5000 {
@@ -268,7 +267,7 @@ impl Walk {
             }
             self.read(3, false);
             self.start();
-            if !self.scene.job.running.is_empty() {
+            if !self.scene.job.starts.running.is_empty() {
                 self.end(0, How::Success);
             } else if let Some(due) = self.scene.next_wake() {
                 self.scene.now = self.scene.now.max(due);
@@ -281,20 +280,20 @@ impl Walk {
     }
 }
 
-type Waits = BTreeMap<(usize, u32), (undaunted_policy::Timestamp, Duration)>;
+type Waits = BTreeMap<ItemId, (undaunted_policy::Timestamp, Duration)>;
 
 /// Every retry that waits: when it is due, and its delay.
 fn waits(job: &Job) -> Waits {
-    let steps = job.steps.iter().enumerate();
+    let steps = StepId::all().zip(&job.steps);
     let items = steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
-        waiting.map(move |(_, item)| (step, item))
+        waiting.map(move |(_, index)| step.item(index))
     });
-    let waits = items.filter_map(|(step, item)| {
-        let active = job.active(u32::try_from(step).unwrap(), item)?;
+    let waits = items.filter_map(|item| {
+        let active = job.active(item)?;
         match active.doing {
             Doing::Waiting(due) if due.as_nanos() > 0 => {
-                Some(((step, item), (due, active.progress().previous?)))
+                Some((item, (due, active.progress().previous?)))
             }
             _ => None,
         }
@@ -302,7 +301,7 @@ fn waits(job: &Job) -> Waits {
     waits.collect()
 }
 
-fn same_wishes(found: &Job, live: &Job, admission: &Admission) {
+fn same_wishes(found: &Job, live: &Job, admission: &AdmissionControl) {
     let now = admission.now();
     assert_eq!(digest(found), digest(live));
     assert_eq!(wanted(found), wanted(live));
@@ -320,42 +319,43 @@ fn adds_up(scene: &Scene) {
     let job = &scene.job;
     let records = scene.journal.iter();
     let records: Vec<Record> = records.map(|it| Record::decode(it).unwrap()).collect();
-    let mut attempts: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
-    let mut numbers: BTreeMap<(u32, u32, u32), Vec<u32>> = BTreeMap::new();
+    let mut attempts: BTreeMap<(ItemId, CommandId), u64> = BTreeMap::new();
+    let mut numbers: BTreeMap<(ItemId, CommandId), Vec<AttemptNumber>> = BTreeMap::new();
     let (mut main, mut delay, mut charged) = (0_u64, Duration::ZERO, 0_u32);
     for record in &records {
         match &record.event {
-            Event::AttemptStarted(started) => {
-                let of = started.subject;
-                let place = (of.step, of.item, of.command);
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                let of = started.of;
+                let place = (of.item(), of.command);
                 *attempts.entry(place).or_default() += 1;
                 numbers.entry(place).or_default().push(of.attempt);
                 main += u64::from(job.plan().is_main(of.command));
             }
-            Event::RetryScheduled(retrying) => {
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
                 charged += 1;
-                if job.plan().is_main(retrying.subject.command) {
+                if job.plan().is_main(retrying.of.command) {
                     delay += retrying.delay;
                 }
             }
-            Event::CommandRepeated { .. } => charged += 1,
-            Event::Held(held) if held.sum.is_some() => charged += 1,
+            Event::Item(ItemEvent::CommandRepeated { .. }) => charged += 1,
+            Event::Item(ItemEvent::Held(held)) if held.sum.is_some() => charged += 1,
             _ => {}
         }
     }
-    for ((step, item, number), made) in attempts {
+    for ((item, number), made) in attempts {
         let command = job.plan().command(number).unwrap();
-        let numbers = numbers.get(&(step, item, number)).unwrap();
+        let numbers = numbers.get(&(item, number)).unwrap();
         if job.plan().is_main(number) {
-            let in_order = numbers.iter().copied().eq(1..=u32::try_from(made).unwrap());
-            assert!(in_order, "{numbers:?} of {step}/{item} {number}");
+            let expected = (1..=u32::try_from(made).unwrap()).map(AttemptNumber);
+            let in_order = numbers.iter().copied().eq(expected);
+            assert!(in_order, "{numbers:?} of {item:?} {number}");
         }
         let rounds = command.on_failure.as_ref().map_or(0, |it| it.max_attempts);
         if let Some(most) = command.retry.policy.bound().executions() {
             // A handler runs again with every round, and so do its commands.
             let rounds_of_all = if job.plan().is_main(number) { 1 } else { 3 };
             let most = (most + u64::from(rounds)) * rounds_of_all;
-            assert!(made <= most, "{made} attempts of {step}/{item} {number}");
+            assert!(made <= most, "{made} attempts of {item:?} {number}");
         }
     }
     let report = report(job);
@@ -371,10 +371,12 @@ fn adds_up(scene: &Scene) {
     let ends = records.iter().filter(|record| {
         matches!(
             record.event,
-            Event::JobCompleted(_)
-                | Event::JobPartial(_)
-                | Event::JobFailed(_)
-                | Event::JobCancelled(_)
+            Event::Job(
+                JobEvent::Completed(_)
+                    | JobEvent::Partial(_)
+                    | JobEvent::Failed(_)
+                    | JobEvent::Cancelled(_)
+            )
         )
     });
     assert_eq!(ends.count(), 1);
@@ -408,7 +410,7 @@ proptest! {
             walk.read(3, false);
             walk.start();
             walk.end(0, How::Failure(Cause::Exit(1)));
-            if walk.scene.job.running.is_empty() && walk.scene.ready().is_empty() {
+            if walk.scene.job.starts.running.is_empty() && walk.scene.ready().is_empty() {
                 walk.scene.pass(SECOND * 30);
                 walk.tell(&Input::Woke);
             }

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use undaunted_engine::breaker::{
-    Admission, BreakerRecord, BreakerState, Fact, Gate, Prober, Report,
+    AdmissionControl, BreakerRecord, BreakerReport, BreakerState, Fact, Gate, Prober,
 };
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready};
-use undaunted_engine::event::{Event, NewItem};
+use undaunted_engine::event::{Event, ItemEvent, NewItem};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Stage};
 use undaunted_policy::{Admission as Answer, Cause, Timestamp};
@@ -30,7 +31,7 @@ struct Ack {
 /// A process.
 #[derive(Default)]
 pub(crate) struct Process {
-    pub(crate) admission: Admission,
+    pub(crate) admission: AdmissionControl,
     acks: VecDeque<Ack>,
 }
 
@@ -65,14 +66,20 @@ impl World {
                 input: "null".to_owned(),
             });
             let items = items.collect();
-            world.decide(which, &Input::ItemsRead { step: 0, items });
+            world.decide(
+                which,
+                &Input::ItemsRead {
+                    step: StepId(0),
+                    items,
+                },
+            );
             world.flush(which);
         }
         world
     }
 
     /// The admission of the process that runs a job.
-    pub(crate) fn admission(&self, which: usize) -> &Admission {
+    pub(crate) fn admission(&self, which: usize) -> &AdmissionControl {
         &self.processes[self.runs[which].owner.unwrap()].admission
     }
 
@@ -87,7 +94,7 @@ impl World {
         let Reaction { records, reports } = react(&mut run.job, input, self.now);
         let id = run.job.shared_id();
         for report in &reports {
-            if let Report::Started { breaker, ticket } = report {
+            if let BreakerReport::Started { breaker, ticket } = report {
                 let state = admission.get(breaker).unwrap();
                 let answer = state.admission(self.now);
                 assert_eq!(answer, Answer::Go(*ticket), "{report:?} of {state:?}");
@@ -112,9 +119,11 @@ impl World {
     /// Claims that a process has no use for are let go.
     fn let_go(&mut self, process: usize) {
         let admission = &mut self.processes[process].admission;
-        for name in admission.idle_probers() {
+        let idle = self.claims.extract_if(.., |name, holder| {
+            *holder == process && !admission.needs_claim(name)
+        });
+        for (name, _) in idle.collect::<Vec<_>>() {
             admission.probed_by(&name, Prober::Unclaimed);
-            assert_eq!(self.claims.remove(&name), Some(process));
         }
     }
 
@@ -145,10 +154,9 @@ impl World {
             let before = run.pending.len();
             let admission = &mut self.processes[owner].admission;
             admission.tick(self.now);
-            for (step, item) in ready(&run.job, admission, self.now) {
-                let gate = self.gate(which, (step, item));
+            for item in ready(&run.job, admission, self.now) {
+                let gate = self.gate(which, item);
                 let input = Input::Start {
-                    step,
                     item,
                     refused: None,
                     gate,
@@ -164,11 +172,11 @@ impl World {
 
     /// Asks the breaker of the command that an item is about to start. Before a probe the claim is
     /// taken, and what others did is read.
-    fn gate(&mut self, which: usize, (step, item): (u32, u32)) -> Gate {
+    fn gate(&mut self, which: usize, item: ItemId) -> Gate {
         self.meet(which);
         let job = &self.runs[which].job;
-        let active = job.active(step, item).map(|active| active.command);
-        let command = active.or_else(|| job.plan().first(step));
+        let active = job.active(item).map(|active| active.command);
+        let command = active.or_else(|| job.plan().first(item.step));
         let Some(name) = command.and_then(|command| job.breaker_of(command)) else {
             return Gate::None;
         };
@@ -178,7 +186,7 @@ impl World {
         }
         let job = &self.runs[which].job;
         let admission = &mut self.processes[owner].admission;
-        ask(job, admission, (step, item), &name)
+        ask(job, admission, item, &name)
     }
 
     /// Whether a process holds the claim of a breaker, or gets it.
@@ -258,7 +266,7 @@ impl World {
             .records
             .iter()
             .filter_map(|record| match &record.event {
-                Event::AttemptStarted(started) => Some(started.start),
+                Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
                 _ => None,
             });
         let starts = starts.collect();
@@ -296,7 +304,7 @@ impl World {
         let id = run.job.shared_id();
         for (name, version) in ack.reached {
             let admission = &mut self.processes[process].admission;
-            if !admission.written(&name, &id, ack.seq, version) {
+            if !admission.written(&name, &id, ack.seq, Some(version)) {
                 self.look(process, &name);
             }
         }
@@ -356,7 +364,7 @@ impl World {
                 run.job.apply(record);
             }
             assert_eq!(digest(&run.job), digest(&run.found));
-            run.begun = run.job.running.keys().copied().collect();
+            run.begun = run.job.starts.running.keys().copied().collect();
         }
     }
 
@@ -464,7 +472,7 @@ impl World {
     fn probes(&self, name: &str, state: &BreakerState) -> usize {
         let runs = self.runs.iter();
         let running = runs.flat_map(|run| {
-            let starts = run.found.running.keys();
+            let starts = run.found.starts.running.keys();
             starts.filter_map(|start| run.passes.get(start))
         });
         let probes = running
@@ -540,7 +548,7 @@ impl World {
         for run in &self.runs {
             assert!(run.job.stage.has_ended(), "{}", self.shown());
             assert!(run.job.steps.iter().all(|step| step.held.is_empty()));
-            assert!(run.job.running.is_empty());
+            assert!(run.job.starts.running.is_empty());
         }
         for process in 0..self.processes.len() {
             self.let_go(process);
@@ -553,7 +561,7 @@ impl World {
         let jobs = unfinished.map(|run| format!("{:?} {}", run.owner, digest(&run.job)));
         let jobs: Vec<String> = jobs.collect();
         let admissions = self.processes.iter().map(|it| &it.admission);
-        let admissions: Vec<&Admission> = admissions.collect();
+        let admissions: Vec<&AdmissionControl> = admissions.collect();
         format!("{jobs:#?} {admissions:#?}")
     }
 }

@@ -6,23 +6,24 @@ use core::time::Duration;
 use crate::backoff::Backoff;
 use crate::error::PolicyError;
 use crate::rules::Conditions;
+use crate::strategy::Slot;
 use crate::timestamp::LONGEST;
 
 pub(super) fn backoff(backoff: &Backoff) -> Result<(), PolicyError> {
-    match backoff {
-        Backoff::Exponential { base } if !(base.is_finite() && *base >= 1.0) => {
-            Err(PolicyError::OutOfRange {
-                field: "base",
-                value: base.to_string(),
+    let mut backoff = backoff.clone();
+    backoff
+        .slots()
+        .into_iter()
+        .try_for_each(|(field, slot)| match slot {
+            Slot::Span(span) => in_range(field, *span),
+            Slot::Spans(spans) => spans.iter().try_for_each(|span| in_range(field, *span)),
+            Slot::Factor(factor) if factor.is_finite() && *factor >= 1.0 => Ok(()),
+            Slot::Factor(factor) => Err(PolicyError::OutOfRange {
+                field,
+                value: factor.to_string(),
                 accepted: "a number of at least 1",
-            })
-        }
-        Backoff::Linear { increment } => in_range("increment", *increment),
-        Backoff::Custom { delays } => delays
-            .iter()
-            .try_for_each(|delay| in_range("delays", *delay)),
-        Backoff::Exponential { .. } | Backoff::Fixed | Backoff::Fibonacci => Ok(()),
-    }
+            }),
+        })
 }
 
 impl Conditions {

@@ -9,14 +9,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::Serializer;
 
 use super::duration::{DurationSeed, format_duration};
-use super::retry_config::settle;
+use super::retry_config::{Shown, settle};
 use super::scalar::number;
 use crate::backoff::Backoff;
-
-const STRATEGIES: &[&str] = &["fixed", "linear", "exponential", "fibonacci", "custom"];
+use crate::strategy::{Parameter, Slot};
 
 /// A strategy, and the initial delay if it stands inside.
 pub(super) struct Written {
@@ -30,44 +29,54 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Written
 
 struct BackoffVisitor;
 
+/// The strategy with this name.
+fn named<E: de::Error>(name: &str) -> Result<Backoff, E> {
+    let found = Backoff::ALL.iter().find(|known| known.name() == name);
+    found.cloned().ok_or_else(|| {
+        let names = Backoff::ALL.iter().map(Backoff::name);
+        unknown("variant", name, names)
+    })
+}
+
+/// What serde says of a word that is not in a list, for a list that it does not have as one.
+fn unknown<E: de::Error>(what: &str, word: &str, known: impl Iterator<Item = &'static str>) -> E {
+    let known: Vec<_> = known.map(|known| format!("`{known}`")).collect();
+    let expected = match known.as_slice() {
+        [first, second] => format!("{first} or {second}"),
+        [only] => only.clone(),
+        several => format!("one of {}", several.join(", ")),
+    };
+    E::custom(format_args!("unknown {what} `{word}`, expected {expected}"))
+}
+
 impl<'de> Visitor<'de> for BackoffVisitor {
     type Value = Written;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a strategy (fixed, linear, exponential, fibonacci, custom)")
+        let names: Vec<_> = Backoff::ALL.iter().map(Backoff::name).collect();
+        write!(f, "a strategy ({})", names.join(", "))
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Written, E> {
-        let strategy = match name {
-            "fixed" => Backoff::Fixed,
-            "exponential" => Backoff::DEFAULT,
-            "fibonacci" => Backoff::Fibonacci,
-            "linear" => {
-                return Err(E::custom(
-                    "`linear` needs its step: `{linear: {increment: 1s}}`",
-                ));
-            }
-            "custom" => {
-                return Err(E::custom(
-                    "`custom` needs its delays: `{custom: {delays: [1s, 5s]}}`",
-                ));
-            }
-            other => return Err(E::unknown_variant(other, STRATEGIES)),
-        };
-        Ok(Written {
-            strategy,
-            initial: None,
-        })
+        let strategy = named(name)?;
+        match strategy.strategy().required().next() {
+            Some((_, missing)) => Err(E::custom(format_args!("`{name}` needs {missing}"))),
+            None => Ok(Written {
+                strategy,
+                initial: None,
+            }),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
         let Some(name) = map.next_key::<Cow<'_, str>>()? else {
             return Err(de::Error::invalid_length(0, &self));
         };
-        let Some(name) = STRATEGIES.iter().find(|known| **known == name) else {
-            return Err(de::Error::unknown_variant(&name, STRATEGIES));
-        };
-        let written = map.next_value_seed(Parameters::of(name))?;
+        let written = map.next_value_seed(Parameters {
+            strategy: named(&name)?,
+            initial: None,
+            given: vec![],
+        })?;
         match map.next_key::<Cow<'_, str>>()? {
             None => Ok(written),
             Some(second) => Err(de::Error::custom(format_args!(
@@ -78,57 +87,64 @@ impl<'de> Visitor<'de> for BackoffVisitor {
 }
 
 /// Reads the parameters behind the name of a strategy.
-#[derive(Default)]
 struct Parameters {
-    name: &'static str,
+    strategy: Backoff,
     initial: Option<Duration>,
-    increment: Option<Duration>,
-    base: Option<f64>,
-    delays: Option<Vec<Duration>>,
+    /// Those of its own that were read.
+    given: Vec<&'static str>,
 }
 
 impl Parameters {
-    fn of(name: &'static str) -> Self {
-        Self {
-            name,
-            ..Self::default()
-        }
-    }
-
-    fn keys(&self) -> &'static [&'static str] {
-        match self.name {
-            "fixed" => &["delay", "initial"],
-            "linear" => &["initial", "increment"],
-            "exponential" => &["initial", "base", "multiplier"],
-            "fibonacci" => &["initial"],
-            _ => &["delays"],
-        }
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let parameters = self.strategy.strategy().parameters.iter();
+        parameters.map(|parameter| parameter.key)
     }
 
     fn written<E: de::Error>(self) -> Result<Written, E> {
-        let strategy = match self.name {
-            "fixed" => Backoff::Fixed,
-            "fibonacci" => Backoff::Fibonacci,
-            "linear" => Backoff::Linear {
-                increment: self
-                    .increment
-                    .ok_or_else(|| E::missing_field("increment"))?,
-            },
-            "exponential" => self
-                .base
-                .map_or(Backoff::DEFAULT, |base| Backoff::Exponential { base }),
-            _ => Backoff::Custom {
-                delays: self
-                    .delays
-                    .ok_or_else(|| E::missing_field("delays"))?
-                    .into(),
-            },
-        };
-        Ok(Written {
-            strategy,
-            initial: self.initial,
-        })
+        let mut required = self.strategy.strategy().required();
+        match required.find(|(key, _)| !self.given.contains(key)) {
+            Some((key, _)) => Err(E::missing_field(key)),
+            None => Ok(Written {
+                strategy: self.strategy,
+                initial: self.initial,
+            }),
+        }
     }
+
+    /// Reads one of its own, which may have been read before.
+    fn own<'de, A: MapAccess<'de>>(
+        &mut self,
+        of: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        let again = self.given.contains(&of);
+        self.given.push(of);
+        let mut slots = self.strategy.slots().into_iter();
+        match slots.find(|(key, _)| *key == of) {
+            Some((_, Slot::Span(span))) => {
+                fill(span, again, of, map.next_value_seed(DurationSeed)?)
+            }
+            Some((_, Slot::Factor(factor))) => {
+                fill(factor, again, of, map.next_value_seed(Number)?)
+            }
+            Some((_, Slot::Spans(spans))) => {
+                fill(spans, again, of, map.next_value_seed(Delays)?.into())
+            }
+            None => Err(de::Error::custom(format_args!("`{of}` has no place"))),
+        }
+    }
+}
+
+/// Puts a value in its place, unless another was given before.
+fn fill<T: Clone + PartialEq + Shown, E: de::Error>(
+    place: &mut T,
+    again: bool,
+    of: &'static str,
+    value: T,
+) -> Result<(), E> {
+    settle(&mut again.then(|| place.clone()), of, value.clone())?;
+    *place = value;
+    Ok(())
 }
 
 impl<'de> DeserializeSeed<'de> for Parameters {
@@ -143,12 +159,8 @@ impl<'de> Visitor<'de> for Parameters {
     type Value = Written;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the settings of `{}`: {}",
-            self.name,
-            self.keys().join(", ")
-        )
+        let (name, keys) = (self.strategy.name(), self.keys().collect::<Vec<_>>());
+        write!(f, "the settings of `{name}`: {}", keys.join(", "))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Written, E> {
@@ -157,25 +169,14 @@ impl<'de> Visitor<'de> for Parameters {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Written, A::Error> {
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-            if !self.keys().contains(&key.as_ref()) {
-                return Err(de::Error::unknown_field(&key, self.keys()));
-            }
-            match key.as_ref() {
-                "increment" => {
-                    let increment = map.next_value_seed(DurationSeed)?;
-                    settle(&mut self.increment, "increment", increment)?;
-                }
-                "delays" => {
-                    settle(&mut self.delays, "delays", map.next_value_seed(Delays)?)?;
-                }
-                "base" | "multiplier" => {
-                    let base = map.next_value_seed(Number)?;
-                    settle(&mut self.base, "base", base)?;
-                }
-                _ => {
+            let mut parameters = self.strategy.strategy().parameters.iter();
+            match parameters.find(|parameter| parameter.key == key) {
+                None => return Err(unknown("field", &key, self.keys())),
+                Some(shared) if shared.of == Parameter::INITIAL_DELAY => {
                     let initial = map.next_value_seed(DurationSeed)?;
-                    settle(&mut self.initial, "initial_delay", initial)?;
+                    settle(&mut self.initial, shared.of, initial)?;
                 }
+                Some(own) => self.own(own.of, &mut map)?,
             }
         }
         self.written()
@@ -223,27 +224,24 @@ pub(super) struct Canonical<'a>(pub(super) &'a Backoff);
 
 impl serde::Serialize for Canonical<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name = self.0.name();
-        let mut map = match self.0 {
-            Backoff::Fixed | Backoff::Fibonacci => return serializer.serialize_str(name),
-            _ => serializer.serialize_map(Some(1))?,
-        };
-        match self.0 {
-            Backoff::Linear { increment } => {
-                map.serialize_entry(
-                    name,
-                    &BTreeMap::from([("increment", format_duration(*increment))]),
-                )?;
-            }
-            Backoff::Exponential { base } => {
-                map.serialize_entry(name, &BTreeMap::from([("base", *base)]))?;
-            }
-            Backoff::Custom { delays } => {
-                let delays: Vec<_> = delays.iter().map(|delay| format_duration(*delay)).collect();
-                map.serialize_entry(name, &BTreeMap::from([("delays", delays)]))?;
-            }
-            Backoff::Fixed | Backoff::Fibonacci => {}
+        let mut strategy = self.0.clone();
+        let name = strategy.name();
+        let parameters: BTreeMap<_, _> = strategy.slots().into_iter().collect();
+        if parameters.is_empty() {
+            return serializer.serialize_str(name);
         }
-        map.end()
+        serializer.collect_map([(name, parameters)])
+    }
+}
+
+impl serde::Serialize for Slot<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Span(span) => serializer.serialize_str(&format_duration(**span)),
+            Self::Factor(factor) => serializer.serialize_f64(**factor),
+            Self::Spans(spans) => {
+                serializer.collect_seq(spans.iter().map(|span| format_duration(*span)))
+            }
+        }
     }
 }

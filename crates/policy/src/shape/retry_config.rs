@@ -15,6 +15,7 @@ use super::scalar::{Statuses, number, one, one_or_many};
 use crate::config::{JitterMode, RetryConfig};
 use crate::error::PolicyError;
 use crate::limits::Attempts;
+use crate::strategy::Slot;
 
 impl RetryConfig {
     /// Every key a `retry_config` may have. `max_attempts` and `max_retries` are other spellings of
@@ -124,12 +125,16 @@ impl Shown for Attempts {
 
 impl Shown for crate::Backoff {
     fn shown(&self) -> String {
-        match self {
-            Self::Linear { increment } => format!("linear by {}", format_duration(*increment)),
-            Self::Exponential { base } => format!("exponential with base {base}"),
-            Self::Custom { delays } => format!("custom with {} delays", delays.len()),
-            Self::Fixed | Self::Fibonacci => self.name().to_owned(),
-        }
+        let mut parameters = self.clone();
+        let shown = parameters
+            .slots()
+            .into_iter()
+            .map(|(key, slot)| match slot {
+                Slot::Span(span) => format!(" by {}", format_duration(*span)),
+                Slot::Factor(factor) => format!(" with {key} {factor}"),
+                Slot::Spans(spans) => format!(" with {} {key}", spans.len()),
+            });
+        self.name().to_owned() + &shown.collect::<String>()
     }
 }
 
@@ -143,6 +148,12 @@ impl Shown for JitterMode {
             Self::Decorrelated => "decorrelated",
         }
         .to_owned()
+    }
+}
+
+impl Shown for Cow<'static, [Duration]> {
+    fn shown(&self) -> String {
+        format!("a list of {}", self.len())
     }
 }
 

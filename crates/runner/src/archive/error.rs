@@ -12,36 +12,19 @@ use crate::journal::JournalError;
 pub enum ArchiveError {
     /// Only what has ended can be archived.
     #[error("job {job} is not finished")]
-    NotEnded {
-        /// The job.
-        job: String,
-    },
+    NotEnded { job: String },
     /// Its result is waited for.
     #[error("job {job} is part of job {parent}, which is not finished")]
-    Awaited {
-        /// The job.
-        job: String,
-        /// Who waits.
-        parent: String,
-    },
+    Awaited { job: String, parent: String },
     /// A file cannot have this name.
     #[error("`{job}` cannot be the name of a job in a file")]
-    NoName {
-        /// The name.
-        job: String,
-    },
+    NoName { job: String },
     /// Another archive is where this one would be.
     #[error("`{path}` is in the way: it is no archive of what job {job} is")]
-    InTheWay {
-        /// The file.
-        path: PathBuf,
-        /// The job.
-        job: String,
-    },
+    InTheWay { path: PathBuf, job: String },
     /// A file is not an archive, or no longer what was written.
     #[error("line {line} of `{path}`: {what}")]
     Unfit {
-        /// The file.
         path: PathBuf,
         /// Which line, counted from 1.
         line: u64,
@@ -52,24 +35,14 @@ pub enum ArchiveError {
     #[error(
         "line 1 of `{path}`: it is an archive of version {found}; this release knows versions up to {VERSION}"
     )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u64,
-    },
+    Newer { path: PathBuf, found: u64 },
     /// The store has another job of this name.
     #[error("there is a job {job} already, and it is not the one in the file")]
-    Exists {
-        /// The job.
-        job: String,
-    },
+    Exists { job: String },
     /// The file system says no.
     #[error("`{path}` cannot be used")]
     Io {
-        /// Where.
         path: PathBuf,
-        /// What it said.
         #[source]
         source: io::Error,
     },
@@ -79,7 +52,6 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Of a path.
     pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
         |source| Self::Io {
             path: path.to_owned(),

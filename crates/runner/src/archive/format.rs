@@ -32,7 +32,6 @@ impl Header {
     }
 }
 
-/// The line of a record.
 pub(super) fn record_line(version: Version, record: &Record, bytes: &[u8]) -> String {
     let mut line = format!(
         r#"{{"seq":{version},"at":"{}","type":"{}","record":""#,
@@ -47,7 +46,6 @@ pub(super) fn record_line(version: Version, record: &Record, bytes: &[u8]) -> St
     line
 }
 
-/// The last line.
 pub(super) fn last_line(records: u64, checksum: u32) -> String {
     format!(r#"{{"end":{records},"crc32":"{checksum:08x}"}}"#)
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
 use undaunted_store::{Store, Version};
 
 use super::error::ArchiveError;
@@ -13,10 +13,11 @@ use super::reading::read;
 use super::writing::write;
 use crate::catalog::{Book, deactivated};
 use crate::failpoint;
-use crate::folder::JobFolder;
-use crate::journal::{self, Held, JournalError};
+use crate::folder::LocalFolder;
+use crate::journal::{self, ClaimedJob, JournalError};
 
-/// Moves a job that has ended from the store in this folder to a file of another folder: the file.
+/// Moves a job that has ended from the store to a file of a folder: the file. What the process has in its
+/// local folder of the job is removed.
 /// What its commands wrote goes with it; only the journal is kept.
 ///
 /// Whoever dies here leaves the job, the file or both, and calling it again finishes.
@@ -27,15 +28,15 @@ use crate::journal::{self, Held, JournalError};
 /// was then.
 pub fn archive(
     store: &dyn Store,
-    folder: &Path,
+    local: &LocalFolder,
     book: Option<&Book>,
     job: &str,
     to: &Path,
 ) -> Result<PathBuf, ArchiveError> {
     let path = to.join(file_name(job)?);
-    let held = journal::claim(store, job)?;
+    let held = journal::claim(store, job, &Plans::default())?;
     let moved = keep(store, book, &held, &path).and_then(|()| {
-        let folder = JobFolder::of(folder, job);
+        let folder = local.job(job);
         // The folder first: a journal without a folder can be removed again, a folder alone is litter.
         folder.remove().map_err(ArchiveError::io(folder.path()))?;
         failpoint::reach("archive-folder-removed", 1);
@@ -52,7 +53,7 @@ pub fn archive(
 fn keep(
     store: &dyn Store,
     book: Option<&Book>,
-    held: &Held,
+    held: &ClaimedJob,
     path: &Path,
 ) -> Result<(), ArchiveError> {
     if !held.job.stage.has_ended() {
@@ -94,7 +95,7 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     let Some(parent) = run.and_then(|run| run.parent.as_ref()) else {
         return Ok(());
     };
-    match journal::replay(store, &parent.flow, |_, _, _| {}) {
+    match journal::replay(store, &parent.flow, &Plans::default(), |_, _, _| {}) {
         Ok((waiting, _)) if !waiting.stage.has_ended() => Err(ArchiveError::Awaited {
             job: job.id().to_owned(),
             parent: parent.flow.clone(),
@@ -105,7 +106,7 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
 }
 
 /// Whether the file is there already. What the job was at some earlier time may be replaced.
-fn is_there(store: &dyn Store, held: &Held, path: &Path) -> Result<bool, ArchiveError> {
+fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
@@ -128,7 +129,7 @@ fn is_there(store: &dyn Store, held: &Held, path: &Path) -> Result<bool, Archive
 }
 
 /// Writes the file. What was written is read again before anybody relies on it.
-fn write_and_read(store: &dyn Store, held: &Held, path: &Path) -> Result<(), ArchiveError> {
+fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
     let header = Header {
         job: held.job.id().to_owned(),
         records: held.version.0,
@@ -152,7 +153,7 @@ fn say(
 }
 
 /// A flow that could not be archived has ended, as before.
-fn take_back(book: &Book, held: &Held) {
+fn take_back(book: &Book, held: &ClaimedJob) {
     if let Some(event) = deactivated(&held.job) {
         // What went wrong before this is what has to be told.
         let _ = say(book, held.job.id(), move |_| event.clone());

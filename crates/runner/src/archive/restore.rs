@@ -89,7 +89,7 @@ fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
     if events.is_empty() {
         return Ok(());
     }
-    let (flow, ended) = (job.id().to_owned(), job.last_at);
+    let (flow, ended) = (job.id().to_owned(), job.times.last_at);
     let entered = book.change(move |catalog: &Catalog| {
         let entry = catalog.flows.get(flow.as_str());
         let stands = entry.is_some_and(|entry| {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use undaunted_engine::catalog::{CatalogEvent, FlowPlace, FlowStatus};
 use undaunted_engine::event::{FlowRun, Parent, Submitted};
 use undaunted_engine::input::Input;
+use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
 use undaunted_store::{ClaimError, MemoryStore, SqliteStore, Store, Version};
 
 use super::format::{file_name, last_line};
 use super::{ArchiveError, archive, restore};
 use crate::catalog::{Book, activated, deactivated};
-use crate::folder::JobFolder;
+use crate::folder::LocalFolder;
 use crate::journal::{self, JournalError};
 
 const FLOW: &str = "
@@ -58,14 +59,15 @@ impl Place {
         book: Option<&Book>,
         job: &str,
     ) -> Result<PathBuf, ArchiveError> {
-        archive(store, &self.store(), book, job, &self.archives())
+        let local = LocalFolder::new(self.store());
+        archive(store, &local, book, job, &self.archives())
     }
 }
 
-fn submit(store: &dyn Store, job: &str, text: &str) -> journal::Held {
+fn submit(store: &dyn Store, job: &str, text: &str) -> journal::ClaimedJob {
     let submitted = Submitted {
         job: job.to_owned(),
-        text: text.to_owned(),
+        text: text.into(),
         file: "flow.yaml".to_owned(),
         working_dir: "/".to_owned(),
         flow: Some(FlowRun {
@@ -79,7 +81,7 @@ fn submit(store: &dyn Store, job: &str, text: &str) -> journal::Held {
         }),
         ..Submitted::default()
     };
-    journal::submit(store, submitted, at(0)).unwrap()
+    journal::submit(store, submitted, &Plans::default(), at(0)).unwrap()
 }
 
 /// A flow that was cancelled before it did anything, which is an end.
@@ -96,7 +98,7 @@ fn records(store: &dyn Store, job: &str) -> Vec<Vec<u8>> {
 
 /// Enters a flow as whoever runs it does.
 fn enter(store: &dyn Store, book: &Book, job: &str) {
-    let (read, _) = journal::replay(store, job, |_, _, _| {}).unwrap();
+    let (read, _) = journal::replay(store, job, &Plans::default(), |_, _, _| {}).unwrap();
     book.note(activated(&read).unwrap());
     book.note(deactivated(&read).unwrap());
     book.flush().unwrap();
@@ -115,7 +117,7 @@ fn a_flow_goes_to_a_file_and_comes_back_as_it_was() {
     ended(&*store, "wf-1");
     enter(&*store, &book, "wf-1");
     let before = (records(&*store, "wf-1"), book.read(Clone::clone).unwrap());
-    let folder = JobFolder::of(&place.store(), "wf-1");
+    let folder = LocalFolder::new(place.store()).job("wf-1");
     folder.write("stdin", b"what came in").unwrap();
 
     let file = place.archive(&*store, Some(&book), "wf-1").unwrap();
@@ -167,7 +169,7 @@ fn an_archive_of_this_format_stays_readable_and_is_written_as_ever() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, fs::read_to_string(&golden).unwrap_or_default());
     assert_eq!(restore(&store, Some(&book), &golden).unwrap(), "wf-1");
-    let (job, _) = journal::replay(&store, "wf-1", |_, _, _| {}).unwrap();
+    let (job, _) = journal::replay(&store, "wf-1", &Plans::default(), |_, _, _| {}).unwrap();
     assert!(job.stage.has_ended());
     let entry = book.read(|catalog| catalog.flows["wf-1"].clone()).unwrap();
     assert_eq!((entry.since, entry.ended), (at(0), Some(at(5))));
@@ -194,7 +196,7 @@ fn what_has_not_ended_or_is_being_run_is_left_alone() {
         "{running:?}"
     );
     assert!(!place.archives().exists());
-    let held = journal::claim(&other, "wf-1").expect("it was given back");
+    let held = journal::claim(&other, "wf-1", &Plans::default()).expect("it was given back");
     journal::tell(&other, held, &Input::Cancel, at(5)).unwrap();
     place.archive(&store, None, "wf-1").unwrap();
     let gone = place.archive(&store, None, "wf-1").unwrap_err();
@@ -269,7 +271,7 @@ fn an_archive_that_is_older_than_the_job_is_replaced() {
     let older = fs::read_to_string(&file).unwrap();
     restore(&store, None, &file).unwrap();
     // Something that leaves it ended, and is on record.
-    let held = journal::claim(&store, "wf-1").unwrap();
+    let held = journal::claim(&store, "wf-1", &Plans::default()).unwrap();
     let after = held.version;
     let same = records(&store, "wf-1").pop().unwrap();
     let more = undaunted_store::Append::new(

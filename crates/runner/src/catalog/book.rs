@@ -27,10 +27,6 @@ struct Inner {
 
 impl Book {
     /// Reads the catalog, and starts the one thread that writes it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
         let shared = Arc::new(Shared::open(store)?);
         let (queue, queued) = mpsc::channel();
@@ -54,10 +50,6 @@ impl Book {
 
     /// Looks at the catalog as it is now, whoever has written it. Whoever looks does not call the
     /// book meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// When what others have written cannot be read.
     pub fn read<T>(&self, look: impl FnOnce(&Catalog) -> T) -> Result<T, JournalError> {
         self.inner.shared.catch_up()?;
         Ok(self.known(|catalog, _| look(catalog)))
@@ -113,10 +105,6 @@ impl Book {
     }
 
     /// The records after a version, oldest first, for those who follow them.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be read.
     pub fn records_after(
         &self,
         version: Version,

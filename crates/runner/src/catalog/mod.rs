@@ -8,6 +8,7 @@ mod draft;
 mod of_job;
 mod pages;
 mod shared;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod wish;
@@ -16,3 +17,4 @@ mod writer;
 pub use book::Book;
 pub use of_job::{activated, deactivated};
 pub use pages::{FAMILY, ID, records};
+pub(crate) use steps::{RegisteredStep, Steps};

@@ -4,21 +4,19 @@ use undaunted_engine::catalog::{CatalogEvent, FlowStatus};
 use undaunted_engine::job::{Job, Stage};
 
 /// That a flow is active; nothing for a job that is no flow.
-#[must_use]
 pub fn activated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let run = job.submitted().flow.as_ref();
     let parent = run.and_then(|run| run.parent.as_ref());
     Some(CatalogEvent::FlowActivated {
         flow: job.id().to_owned(),
-        since: job.submitted_at,
+        since: job.times.submitted_at,
         labels: run.map(|run| run.labels.clone()).unwrap_or_default(),
         parent: parent.map(|parent| parent.flow.clone()),
     })
 }
 
 /// That a flow has ended; nothing for one that has not, or a job that is none.
-#[must_use]
 pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let status = match job.stage {
@@ -26,12 +24,12 @@ pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
         Stage::Failed | Stage::Cancelled => FlowStatus::Failed,
         Stage::Running | Stage::Stopping(_) | Stage::Suspended => return None,
     };
-    let error = job.failure.as_ref();
+    let error = job.mishaps.failure.as_ref();
     let error = error.map(|failure| job.texts.read(&failure.error).to_owned());
     Some(CatalogEvent::FlowDeactivated {
         flow: job.id().to_owned(),
         status,
         error: error.filter(|_| status == FlowStatus::Failed),
-        ended: job.last_at,
+        ended: job.times.last_at,
     })
 }

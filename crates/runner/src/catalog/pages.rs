@@ -39,10 +39,6 @@ pub(super) fn follow(
 }
 
 /// The records of the catalog after a version, oldest first.
-///
-/// # Errors
-///
-/// When they cannot be read.
 pub fn records(
     store: &dyn Store,
     after: Version,

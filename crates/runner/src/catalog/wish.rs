@@ -51,7 +51,6 @@ where
 pub(super) struct Trouble(Arc<Mutex<Option<JournalError>>>);
 
 impl Trouble {
-    /// Keeps the first.
     fn keep(&self, error: JournalError) {
         let mut kept = locked(&self.0);
         kept.get_or_insert(error);

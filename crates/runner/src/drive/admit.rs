@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::effect;
-use undaunted_engine::task::{Task, TaskWork};
+use undaunted_engine::id::ItemId;
+use undaunted_engine::task::Task;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use super::breakers::Turned;
 use super::error::DriveError;
 use super::running::Drive;
-use crate::executor::origin;
 
 impl Drive<'_> {
     /// Reads every breaker that the job uses.
     pub(super) fn meet_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
-        cache.tick(self.world);
+        cache.tick(self.context.world);
         for name in self.job.breakers() {
             let settings = named.get(&*name).copied();
             let settings = settings.unwrap_or_else(|| self.job.breaker_settings(&name));
-            cache.meet_now(self.world, &name, settings)?;
+            cache.meet_now(self.context.world, &name, settings)?;
             cache.admission.note_user(&name, &self.job.shared_id());
         }
         Ok(())
@@ -38,7 +38,7 @@ impl Drive<'_> {
             cache
                 .admission
                 .configure(&name, &self.job.shared_id(), settings);
-            self.pending.breakers.insert(name);
+            self.journal.pending.breakers.insert(name);
         }
         Ok(())
     }
@@ -47,45 +47,24 @@ impl Drive<'_> {
     /// the attempt cannot be made.
     pub(super) fn breaker_for(
         &mut self,
-        step: u32,
-        item: u32,
+        item: ItemId,
         task: &Task,
     ) -> Result<Option<(Arc<str>, BreakerSettings)>, String> {
-        let origin = match &task.work {
-            TaskWork::Call(call) => Some(self.origin_of(&call.url)?),
-            _ if mutant::is(Mutant::WrongBreakerAsked) => {
-                self.last_origin.as_ref().map(|(_, it)| Arc::clone(it))
-            }
-            _ => None,
-        };
-        let active = self.job.active(step, item).map(|active| active.command);
-        let command = active.or_else(|| self.job.plan().first(step));
+        let active = self.job.active(item).map(|active| active.command);
+        let command = active.or_else(|| self.job.plan().first(item.step));
         let command = command.and_then(|command| self.job.plan().command(command));
+        let executor = self.executors.of(command.map(|command| &command.action));
+        let mut target = executor.target(task, &self.context)?;
+        if mutant::is(Mutant::WrongBreakerAsked) {
+            target = target.or_else(|| self.executors.requests.last_origin());
+        }
         let breaker = command.and_then(|command| command.breaker.as_deref());
         let Some(breaker) = breaker else {
-            let wrong = origin.filter(|_| mutant::is(Mutant::WrongBreakerAsked));
-            return Ok(wrong.map(|origin| (origin, BreakerSettings::DEFAULT)));
+            let wrong = target.filter(|_| mutant::is(Mutant::WrongBreakerAsked));
+            return Ok(wrong.map(|target| (target, BreakerSettings::DEFAULT)));
         };
-        let name = breaker.name.as_deref().map(Arc::from).or(origin);
+        let name = breaker.name.as_deref().map(Arc::from).or(target);
         Ok(name.map(|name| (name, breaker.settings)))
-    }
-
-    /// The origin of an address, if that may be called.
-    fn origin_of(&mut self, url: &str) -> Result<Arc<str>, String> {
-        // The items of a step are mostly sent to one place.
-        let known = self.last_origin.take().filter(|(of, _)| of == url);
-        let target: Arc<str> = match known {
-            Some((_, target)) => target,
-            None => origin(url)?.into(),
-        };
-        self.last_origin = Some((url.to_owned(), Arc::clone(&target)));
-        if self.world.endpoints.allow(url) {
-            return Ok(target);
-        }
-        // The address may hold a secret, so it is not shown.
-        Err(format!(
-            "addresses of {target} like its own may not be called from here"
-        ))
     }
 
     /// Tells those that look on that a breaker has opened, half opened or closed.
@@ -95,7 +74,7 @@ impl Drive<'_> {
     }
 
     /// The items that may start.
-    pub(super) fn ready(&self, now: Timestamp) -> Vec<(u32, u32)> {
+    pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {
         effect::ready(&self.job, &self.breakers.borrow().admission, now)
     }
 
@@ -103,20 +82,20 @@ impl Drive<'_> {
     pub(super) fn opening(&self) -> Option<Duration> {
         let cache = self.breakers.borrow();
         let opening = effect::next_opening(&self.job, &cache.admission)?;
-        Some(cache.wait(self.world, opening))
+        Some(cache.wait(self.context.world, opening))
     }
 
     /// Says what the job has waiting for breakers. A job that cannot start anything now does not keep
     /// others from probing.
     pub(super) fn offer(&self) {
         let mut cache = self.breakers.borrow_mut();
-        let mut offers = if self.interrupts > 0 {
+        let mut offers = if self.context.leaving.is_asked() {
             BTreeMap::new()
         } else {
             effect::offers(&self.job, &cache.admission)
         };
-        let paced = self.pace.wait(self.world.machine.uptime());
-        if self.is_settling || paced.is_some_and(|wait| !wait.is_zero()) {
+        let paced = self.starter.pace.wait(self.context.world.machine.uptime());
+        if self.executors.programs.is_settling() || paced.is_some_and(|wait| !wait.is_zero()) {
             for offer in offers.values_mut() {
                 offer.left = None;
             }

@@ -1,112 +1,67 @@
-//! Reaching the keeper, and finding out what became of what it was told.
+//! Reaching the keeper, and finding out what became of attempts.
 //!
 //! The same after a crash of the engine and after the death of a keeper: every attempt that was
 //! recorded as started has a fate, and each fate has one consequence.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use undaunted_engine::effect::{self, Effect};
-use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::job::StepStage;
-use undaunted_engine::workflow::Action;
-use undaunted_policy::Cause;
+use undaunted_engine::task::Keeps;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Version;
 
+use super::act::action_of;
 use super::error::DriveError;
-use super::news::{News, When};
+use super::message::When;
 use super::running::Drive;
-use crate::clock::wall;
-use crate::executor::vanished;
+use crate::executor::{AttemptFate, Started};
 use crate::journal;
-use crate::spool::{Fate, Recovered, Vanished};
+use crate::machine::{Expected, OnRecord, Reach, most};
 
 impl Drive<'_> {
-    /// Goes on with what was under way and needs no keeper.
+    /// Resumes what was under way when the last engine died.
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
-                // Whoever began it may have died before the flow was there.
-                Effect::Begin { start, .. } if self.runs_flow(start) => self.act(effect)?,
-                // Nobody knows what became of a request whose answer nobody waited for.
-                Effect::Begin { start, .. } if self.job.accepted.contains_key(&start) => {}
-                Effect::Begin { start, .. } if self.calls_out(start) => {
-                    self.attempt_ended(AttemptEnd {
-                        start,
-                        failure: Some(Cause::Interrupted),
-                        error: "whoever waited for its answer died before it came".to_owned(),
-                        at_once: self.calls_step(start),
-                        ..AttemptEnd::default()
-                    });
+                Effect::Begin { start, .. }
+                | Effect::ReadInput {
+                    start: Some(start), ..
+                } => self.draw_fate(start)?,
+                Effect::ReadInput { start: None, .. } | Effect::EndStep { .. } | Effect::EndAll => {
+                    self.act(effect)?;
                 }
-                // Their fates were looked at, or their records are being written.
-                Effect::Begin { start, .. } if !self.writes(start) => {}
-                Effect::ReadInput { start: Some(_), .. } => {}
-                effect => self.act(effect)?,
             }
         }
         Ok(())
     }
 
-    /// Whether an attempt writes a file, which needs no keeper.
-    fn writes(&self, start: u64) -> bool {
-        matches!(self.action(start), Some(Action::WriteFile(_)))
-    }
-
-    /// Whether an attempt sends a request or calls a function, which needs no keeper either.
-    fn calls_out(&self, start: u64) -> bool {
-        matches!(
-            self.action(start),
-            Some(Action::Http(_) | Action::Step(_) | Action::Function(_))
-        )
-    }
-
-    /// Whether an attempt calls a step of a flow: what ran at a crash is sent again at once.
-    fn calls_step(&self, start: u64) -> bool {
-        matches!(self.action(start), Some(Action::Step(_)))
-    }
-
-    /// Whether an attempt is a flow of its own.
-    fn runs_flow(&self, start: u64) -> bool {
-        matches!(self.action(start), Some(Action::SubFlow(_)))
-    }
-
-    fn action(&self, start: u64) -> Option<&Action> {
-        let &(step, item) = self.job.running.get(&start)?;
-        let active = self.job.active(step, item)?;
-        let command = self.job.plan().command(active.command)?;
-        Some(&command.action)
-    }
-
-    /// The starts that a keeper was told of, or was about to be.
-    pub(super) fn started(&self) -> BTreeSet<u64> {
-        let attempts = self.job.running.keys().copied();
-        let elsewhere =
-            |start: u64| self.writes(start) || self.calls_out(start) || self.runs_flow(start);
-        let attempts = attempts.filter(|start| !elsewhere(*start));
-        let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
-            StepStage::Reading(start) => start,
-            _ => None,
-        });
-        attempts.chain(inputs).collect()
-    }
-
     /// Connects to the keeper or starts one, and draws the consequences of what it knows.
     pub(super) fn attach(&mut self) -> Result<(), DriveError> {
-        let behind = self.last_place()?;
-        let tell = self.tell.clone();
-        let tell = move |event| tell.send(News::Keeper(event)).is_ok();
-        let machine = &self.world.machine;
-        let (keeper, recovered) = machine.keeper(&self.folder, behind, Box::new(tell))?;
-        self.keeper = Some(keeper);
-        if recovered.uncertain {
-            self.end_leftovers()?;
+        let told = self.executors.programs.told().clone();
+        let started = told.iter().map(|start| (*start, self.on_record(*start)));
+        let started: BTreeMap<u64, OnRecord> = started.collect();
+        let world = self.context.world;
+        let reached = world.machine.keeper(Reach {
+            folder: &self.context.folder,
+            behind: self.last_place()?,
+            started,
+            secrets: self.context.secrets.clone(),
+            now: self.now(),
+            grace: world.grace,
+            notifier: self.context.notifier.clone(),
+        })?;
+        let others = self.executors.programs.attach(reached);
+        for start in told {
+            self.draw_fate(start)?;
         }
-        for start in self.told.clone() {
-            self.fate(start, &recovered)?;
+        // The last engine may have died before it said that the end of these is on record.
+        for start in others {
+            let is_settled =
+                !self.journal.writes_end_of(start) || mutant::is(Mutant::ForgetsWhileWriting);
+            if is_settled {
+                self.executors.programs.forget(start);
+            }
         }
-        self.forget_what_is_settled(&recovered);
-        self.is_settling = true;
         self.when_written(When::Trust);
         self.hand_over();
         Ok(())
@@ -115,15 +70,13 @@ impl Drive<'_> {
     /// What is on record of outputs is places in the spool. If that was removed, as by archiving the
     /// job, the next one must not give the same places to others: the last one that is on record.
     fn last_place(&self) -> Result<Option<u32>, DriveError> {
-        if self.is_new || self.world.machine.has_spool(&self.folder) {
+        let world = self.context.world;
+        if self.origin.is_new || world.machine.has_spool(&self.context.folder) {
             return Ok(None);
         }
         let mut last = None;
-        for read in self
-            .world
-            .store
-            .read(&self.claim.aggregate, Version::EMPTY)?
-        {
+        let aggregate = &self.journal.claim.aggregate;
+        for read in world.store.read(aggregate, Version::EMPTY)? {
             let (version, bytes) = read?;
             let record = journal::decode(self.job.id(), version, &bytes)?;
             let places = record.event.outputs().into_iter().flatten();
@@ -132,79 +85,69 @@ impl Drive<'_> {
         Ok(last)
     }
 
-    /// The spool knows nothing about what runs: whatever holds the token of a command that was started
-    /// is ended, so that no second attempt runs beside it.
-    fn end_leftovers(&self) -> Result<(), DriveError> {
-        let tokens = self.told.iter().filter_map(|start| self.token_of(*start));
-        let tokens: BTreeSet<String> = tokens.collect();
-        if !tokens.is_empty() {
-            let grace = self.world.grace;
-            self.world.machine.end_holders(&tokens, grace)?;
-        }
-        Ok(())
-    }
-
-    fn fate(&mut self, start: u64, recovered: &Recovered) -> Result<(), DriveError> {
-        let fate = match recovered.fate(start) {
-            Fate::Vanished(_) if mutant::is(Mutant::SecondStart) => Fate::NeverBegan,
-            Fate::Running(_) if mutant::is(Mutant::TakeoverForgetsRunning) => Fate::Vanished(None),
-            fate => fate,
+    /// What is known of an attempt of a program that was started before its keeper was reached.
+    fn on_record(&self, start: u64) -> OnRecord {
+        let place = self.job.starts.running.get(&start);
+        let task = place.and_then(|&item| self.task(item).ok());
+        let task = task.as_ref().map(Expected::of);
+        let active = place.and_then(|&item| self.job.active(item));
+        let number = active.map(|active| active.command);
+        let command = number.and_then(|number| self.job.plan().command(number));
+        // A value may be missing by now that was there when it began.
+        let (program, working_dir) = match task {
+            Some(expected) => (expected.program, expected.working_dir),
+            None => (
+                self.job.workflow().shell.clone(),
+                self.job.submitted().working_dir.clone(),
+            ),
         };
+        let is_wanted = number.is_none_or(|number| self.job.plan().wants_output(number));
+        let keeps = match place {
+            Some(_) => Keeps::Value,
+            None => Keeps::Items,
+        };
+        OnRecord {
+            expected: Expected {
+                capture: is_wanted.then(|| most(keeps)),
+                output_limit: command.and_then(|command| command.output_limit),
+                program,
+                working_dir,
+            },
+            timeout: command.and_then(|command| command.timeout),
+            token: self.token_of(start),
+        }
+    }
+
+    /// Asks what became of an attempt, and draws the consequence.
+    fn draw_fate(&mut self, start: u64) -> Result<(), DriveError> {
+        let action = action_of(&self.job, start);
+        let fate = self.executors.of(action).fate_after_crash(&Started {
+            start,
+            action,
+            is_accepted: self.job.starts.accepted.contains_key(&start),
+        });
         match fate {
-            Fate::NeverBegan => {
-                if let Some(&(step, item)) = self.job.running.get(&start) {
-                    return self.begin_attempt(start, step, item);
-                }
-                for effect in effect::reading(&self.job) {
-                    if let Effect::ReadInput { step, start: of } = effect
-                        && of == Some(start)
-                    {
-                        // Whoever was told of it has died before it could begin.
-                        if !mutant::is(Mutant::InputNotBegunAgain) {
-                            self.reading.remove(&step);
-                        }
-                        self.act(effect)?;
-                    }
-                }
+            AttemptFate::Begin => self.begin_again(start),
+            AttemptFate::Wait => Ok(()),
+            AttemptFate::Ended(end) => {
+                self.attempt_ended(*end);
+                Ok(())
             }
-            // Its end will be told.
-            Fate::Running(_) => {}
-            Fate::Exited(exited) => self.exited(&exited),
-            Fate::Vanished(found) => {
-                if let Some(keeper) = &self.keeper {
-                    let now = self.now();
-                    let mut end = vanished(start, found.as_ref(), &**keeper, &self.secrets, now);
-                    if found.is_some_and(|found| self.was_overdue(start, &found)) {
-                        end.failure = Some(Cause::Timeout);
-                    }
-                    self.attempt_ended(end);
-                }
+        }
+    }
+
+    /// Begins what is on record as started, under the same number.
+    fn begin_again(&mut self, start: u64) -> Result<(), DriveError> {
+        if let Some(&item) = self.job.starts.running.get(&start) {
+            return self.begin_attempt(start, item);
+        }
+        if let Some(step) = self.input_of(start) {
+            if !mutant::is(Mutant::InputNotBegunAgain) {
+                self.executors.inputs.forget(step);
             }
+            let start = Some(start);
+            self.act(Effect::ReadInput { step, start })?;
         }
         Ok(())
-    }
-
-    /// Whether a command was found alive after its time, because nobody was there to end it.
-    fn was_overdue(&self, start: u64, found: &Vanished) -> bool {
-        let place = self.job.running.get(&start);
-        let active = place.and_then(|&(step, item)| self.job.active(step, item));
-        let command = active.and_then(|active| self.job.plan().command(active.command));
-        let timeout = command.and_then(|command| command.timeout);
-        let ran = self.now().since(wall(found.began));
-        found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
-    }
-
-    /// The spool may know attempts whose end is on record: the last engine died before it said so.
-    fn forget_what_is_settled(&self, recovered: &Recovered) {
-        let Some(keeper) = &self.keeper else { return };
-        for (start, _) in recovered.known() {
-            let batches = self.batches.iter();
-            let batches = batches.filter(|_| !mutant::is(Mutant::ForgetsWhileWriting));
-            let unwritten = batches.chain([&self.pending]);
-            let ending = unwritten.into_iter().any(|it| it.ended.contains(&start));
-            if !self.told.contains(&start) && !ending {
-                keeper.forget(start);
-            }
-        }
     }
 }

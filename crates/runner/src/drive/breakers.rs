@@ -1,20 +1,22 @@
 //! The breakers of a store as one event loop sees them: read, asked, told, probed, trimmed.
 //!
-//! [`Admission`] decides; this part reads the journals for it, keeps its clock, claims what is to be
+//! [`AdmissionControl`] decides; this part reads the journals for it, keeps its clock, claims what is to be
 //! probed, and keeps the journals short. Nothing here can make an append of a job fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::{
-    Admission, BreakerChange, BreakerRecord, BreakerState, Fact, Gate, Prober, Report,
+    AdmissionControl, BreakerChange, BreakerJournal, BreakerRecord, BreakerReport, BreakerState,
+    Fact, Gate, Probe, Prober,
 };
 use undaunted_engine::effect;
+use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_policy::{BreakerSettings, Timestamp};
-use undaunted_store::{Append, Claim, ClaimError, Version};
+use undaunted_store::{AggregateId, Append, Claim, ClaimError, Findings, Question, Version};
 
 use super::error::DriveError;
 use super::running::World;
@@ -27,13 +29,25 @@ const FRESH: Duration = Duration::from_millis(20);
 
 /// What the jobs of an event loop know of breakers.
 pub(super) struct BreakerCache {
-    pub(super) admission: Admission,
+    pub(super) admission: AdmissionControl,
     /// One clock for all jobs: theirs may have been set at different times.
     clock: Clock,
     /// The claims under which this process probes.
     claims: BTreeMap<Arc<str>, Claim>,
-    /// When each breaker was last looked at, by the machine's uptime, and the pulse of the store then.
-    looked: BTreeMap<Arc<str>, (Duration, u64)>,
+    /// When each breaker was last known as the store has it, by the machine's uptime.
+    looked: BTreeMap<Arc<str>, Duration>,
+    /// Breakers that the store is to be asked about at once, and their settings if they have no journal.
+    wanted: BTreeMap<Arc<str>, Option<BreakerSettings>>,
+    /// Jobs with a start that waits for that.
+    waiting: BTreeSet<Arc<str>>,
+    /// Breakers whose journal was trimmed past what is known of it.
+    missed: BTreeSet<Arc<str>>,
+    /// Breakers whose journal cannot be read.
+    unreadable: BTreeSet<Arc<str>>,
+    /// Whether the store cannot be reached: then nothing is handed over, and nothing starts.
+    pub(super) is_cut_off: bool,
+    /// How many batches were handed over.
+    handed_over: u64,
     /// How far the journal of each breaker was folded by this process.
     folded: BTreeMap<Arc<str>, u64>,
     /// How far each was trimmed.
@@ -53,10 +67,16 @@ pub(super) struct Turned {
 impl BreakerCache {
     pub(super) fn new(world: &World) -> Self {
         Self {
-            admission: Admission::default(),
+            admission: AdmissionControl::default(),
             clock: Clock::set_by(&*world.machine),
             claims: BTreeMap::new(),
             looked: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            missed: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            is_cut_off: false,
+            handed_over: 0,
             folded: BTreeMap::new(),
             trimmed: BTreeMap::new(),
             turned: Vec::new(),
@@ -107,52 +127,13 @@ impl BreakerCache {
         name: &Arc<str>,
         settings: BreakerSettings,
     ) -> Result<(), DriveError> {
-        self.meet(world, name, settings)?;
-        self.look_at(world, name, Duration::ZERO)
-    }
-
-    /// Reads a breaker, unless it is known.
-    fn meet(
-        &mut self,
-        world: &World,
-        name: &Arc<str>,
-        settings: BreakerSettings,
-    ) -> Result<(), DriveError> {
-        if self.admission.get(name).is_none() {
-            self.read_whole(world, name, settings)?;
+        if self.admission.get(name).is_some() {
+            return self.read_on(world, name);
         }
-        Ok(())
-    }
-
-    fn read_whole(
-        &mut self,
-        world: &World,
-        name: &Arc<str>,
-        settings: BreakerSettings,
-    ) -> Result<(), DriveError> {
-        let pulse = world.store.pulse()?;
         let journal = breakers::read(&*world.store, name)?;
         let journal = journal.unwrap_or_else(|| BreakerState::with(settings).into());
         self.admission.meet(name, journal);
-        let looked = (world.machine.uptime(), pulse);
-        self.looked.insert(Arc::clone(name), looked);
-        Ok(())
-    }
-
-    /// Learns what others have told a breaker, if what is known is older than `age`.
-    fn look_at(&mut self, world: &World, name: &Arc<str>, age: Duration) -> Result<(), DriveError> {
-        let now = world.machine.uptime();
-        let looked = self.looked.get(name).copied();
-        if looked.is_some_and(|(at, _)| now.saturating_sub(at) < age) {
-            return Ok(());
-        }
-        let pulse = world.store.pulse()?;
-        if looked.is_some_and(|(_, seen)| seen == pulse) {
-            self.looked.insert(Arc::clone(name), (now, pulse));
-            return Ok(());
-        }
-        self.read_on(world, name)?;
-        self.looked.insert(Arc::clone(name), (now, pulse));
+        self.is_read(world, name);
         Ok(())
     }
 
@@ -162,29 +143,149 @@ impl BreakerCache {
             return Ok(());
         };
         let records = breakers::records(&*world.store, name, Version(version))?;
-        if !self.admission.learn(name, records) {
-            let settings = self.admission.get(name).map(|state| state.settings);
-            self.read_whole(world, name, settings.unwrap_or_default())?;
+        if !self.admission.learn(name, records)
+            && let Some(journal) = breakers::read(&*world.store, name)?
+        {
+            self.admission.meet(name, journal);
         }
+        self.is_read(world, name);
         Ok(())
     }
 
-    /// Whether the next attempt of an item may start.
+    /// The journal of a breaker was read. If it holds an overdue probe, its state is not known until the
+    /// store was asked whether the job of the probe has an owner.
+    fn is_read(&mut self, world: &World, name: &Arc<str>) {
+        self.tick(world);
+        self.is_known(world, name);
+        if self.overdue_probe(name).is_some() {
+            self.looked.remove(name);
+        }
+    }
+
+    fn is_known(&mut self, world: &World, name: &Arc<str>) {
+        self.looked.insert(Arc::clone(name), world.machine.uptime());
+        self.wanted.remove(name);
+        self.missed.remove(name);
+        self.unreadable.remove(name);
+    }
+
+    /// Whether the store is to be asked at once.
+    pub(super) fn has_questions(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// The journals that are to be followed, and the last record of each that is known.
+    pub(super) fn follows(&self) -> BTreeMap<AggregateId, Version> {
+        let names = self.admission.awaited().iter().chain(self.wanted.keys());
+        let names = names.filter(|name| !self.unreadable.contains(*name));
+        let follows = names.filter_map(|name| {
+            let known = self.admission.version(name);
+            let known = known.filter(|_| !self.missed.contains(name));
+            let version = known.map_or(Version::EMPTY, |(version, _)| Version(version));
+            Some((breakers::aggregate(name).ok()?, version))
+        });
+        follows.collect()
+    }
+
+    /// Learns what the store has found in the journals that were followed, and gives up the probes of
+    /// jobs that have no owner.
+    pub(super) fn learn(&mut self, world: &World, asked: &Question, findings: &mut Findings) {
+        for (followed, after) in &asked.follows {
+            let name: Arc<str> = followed.id().into();
+            let records = findings.records.remove(followed);
+            let records = records.unwrap_or(Ok(Vec::new()));
+            let records = records.map_err(JournalError::from);
+            match records.and_then(|records| breakers::decoded(&name, records)) {
+                Ok(records) if *after == Version::EMPTY => self.learn_whole(&name, &records),
+                Ok(records) => self.learn_rest(&name, records),
+                Err(_) => {
+                    self.unreadable.insert(Arc::clone(&name));
+                }
+            }
+            if self.missed.contains(&name) || self.unreadable.contains(&name) {
+                continue;
+            }
+            self.tick(world);
+            let probing = self.overdue_probe(&name);
+            match probing.map(|probe| aggregate(&probe.job)) {
+                None => self.is_known(world, &name),
+                Some(Ok(job)) if !asked.awaits.contains(&job) => {
+                    self.wanted.entry(name).or_default();
+                }
+                Some(job) => {
+                    self.is_known(world, &name);
+                    if job.map_or(true, |job| findings.unowned.contains(&job)) {
+                        // If the loss cannot be recorded now, the next round tries again.
+                        drop(self.give_up_probe(world, &name));
+                    }
+                }
+            }
+        }
+    }
+
+    fn learn_whole(&mut self, name: &Arc<str>, records: &[(u64, BreakerRecord)]) {
+        let known = self.admission.version(name);
+        let journal = BreakerJournal::fold(records);
+        let settings = self.wanted.get(name).copied().flatten();
+        match (known, settings) {
+            // What this process has written since is known, and not part of it.
+            (Some((known, _)), _) if known > journal.version => {}
+            (_, Some(settings)) if records.is_empty() => {
+                self.admission
+                    .meet(name, BreakerState::with(settings).into());
+            }
+            _ if records.is_empty() => {}
+            _ => self.admission.meet(name, journal),
+        }
+        self.missed.remove(name);
+    }
+
+    fn learn_rest(&mut self, name: &Arc<str>, records: Vec<(u64, BreakerRecord)>) {
+        let known = self.admission.version(name);
+        let known = known.map_or(u64::MAX, |(known, _)| known);
+        let records = records.into_iter().filter(|(version, _)| *version > known);
+        if !self.admission.learn(name, records) && self.admission.get(name).is_some() {
+            self.missed.insert(Arc::clone(name));
+            self.wanted.entry(Arc::clone(name)).or_default();
+        }
+    }
+
+    /// The jobs with a start that waited for what is known now.
+    pub(super) fn take_waiting(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The number of the next batch that is handed over.
+    pub(super) const fn next_batch(&mut self) -> u64 {
+        self.handed_over = self.handed_over.saturating_add(1);
+        self.handed_over
+    }
+
+    /// Whether the next attempt of an item may start. None if that is not known yet: the job has its turn
+    /// when it is.
     pub(super) fn ask(
         &mut self,
         world: &World,
         job: &Job,
-        place: (u32, u32),
+        item: ItemId,
         (name, settings): (&Arc<str>, BreakerSettings),
-    ) -> Result<Gate, DriveError> {
-        self.meet(world, name, settings)?;
-        self.look_at(world, name, FRESH)?;
+    ) -> Result<Option<Gate>, DriveError> {
+        if self.unreadable.contains(name) {
+            self.meet_now(world, name, settings)?;
+        }
+        let now = world.machine.uptime();
+        let looked = self.looked.get(name);
+        let is_fresh = looked.is_some_and(|at| now.saturating_sub(*at) < FRESH);
+        if !is_fresh || self.admission.get(name).is_none() {
+            self.wanted.insert(Arc::clone(name), Some(settings));
+            self.waiting.insert(job.shared_id());
+            return Ok(None);
+        }
         self.tick(world);
-        self.give_up_probe(world, name)?;
         if self.admission.may_probe(name) && self.admission.prober(name) == Prober::Unclaimed {
             self.claim(world, name)?;
         }
-        Ok(effect::ask(job, &mut self.admission, place, name))
+        Ok(Some(effect::ask(job, &mut self.admission, item, name)))
     }
 
     /// Tries to become the process that probes for a breaker.
@@ -202,16 +303,19 @@ impl BreakerCache {
                 self.tick(world);
             }
             Err(ClaimError::OwnedBy { .. }) => self.admission.probed_by(name, Prober::Others),
+            // It stays unclaimed, and is not probed now.
+            Err(ClaimError::Store(error)) if error.is_outage() => {}
             Err(error) => return Err(JournalError::from(error).into()),
         }
         Ok(())
     }
 
     /// A job tells its breakers something.
-    pub(super) fn report(&mut self, world: &World, job: &Job, reports: &[Report]) {
+    pub(super) fn report(&mut self, world: &World, job: &Job, reports: &[BreakerReport]) {
         self.tick(world);
         for report in reports {
-            let lost = matches!(report, Report::Ended { .. }) && mutant::is(Mutant::FactLost);
+            let lost =
+                matches!(report, BreakerReport::Ended { .. }) && mutant::is(Mutant::FactLost);
             if !lost {
                 self.admission.report(&job.shared_id(), report);
             }
@@ -236,35 +340,49 @@ impl BreakerCache {
     }
 
     /// The facts of a commit of a job are on the disk, where the journals of these breakers have
-    /// reached these versions.
+    /// reached these versions, as far as that was answered.
     pub(super) fn written<'n>(
         &mut self,
-        world: &World,
         job: &Job,
         seq: Version,
-        reached: impl IntoIterator<Item = (&'n Arc<str>, Version)>,
-    ) -> Result<(), DriveError> {
+        reached: impl IntoIterator<Item = (&'n Arc<str>, Option<Version>)>,
+    ) {
         for (name, version) in reached {
-            if !self.admission.written(name, job.id(), seq.0, version.0) {
-                self.read_on(world, name)?;
+            let version = version.map(|version| version.0);
+            if version.is_none() {
+                // No attempt may ask before the journal was read: a fact is missing until then.
+                self.looked.remove(name);
+            }
+            if !self.admission.written(name, job.id(), seq.0, version) {
+                self.wanted.entry(Arc::clone(name)).or_default();
             }
         }
-        Ok(())
     }
 
-    /// Looks at what others may have done, and puts things in order.
+    /// The jobs of probes that should have ended: the store is asked whether they have an owner.
+    pub(super) fn overdue_probes(&mut self, world: &World) -> Vec<AggregateId> {
+        self.tick(world);
+        let names = self.admission.awaited().iter().chain(self.wanted.keys());
+        let probes = names.filter_map(|name| self.overdue_probe(name));
+        probes
+            .filter_map(|probe| aggregate(&probe.job).ok())
+            .collect()
+    }
+
+    fn overdue_probe(&self, name: &str) -> Option<&Probe> {
+        let state = self.admission.get(name)?;
+        state.overdue_probe(self.admission.now())
+    }
+
+    /// Puts things in order once a round.
     pub(super) fn look(&mut self, world: &World) -> Result<(), DriveError> {
         self.tick(world);
-        for name in self.admission.idle_probers() {
-            self.let_go(world, &name);
-        }
-        for name in self.admission.awaited() {
-            self.look_at(world, &name, Duration::ZERO)?;
+        self.let_go_idle(world);
+        for name in self.admission.awaited().clone() {
             if self.admission.prober(&name) == Prober::Others {
                 // Its claim ends with it, which changes nothing in the store.
                 self.admission.probed_by(&name, Prober::Unclaimed);
             }
-            self.give_up_probe(world, &name)?;
         }
         self.trim(world)?;
         if self.admission.is_calm() {
@@ -274,21 +392,11 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// A probe whose job no process runs would keep everything waiting. After the time that an outage
-    /// is waited for, another may be made.
+    /// Records that an overdue probe, whose job has no owner, is lost; it would keep everything waiting.
     fn give_up_probe(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
-        let state = self.admission.get(name);
-        let overdue = state.and_then(|state| state.overdue_probe(self.admission.now()));
-        let Some(probe) = overdue.cloned() else {
+        let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
         };
-        let is_run = |job: &str| match aggregate(job) {
-            Ok(of) => Ok(world.store.owner(&of)?.is_some()),
-            Err(_) => Ok::<_, DriveError>(false),
-        };
-        if is_run(&probe.job)? {
-            return Ok(());
-        }
         if self.admission.prober(name) != Prober::Ours {
             self.claim(world, name)?;
         }
@@ -337,30 +445,36 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Gives up a claim, so that another process may probe.
-    fn let_go(&mut self, world: &World, name: &Arc<str>) {
-        if let Some(claim) = self.claims.remove(name) {
+    /// Gives up claims that this process has no use for, so that another may probe.
+    fn let_go_idle(&mut self, world: &World) {
+        let admission = &mut self.admission;
+        let idle = self
+            .claims
+            .extract_if(.., |name, _| !admission.needs_claim(name));
+        for (name, claim) in idle.collect::<Vec<_>>() {
             world.store.let_go(&claim);
+            self.admission.probed_by(&name, Prober::Unclaimed);
+            if self.admission.get(&name).is_none() {
+                self.forget_name(&name);
+            }
         }
-        self.admission.probed_by(name, Prober::Unclaimed);
-        self.forget_unused();
     }
 
     /// A job is left. What was claimed for it alone goes to others at once.
     pub(super) fn forget(&mut self, world: &World, job: &Job) {
-        self.admission.forget(&job.shared_id());
-        for name in self.admission.idle_probers() {
-            self.let_go(world, &name);
+        for name in self.admission.forget(&job.shared_id()) {
+            self.forget_name(&name);
         }
-        self.forget_unused();
+        self.let_go_idle(world);
     }
 
-    fn forget_unused(&mut self) {
-        let admission = &self.admission;
-        let is_used = |name: &Arc<str>| admission.get(name).is_some();
-        self.looked.retain(|name, _| is_used(name));
-        self.folded.retain(|name, _| is_used(name));
-        self.trimmed.retain(|name, _| is_used(name));
+    fn forget_name(&mut self, name: &Arc<str>) {
+        self.looked.remove(name);
+        self.wanted.remove(name);
+        self.missed.remove(name);
+        self.unreadable.remove(name);
+        self.folded.remove(name);
+        self.trimmed.remove(name);
     }
 
     /// Gives up all claims.

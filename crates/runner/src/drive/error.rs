@@ -29,16 +29,21 @@ pub enum DriveError {
     Refused(#[source] Refusal),
     /// A command is a function that is not here.
     #[error("a command calls the function `{name}`, which this program does not have")]
-    Function {
-        /// The function.
-        name: String,
-    },
+    Function { name: String },
     /// A file of the job cannot be written.
     #[error("`{}` cannot be written", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
+}
+
+impl DriveError {
+    /// The error of the store, if the job is run on when the store can be reached.
+    pub(super) const fn outage(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) | Self::Append(AppendError::Store(error)) if error.is_outage() => {
+                Some(error)
+            }
+            Self::Journal(error) => error.outage(),
+            _ => None,
+        }
+    }
 }

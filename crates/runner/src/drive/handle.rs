@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use super::news::{News, Report, Reported};
-use crate::journal::Held;
+use undaunted_store::{Findings, StoreError};
+
+use super::message::{JobMessage, Report, Reported};
+use crate::journal::ClaimedJob;
 use crate::request::Arrived;
 use crate::secrets::Secrets;
 
 /// Something a loop is told.
 pub(super) enum Post {
     /// What has happened to a job.
-    News(Arc<str>, News),
+    News(Arc<str>, JobMessage),
     /// A job to be run.
-    Add(Box<Held>, Secrets),
+    Add(Box<ClaimedJob>, Secrets),
+    /// What the store has found for the loop's question.
+    Found(Box<Result<Findings, StoreError>>),
     /// Somebody wants it to leave: in good order, and the second time at once.
     Interrupt,
 }
@@ -41,13 +45,12 @@ impl Handle {
     }
 
     /// Asks it to run a job as well.
-    pub fn add(&self, held: Held, secrets: Secrets) {
+    pub fn add(&self, held: ClaimedJob, secrets: Secrets) {
         drop(self.post.send(Post::Add(Box::new(held), secrets)));
     }
 
     /// Hands on the result of an attempt of a job, and waits until it is on the disk. Nothing if nobody
     /// could look at it: then it is to be sent again.
-    #[must_use]
     pub fn deliver(&self, job: &str, arrived: Arrived) -> Option<Reported> {
         /// How long a result waits for the loop to look at it.
         const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,16 +58,15 @@ impl Handle {
     }
 
     /// The same, without waiting: what became of it can be received.
-    #[must_use]
     pub fn hand_on(&self, job: &str, arrived: Arrived) -> Receiver<Reported> {
         let (known, answer) = channel();
-        let report = News::Reported(Report { arrived, known });
+        let report = JobMessage::Reported(Report { arrived, known });
         drop(self.post.send(Post::News(job.into(), report)));
         answer
     }
 
     /// Asks it to cancel a job.
     pub fn cancel(&self, job: &str) {
-        drop(self.post.send(Post::News(job.into(), News::Cancel)));
+        drop(self.post.send(Post::News(job.into(), JobMessage::Cancel)));
     }
 }

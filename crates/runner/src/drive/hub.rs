@@ -12,21 +12,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use undaunted_engine::catalog::FlowPlace;
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
+use undaunted_store::StoreError;
 
 use super::breakers::BreakerCache;
 use super::error::DriveError;
 use super::handle::{Handle, Post};
-use super::news::{Gone, News, Tell};
+use super::message::{JobMessage, Notifier};
 use super::observe::{Observer, Quiet};
+use super::rounds::Rounds;
 use super::running::{Drive, World};
 use super::sub_flows::SubFlows;
 use crate::catalog::{activated, deactivated};
-use crate::journal::{self, Held};
+use crate::journal::ClaimedJob;
 use crate::secrets::Secrets;
-
-/// How often to look whether somebody asked for something.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// How much is heard before what follows from it is done.
 const AT_ONCE: usize = 4096;
@@ -36,17 +35,17 @@ const AT_ONCE: usize = 4096;
 pub type Left = Result<Job, DriveError>;
 
 /// Whoever looks on at a job that is taken on.
-pub type Watch<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
+pub type WatchJobs<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
 
 /// Runs jobs until each has ended or was left.
 pub struct Hub<'w> {
     pub(super) world: &'w World,
-    watch: Watch<'w>,
+    watch: WatchJobs<'w>,
     pub(super) jobs: HashMap<Arc<str>, Place<'w>>,
     /// When each of them wants to be looked at, by the machine's uptime.
     due: BTreeSet<(Duration, Arc<str>)>,
     /// What all of them know of breakers.
-    breakers: Rc<RefCell<BreakerCache>>,
+    pub(super) breakers: Rc<RefCell<BreakerCache>>,
     /// Those with programs, of which it is noted that somebody runs them.
     programs: BTreeSet<Arc<str>>,
     pub(super) post: Sender<Post>,
@@ -54,12 +53,11 @@ pub struct Hub<'w> {
     /// Where results that come later are to be sent.
     webhooks: String,
     /// How often somebody wanted it to leave.
-    interrupts: u32,
-    looked: Duration,
-    /// What the store was like when it was last looked for requests.
-    pulse: Option<u64>,
+    pub(super) interrupts: u32,
+    /// What it asks its store.
+    pub(super) rounds: Rounds<'w>,
     /// Jobs that were left, and how.
-    left: Vec<(Arc<str>, Left)>,
+    pub(super) left: Vec<(Arc<str>, Left)>,
     /// Flows that items of others wait for.
     pub(super) sub_flows: SubFlows,
 }
@@ -72,7 +70,6 @@ pub(super) struct Place<'w> {
 
 impl<'w> Hub<'w> {
     /// A loop without jobs.
-    #[must_use]
     pub fn new(world: &'w World) -> Self {
         let (post, heard) = channel();
         Self {
@@ -86,8 +83,7 @@ impl<'w> Hub<'w> {
             heard,
             webhooks: String::new(),
             interrupts: 0,
-            looked: world.machine.uptime(),
-            pulse: None,
+            rounds: Rounds::new(world.machine.uptime()),
             left: Vec::new(),
             sub_flows: SubFlows::default(),
         }
@@ -98,13 +94,17 @@ impl<'w> Hub<'w> {
         self.webhooks = webhooks;
     }
 
+    /// Has sub-flows use the plans of flows that were begun elsewhere in this process.
+    pub fn share_plans(&mut self, plans: Arc<Plans>) {
+        self.sub_flows.plans = plans;
+    }
+
     /// Says who looks on at jobs that are taken on while it runs.
-    pub fn watched_by(&mut self, watch: Watch<'w>) {
+    pub fn watched_by(&mut self, watch: WatchJobs<'w>) {
         self.watch = watch;
     }
 
     /// A way to speak to it while it runs.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(self.post.clone())
     }
@@ -115,7 +115,12 @@ impl<'w> Hub<'w> {
     ///
     /// [`DriveError`]; what was recorded stays, commands that run go on, and the job can be gone on
     /// with.
-    pub fn run(mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) -> Left {
+    pub fn run(
+        mut self,
+        held: ClaimedJob,
+        secrets: Secrets,
+        observer: Box<dyn Observer + 'w>,
+    ) -> Left {
         let name = held.job.id().to_owned();
         self.add(held, secrets, observer);
         let mut own = None;
@@ -160,19 +165,17 @@ impl<'w> Hub<'w> {
     }
 
     /// How long it has nothing to do if it hears nothing.
-    #[must_use]
     pub fn patience(&self) -> Duration {
         if self.breakers.borrow().has_news() {
             return Duration::ZERO;
         }
         let now = self.world.machine.uptime();
         let next = self.next_due();
-        let next = next.map_or(LOOK, |at| at.saturating_sub(now));
-        next.min(LOOK.saturating_sub(now.saturating_sub(self.looked)))
+        let patience = self.rounds.patience(now);
+        next.map_or(patience, |at| at.saturating_sub(now).min(patience))
     }
 
     /// When the first of its jobs wants to be looked at, by the machine's uptime.
-    #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let breakers = self.breakers.borrow();
         let probe = breakers.admission.next_probe();
@@ -181,11 +184,11 @@ impl<'w> Hub<'w> {
             self.world.machine.uptime().checked_add(wait)
         });
         let job = self.due.first().map(|(at, _)| *at);
-        job.into_iter().chain(probe).min()
+        let again = self.rounds.next_try();
+        [job, probe, again].into_iter().flatten().min()
     }
 
     /// One of its jobs. It may be ahead of the disk.
-    #[must_use]
     pub fn job(&self, name: &str) -> Option<&Job> {
         self.jobs.get(name).map(|place| &place.drive.job)
     }
@@ -196,23 +199,19 @@ impl<'w> Hub<'w> {
     }
 
     /// Takes a job on while it runs.
-    pub(super) fn take_on(&mut self, held: Held, secrets: Secrets) {
+    pub(super) fn take_on(&mut self, held: ClaimedJob, secrets: Secrets) {
         let observer = (self.watch)(&held.job);
         self.add(held, secrets, observer);
     }
 
     /// Begins with a job.
-    pub fn add(&mut self, held: Held, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
+    pub fn add(&mut self, held: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
         let name: Arc<str> = held.job.id().into();
-        let (post, of) = (self.post.clone(), Arc::clone(&name));
-        let tell = Tell::by(move |news| {
-            let told = post.send(Post::News(Arc::clone(&of), news));
-            told.map_err(|_| Gone)
-        });
+        let notifier = Notifier::new(self.post.clone(), Arc::clone(&name));
         let webhooks = self.webhooks.clone();
         let breakers = Rc::clone(&self.breakers);
         let drive = Drive::new(
-            held, self.world, secrets, observer, tell, breakers, webhooks,
+            held, self.world, secrets, observer, notifier, breakers, webhooks,
         );
         let mut drive = Box::new(drive);
         drive.observer.begins(&drive.job, self.handle());
@@ -220,12 +219,21 @@ impl<'w> Hub<'w> {
             self.programs.insert(Arc::clone(&name));
         }
         self.note_begun(&drive.job);
+        self.begin(drive);
+    }
+
+    /// Begins with a job, unless the store cannot be reached.
+    pub(super) fn begin(&mut self, mut drive: Box<Drive<'w>>) {
         let begun = drive.begin();
-        let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(News::Interrupt));
+        if let Some(error) = outage(&begun) {
+            return self.begin_later(*drive, &error);
+        }
+        let name: Arc<str> = drive.job.shared_id();
+        let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(JobMessage::Interrupt));
         self.jobs
             .insert(Arc::clone(&name), Place { drive, due: None });
         // Something may have been asked of it before.
-        self.pulse = None;
+        self.rounds.forget_last();
         self.settle(&name, begun.and(interrupted));
     }
 
@@ -267,15 +275,11 @@ impl<'w> Hub<'w> {
                 touched.insert(name, true);
             }
         }
-        if now.saturating_sub(self.looked) >= LOOK {
-            self.look(&mut touched);
-            self.looked = now;
-        }
         let mut breakers = self.breakers.borrow_mut();
         breakers.tick(self.world);
         breakers.admission.awaken_probers();
         drop(breakers);
-        let mut acts = heard > 0;
+        let mut acts = heard;
         loop {
             // A turn of one job may open a breaker, or let another job probe.
             let awakened = self.breakers.borrow_mut().admission.take_awakened();
@@ -294,6 +298,7 @@ impl<'w> Hub<'w> {
             }
         }
         self.tell_turned();
+        self.ask_store();
         acts
     }
 
@@ -314,26 +319,28 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Hears all there is, or a good part of it. How much.
-    fn listen(&mut self, first: Option<Post>, touched: &mut BTreeMap<Arc<str>, bool>) -> usize {
+    /// Hears all there is, or a good part of it. Whether anything follows from it.
+    fn listen(&mut self, first: Option<Post>, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         let mut next = first.or_else(|| self.heard.try_recv().ok());
-        let mut many = 0_usize;
+        let (mut many, mut matters) = (0_usize, false);
         while let Some(post) = next {
-            self.hear(post, touched);
+            matters |= self.hear(post, touched);
             many = many.saturating_add(1);
             next = (many < AT_ONCE)
                 .then(|| self.heard.try_recv().ok())
                 .flatten();
         }
-        many
+        matters
     }
 
-    pub(super) fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) {
+    /// Hears one thing. Whether anything follows from it.
+    fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         match post {
             Post::News(name, news) => {
                 // What comes for a job that was left is heard by whoever goes on with it.
                 let Some(place) = self.jobs.get_mut(&name) else {
-                    return news.nobody_here();
+                    news.nobody_here();
+                    return true;
                 };
                 match place.drive.hear(news) {
                     Ok(()) => {
@@ -349,63 +356,42 @@ impl<'w> Hub<'w> {
                 self.interrupts = self.interrupts.saturating_add(1);
                 let names = self.names();
                 for name in names {
-                    self.hear(Post::News(name, News::Interrupt), touched);
+                    self.hear(Post::News(name, JobMessage::Interrupt), touched);
                 }
+                self.leave_during_outage();
             }
+            Post::Found(found) => return self.found(*found, touched),
         }
+        true
     }
 
-    /// Looks at what others may have done in the store.
-    fn look(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) {
+    /// Notes that the jobs with programs are being run.
+    pub(super) fn note_alive(&self) {
         for name in &self.programs {
             if let Some(place) = self.jobs.get(name) {
-                self.world.machine.note_alive(&place.drive.folder);
-            }
-        }
-        let Ok(pulse) = self.world.store.pulse() else {
-            return self.give_up();
-        };
-        let looked = self.breakers.borrow_mut().look(self.world);
-        if looked.is_err() {
-            return self.give_up();
-        }
-        self.look_for_sub_flows();
-        if self.pulse == Some(pulse) {
-            return;
-        }
-        let Ok(asked) = self.world.store.asked(journal::FAMILY) else {
-            return self.give_up();
-        };
-        self.pulse = Some(pulse);
-        for aggregate in asked {
-            let name: Arc<str> = aggregate.id().into();
-            let heard = self.jobs.get_mut(&name);
-            match heard.map(|place| place.drive.hear_requests()) {
-                Some(Ok(())) => {
-                    touched.entry(name).or_default();
-                }
-                Some(Err(error)) => self.settle(&name, Err(error)),
-                None => {}
+                self.world.machine.note_alive(&place.drive.context.folder);
             }
         }
     }
 
     /// All of its jobs, in an order that is always the same.
-    fn names(&self) -> BTreeSet<Arc<str>> {
+    pub(super) fn names(&self) -> BTreeSet<Arc<str>> {
         self.jobs.keys().cloned().collect()
-    }
-
-    /// The store cannot be asked: no job can be gone on with, unless it can be by now.
-    fn give_up(&mut self) {
-        let names = self.names();
-        for name in names {
-            let asked = self.world.store.pulse().map(drop);
-            self.settle(&name, asked.map_err(DriveError::from));
-        }
     }
 
     /// Notes when a job wants to be looked at again, or lets go of one that is over.
     pub(super) fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
+        match outage(&turned) {
+            Some(error) => {
+                self.begin_outage(&error);
+                self.leave(name, Ok(()));
+            }
+            None => self.leave(name, turned),
+        }
+    }
+
+    /// As [`Self::settle`], whatever the error is.
+    pub(super) fn leave(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         let Some(place) = self.jobs.get_mut(name) else {
             return;
         };
@@ -433,7 +419,7 @@ impl<'w> Hub<'w> {
             }
             return;
         }
-        let asks = std::mem::take(&mut place.drive.asks);
+        let asks = place.drive.executors.sub_flows.take_asks();
         place.drive.offer();
         if let Some(at) = place.drive.due() {
             place.due = Some(at);
@@ -443,6 +429,10 @@ impl<'w> Hub<'w> {
             self.answer(name, ask);
         }
     }
+}
+
+fn outage(turned: &Result<(), DriveError>) -> Option<StoreError> {
+    turned.as_ref().err().and_then(DriveError::outage).cloned()
 }
 
 impl Drop for Hub<'_> {

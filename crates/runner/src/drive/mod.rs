@@ -9,28 +9,35 @@
 
 mod act;
 mod admit;
+mod answers;
 mod attach;
 mod background;
 mod breakers;
+mod context;
 mod error;
 mod handle;
 mod hear;
 mod hub;
-mod news;
+mod job_journal;
+mod message;
 mod observe;
 mod pace;
 mod reports;
 mod results;
+mod rounds;
 mod running;
 mod save;
+mod starter;
 mod sub_flows;
 mod tell;
+
+pub(crate) use context::JobContext;
 
 pub use background::in_background;
 pub use error::DriveError;
 pub use handle::Handle;
-pub use hub::{Hub, Left, Watch};
-pub use news::Reported;
-pub use observe::{Observer, Quiet};
+pub use hub::{Hub, Left, WatchJobs};
+pub use message::{Notifier, Reported};
+pub use observe::{Observer, Quiet, StoreOutage};
 pub use results::{ItemResult, read_results};
 pub use running::World;

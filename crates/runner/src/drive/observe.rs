@@ -1,13 +1,41 @@
 //! Whoever wants to know what happens to a job while it happens.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use undaunted_engine::breaker::{Admission, BreakerChange};
+use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
+use undaunted_store::StoreError;
 
 use super::handle::Handle;
+use crate::with_causes;
+
+/// The store of an event loop cannot be reached, or can be again.
+#[derive(Clone, Copy, Debug)]
+pub enum StoreOutage<'e> {
+    /// Nothing is recorded and nothing starts until it ends.
+    Begins(&'e StoreError),
+    /// Everything continues, after so long.
+    Ends(Duration),
+}
+
+impl fmt::Display for StoreOutage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Begins(error) => write!(
+                f,
+                "{}; nothing starts until it can be reached, and nothing is lost",
+                with_causes(*error)
+            ),
+            Self::Ends(lasted) => {
+                let seconds = lasted.as_secs_f64();
+                write!(f, "the store can be reached again after {seconds:.1}s")
+            }
+        }
+    }
+}
 
 /// Told of every record once it is on the disk. It looks on; it changes nothing.
 pub trait Observer {
@@ -27,13 +55,16 @@ pub trait Observer {
     /// Somebody asked to leave, for the how-manieth time; so many attempts still run.
     fn leaving(&mut self, _asked: u32, _running: usize) {}
 
+    /// The store cannot be reached, or can be again. One observer of an event loop is told.
+    fn outage(&mut self, _outage: &StoreOutage<'_>) {}
+
     /// How often it wants to be told that time has passed, if at all.
     fn patience(&self) -> Option<Duration> {
         None
     }
 
     /// The loop has come round, because something has happened or because its patience is over.
-    fn tick(&mut self, _job: &Job, _breakers: &Admission) {}
+    fn tick(&mut self, _job: &Job, _breakers: &AdmissionControl) {}
 }
 
 impl<T: Observer + ?Sized> Observer for &mut T {
@@ -53,11 +84,15 @@ impl<T: Observer + ?Sized> Observer for &mut T {
         (**self).leaving(asked, running);
     }
 
+    fn outage(&mut self, outage: &StoreOutage<'_>) {
+        (**self).outage(outage);
+    }
+
     fn patience(&self) -> Option<Duration> {
         (**self).patience()
     }
 
-    fn tick(&mut self, job: &Job, breakers: &Admission) {
+    fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
         (**self).tick(job, breakers);
     }
 
@@ -66,7 +101,6 @@ impl<T: Observer + ?Sized> Observer for &mut T {
     }
 }
 
-/// Nobody looks on.
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet;
 

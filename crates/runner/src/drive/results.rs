@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use undaunted_engine::capture;
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, ItemEvent};
+use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::job::{Item, Job, Settled, StepStage, StepState};
 use undaunted_store::{Store, Version};
 
@@ -27,36 +28,32 @@ pub struct ItemResult {
     /// What was said about its last failure, if it did not succeed.
     pub error: Option<String>,
     /// The last command that gave something.
-    command: u32,
+    command: CommandId,
 }
 
 /// The results of the map of a job, in the order of its input.
-///
-/// # Errors
-///
-/// When the journal cannot be read.
 pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, JournalError> {
     let Some((map, state)) = map_of(job) else {
         return Ok(Vec::new());
     };
-    let mut outputs: BTreeMap<u32, (u32, String)> = BTreeMap::new();
+    let mut outputs: BTreeMap<u32, (CommandId, String)> = BTreeMap::new();
     let mut errors: BTreeMap<u32, String> = BTreeMap::new();
     let aggregate = journal::aggregate(job.id())?;
     for read in store.read(&aggregate, Version::EMPTY)? {
         let (version, bytes) = read?;
         let record = journal::decode(job.id(), version, &bytes)?;
         match record.event {
-            Event::AttemptSucceeded(done) if done.subject.step == map => {
+            Event::Item(ItemEvent::AttemptSucceeded(done)) if done.of.step == map => {
                 if let Some(output) = done.output {
-                    let given = (done.subject.command, output);
-                    outputs.insert(done.subject.item, given);
+                    let given = (done.of.command, output);
+                    outputs.insert(done.of.index, given);
                 }
             }
-            Event::AttemptFailed(failed) if failed.subject.step == map => {
+            Event::Item(ItemEvent::AttemptFailed(failed)) if failed.of.step == map => {
                 let error = failed.error.as_ref().map(|error| job.texts.read(error));
-                errors.insert(failed.subject.item, error.unwrap_or_default().to_owned());
+                errors.insert(failed.of.index, error.unwrap_or_default().to_owned());
             }
-            _ => {}
+            Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => {}
         }
     }
     // What the step was complete without is not among its results, also if it came since.
@@ -86,17 +83,16 @@ pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, Jou
     Ok(results.collect())
 }
 
-/// The map of a job, if it has one.
-fn map_of(job: &Job) -> Option<(u32, &StepState)> {
-    let mut steps = (0_u32..).zip(&job.steps);
+fn map_of(job: &Job) -> Option<(StepId, &StepState)> {
+    let mut steps = StepId::all().zip(&job.steps);
     steps.find(|(step, _)| job.plan().is_map(*step))
 }
 
 impl Drive<'_> {
     /// Whether the commands of a step may refer to results that are not there yet.
-    pub(super) fn needs_results(&self, step: u32) -> bool {
+    pub(super) fn needs_results(&self, step: StepId) -> bool {
         let plan = self.job.plan();
-        self.results.is_none()
+        self.starter.results.is_none()
             && plan.wants_results()
             && !plan.is_map(step)
             && map_of(&self.job).is_some_and(|(_, map)| map.stage == StepStage::Completed)
@@ -105,7 +101,7 @@ impl Drive<'_> {
     /// Reads the results, and writes the file that holds them.
     pub(super) fn read_results(&mut self) -> Result<(), DriveError> {
         let plan = self.job.plan();
-        let results = read_results(&*self.world.store, &self.job)?;
+        let results = read_results(&*self.context.world.store, &self.job)?;
         let results = results.into_iter().map(|result| {
             let command = plan.command(result.command);
             let format = command.and_then(|command| command.capture.as_ref());
@@ -121,14 +117,15 @@ impl Drive<'_> {
         let results: Value = results.collect();
         let text = results.to_string();
         let written = self
+            .context
             .world
             .machine
-            .keep(&self.folder.results(), text.as_bytes());
+            .keep(&self.context.folder.results(), text.as_bytes());
         written.map_err(|source| DriveError::File {
-            path: self.folder.results(),
+            path: self.context.folder.results(),
             source,
         })?;
-        self.results = Some(results);
+        self.starter.results = Some(results);
         Ok(())
     }
 }

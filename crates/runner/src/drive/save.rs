@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use undaunted_store::Version;
 
-use super::running::Drive;
+use super::job_journal::JobJournal;
+use super::running::{Drive, World};
 use crate::known;
 
 /// What is known of the last time a job was saved.
@@ -48,63 +49,63 @@ impl Occasion {
     }
 }
 
-impl Drive<'_> {
-    /// The job as bytes behind everything that was handed over, if it is worth it now.
-    pub(super) fn save_for(&mut self, occasion: Occasion) -> Option<Vec<u8>> {
-        let since = self.version.0.saturating_sub(self.saving.at.0);
-        let records = usize::try_from(since).unwrap_or(usize::MAX);
-        let may_have = records.saturating_mul(occasion.bytes_a_record());
-        // Few go on with a job that has ended; what stands behind no known record is of no use.
-        if self.job.stage.has_ended()
-            || self.saving.last.is_empty()
-            || since < self.world.machine.save_after()
-            || may_have < self.saving.bytes
-            || self.saving.under_way.load(Ordering::Acquire)
-        {
-            return None;
-        }
-        let bytes = known::bytes_of(&self.job, &self.saving.last);
-        self.saving.at = self.version;
-        self.saving.bytes = bytes.len();
-        Some(bytes)
-    }
-
+impl JobJournal {
     /// Has it written that the job was this behind a record that is on the disk.
-    pub(super) fn write_saved(&self, at: Version, bytes: Vec<u8>) {
-        let store = Arc::clone(&self.world.store);
+    pub(super) fn write_saved(&self, world: &World, at: Version, bytes: Vec<u8>) {
+        let store = Arc::clone(&world.store);
         let aggregate = self.claim.aggregate.clone();
         let under_way = Arc::clone(&self.saving.under_way);
         under_way.store(true, Ordering::Release);
-        self.world.machine.save(Box::new(move || {
+        world.machine.save(Box::new(move || {
             // Without it, going on takes longer.
             drop(store.save_snapshot(&aggregate, at, bytes));
             under_way.store(false, Ordering::Release);
         }));
     }
+}
+
+impl Drive<'_> {
+    /// The job as bytes behind everything that was handed over, if it is worth it now.
+    pub(super) fn save_for(&mut self, occasion: Occasion) -> Option<Vec<u8>> {
+        let version = self.journal.version;
+        let saving = &mut self.journal.saving;
+        let since = version.0.saturating_sub(saving.at.0);
+        let records = usize::try_from(since).unwrap_or(usize::MAX);
+        let may_have = records.saturating_mul(occasion.bytes_a_record());
+        // Few go on with a job that has ended; what stands behind no known record is of no use.
+        if self.job.stage.has_ended()
+            || saving.last.is_empty()
+            || since < self.context.world.machine.save_after()
+            || may_have < saving.bytes
+            || saving.under_way.load(Ordering::Acquire)
+        {
+            return None;
+        }
+        let bytes = known::bytes_of(&self.job, &saving.last);
+        saving.at = version;
+        saving.bytes = bytes.len();
+        Some(bytes)
+    }
 
     /// Saves the job while there is nothing else to do.
     pub(super) fn save_at_rest(&mut self) {
-        if self.is_written()
-            && self.job.running.is_empty()
+        if self.journal.is_written()
+            && self.job.starts.running.is_empty()
             && let Some(bytes) = self.save_for(Occasion::Rest)
         {
-            self.write_saved(self.version, bytes);
+            let at = self.journal.version;
+            self.journal.write_saved(self.context.world, at, bytes);
         }
     }
 
     /// Saves the job for whoever goes on with it.
     pub(super) fn save_before_leaving(&mut self) {
-        if self.is_written()
+        if self.journal.is_written()
             && let Some(bytes) = self.save_for(Occasion::Leaving)
         {
-            let of = &self.claim.aggregate;
+            let (of, at) = (&self.journal.claim.aggregate, self.journal.version);
             // Without it, going on takes longer.
-            drop(self.world.store.save_snapshot(of, self.version, bytes));
+            drop(self.context.world.store.save_snapshot(of, at, bytes));
         }
-    }
-
-    /// Whether everything that was decided is on the disk.
-    fn is_written(&self) -> bool {
-        self.pending.records.is_empty() && self.batches.is_empty()
     }
 }

@@ -4,36 +4,35 @@
 //! flow after a crash asks for it again under that name: if it is there it is waited for, if it has
 //! ended its result is taken, and otherwise it begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::{Job, Plans, Stage};
 use undaunted_engine::task::SubFlow;
 use undaunted_policy::{Cause, Class};
-use undaunted_store::ClaimError;
+use undaunted_store::{AggregateId, ClaimError};
 
 use super::handle::Post;
 use super::hub::Hub;
-use super::news::{Ask, News};
-use crate::journal::{self, Held, JournalError};
-use crate::request::{self, Request};
+use super::message::JobMessage;
+use crate::executor::{Ask, ExecutorMessage};
+use crate::journal::{self, ClaimedJob, JournalError};
+use crate::request::{self, JobRequest};
 use crate::with_causes;
-
-/// How often to look at a flow that another process runs.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Who waits for which flow.
 #[derive(Default)]
 pub(super) struct SubFlows {
     /// The outer flow and the number of the start, by the name of the inner one.
     waiting: BTreeMap<Arc<str>, (Arc<str>, u64)>,
-    /// Those that another process runs, and when they were last looked at.
-    elsewhere: BTreeMap<Arc<str>, (Arc<SubFlow>, Duration)>,
+    /// Those that another process runs, or that the store could not be reached for.
+    elsewhere: BTreeMap<Arc<str>, Arc<SubFlow>>,
+    /// Those that are to be cancelled when the store can be reached.
+    uncancelled: BTreeSet<Arc<str>>,
     /// What many of them have in common.
-    plans: Plans,
+    pub(super) plans: Arc<Plans>,
 }
 
 impl Hub<'_> {
@@ -44,7 +43,10 @@ impl Hub<'_> {
                 let name: Arc<str> = flow.id.as_str().into();
                 let waits = (Arc::clone(parent), start);
                 self.sub_flows.waiting.insert(Arc::clone(&name), waits);
-                self.tell(parent, News::Accepted(start));
+                self.tell(
+                    parent,
+                    JobMessage::Executor(ExecutorMessage::Accepted(start)),
+                );
                 self.begin_sub_flow(&name, &flow);
             }
             Ask::Cancel(flow) => {
@@ -52,18 +54,26 @@ impl Hub<'_> {
                 self.sub_flows.waiting.remove(&name);
                 self.sub_flows.elsewhere.remove(&name);
                 if self.jobs.contains_key(&name) {
-                    self.tell(&name, News::Cancel);
+                    self.tell(&name, JobMessage::Cancel);
                 } else {
-                    // Whoever runs it, or goes on with it, hears of it; one that has ended needs not.
-                    drop(request::ask(&*self.world.store, &name, Request::Cancel));
+                    self.cancel_elsewhere(name);
                 }
             }
         }
     }
 
-    fn tell(&self, job: &Arc<str>, news: News) {
+    /// Asks the process that runs a flow, or that resumes it one day, to cancel it. One that has ended
+    /// needs not hear of it.
+    fn cancel_elsewhere(&mut self, name: Arc<str>) {
+        let asked = request::ask(&*self.world.store, &name, JobRequest::Cancel);
+        if asked.is_err_and(|error| error.outage().is_some()) {
+            self.sub_flows.uncancelled.insert(name);
+        }
+    }
+
+    fn tell(&self, job: &Arc<str>, message: JobMessage) {
         // It hears itself as long as it is there.
-        drop(self.post.send(Post::News(Arc::clone(job), news)));
+        drop(self.post.send(Post::News(Arc::clone(job), message)));
     }
 
     fn begin_sub_flow(&mut self, name: &Arc<str>, flow: &Arc<SubFlow>) {
@@ -81,17 +91,15 @@ impl Hub<'_> {
         let Some(place) = self.jobs.get(&parent) else {
             return;
         };
-        let secrets = place.drive.secrets.clone();
+        let secrets = place.drive.context.secrets.clone();
         match self.held_sub_flow(flow, &place.drive.job) {
             Ok(held) if held.job.stage.has_ended() => {
                 self.world.store.let_go(&held.claim);
                 self.tell_parent(name, &held.job);
             }
             Ok(held) => self.take_on(held, secrets),
-            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => {
-                let seen = (Arc::clone(flow), self.world.machine.uptime());
-                self.sub_flows.elsewhere.insert(Arc::clone(name), seen);
-            }
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.await_flow(name, flow),
+            Err(error) if error.outage().is_some() => self.await_flow(name, flow),
             Err(error) => {
                 let class = match error {
                     JournalError::Job { .. } => Class::Permanent,
@@ -103,30 +111,51 @@ impl Hub<'_> {
         }
     }
 
-    fn held_sub_flow(&self, flow: &SubFlow, parent: &Job) -> Result<Held, JournalError> {
+    fn await_flow(&mut self, name: &Arc<str>, flow: &Arc<SubFlow>) {
+        let (name, flow) = (Arc::clone(name), Arc::clone(flow));
+        self.sub_flows.elsewhere.insert(name, flow);
+    }
+
+    fn held_sub_flow(&self, flow: &SubFlow, parent: &Job) -> Result<ClaimedJob, JournalError> {
         let store = &*self.world.store;
         let plans = &self.sub_flows.plans;
-        match journal::claim_sharing(store, &flow.id, plans) {
+        match journal::claim(store, &flow.id, plans) {
             Err(JournalError::NotFound { .. }) => {
                 let (now, _) = self.world.machine.clocks();
-                journal::submit_sharing(store, flow.submission(parent), plans, now)
+                let submitted = flow.submission(parent, plans);
+                let submitted = submitted.map_err(|why| JournalError::Job {
+                    job: flow.id.clone(),
+                    why,
+                })?;
+                journal::submit(store, submitted, plans, now)
             }
             held => held,
         }
     }
 
-    /// Looks again at flows that another process ran.
-    pub(super) fn look_for_sub_flows(&mut self) {
-        let now = self.world.machine.uptime();
-        let due = |(_, seen): &(Arc<SubFlow>, Duration)| now.saturating_sub(*seen) >= LOOK;
-        let elsewhere = self.sub_flows.elsewhere.iter();
-        let elsewhere = elsewhere.filter(|(_, seen)| due(seen));
-        let elsewhere: Vec<Arc<str>> = elsewhere.map(|(name, _)| Arc::clone(name)).collect();
-        for name in elsewhere {
-            if let Some((flow, _)) = self.sub_flows.elsewhere.remove(&name) {
-                self.begin_sub_flow(&name, &flow);
-            }
+    /// The flows that another process runs.
+    pub(super) fn sub_flows_elsewhere(&self) -> BTreeSet<AggregateId> {
+        let names = self.sub_flows.elsewhere.keys();
+        names
+            .filter_map(|name| journal::aggregate(name).ok())
+            .collect()
+    }
+
+    /// Takes on those of them that have no owner any more. Whether there was one.
+    pub(super) fn look_for_sub_flows(&mut self, unowned: &BTreeSet<AggregateId>) -> bool {
+        for name in std::mem::take(&mut self.sub_flows.uncancelled) {
+            self.cancel_elsewhere(name);
         }
+        let elsewhere = &mut self.sub_flows.elsewhere;
+        let is_free = |name: &Arc<str>| {
+            let of = journal::aggregate(name);
+            of.is_ok_and(|of| unowned.contains(&of))
+        };
+        let free: Vec<_> = elsewhere.extract_if(.., |name, _| is_free(name)).collect();
+        for (name, flow) in &free {
+            self.begin_sub_flow(name, flow);
+        }
+        !free.is_empty()
     }
 
     /// A flow was left: whoever waits for it hears what it came to, if it has ended.
@@ -140,6 +169,7 @@ impl Hub<'_> {
             }
             Stage::Failed | Stage::Cancelled => {
                 let error = job
+                    .mishaps
                     .failure
                     .as_ref()
                     .map(|failure| job.texts.read(&failure.error));
@@ -167,6 +197,7 @@ impl Hub<'_> {
             error: error.unwrap_or_default(),
             ..AttemptEnd::default()
         };
-        self.tell(&parent, News::Ended(Box::new(end)));
+        let ended = ExecutorMessage::Ended(Box::new(end));
+        self.tell(&parent, JobMessage::Executor(ended));
     }
 }

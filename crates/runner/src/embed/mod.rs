@@ -11,6 +11,9 @@
 //! interrupted and is tried again as the policy allows. A function may therefore be called again for
 //! something that it did and could not say; the receipt token of an attempt is there to notice that.
 
+#![warn(missing_docs)]
+#![warn(clippy::must_use_candidate, clippy::missing_errors_doc)]
+
 mod error;
 mod finished;
 mod runner;

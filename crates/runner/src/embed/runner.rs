@@ -15,7 +15,7 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
-use undaunted_store::{SqliteStore, Store};
+use undaunted_store::{Location, Store};
 
 use super::{EmbedError, Finished, Work};
 use crate::clock::Clock;
@@ -23,8 +23,8 @@ use crate::complaint::complaint;
 use crate::drive::{self, Left, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::Functions;
-use crate::folder::{JobFolder, is_name};
-use crate::journal::{self, Held, JournalError, Known};
+use crate::folder::{LocalFolder, is_name};
+use crate::journal::{self, ClaimedJob, JournalError, Known};
 use crate::lock::locked;
 use crate::machine::Here;
 use crate::process::random_number;
@@ -50,8 +50,9 @@ impl Drop for Hearing {
 /// Runs jobs whose commands are functions of this program.
 pub struct Runner {
     store: Arc<dyn Store>,
-    folder: PathBuf,
+    local: LocalFolder,
     functions: Functions,
+    plans: Plans,
     hub: drive::Handle,
     waiting: Waiting,
     running: Option<JoinHandle<()>>,
@@ -89,8 +90,10 @@ impl Runner {
         functions: Functions,
         program: impl Into<PathBuf>,
     ) -> Result<Self, EmbedError> {
-        let folder = std::path::absolute(folder).map_err(system("current directory"))?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder)?);
+        let location = Location::named(folder.as_ref())?;
+        let local = LocalFolder::with(&location)
+            .ok_or_else(|| system("home directory")(std::io::ErrorKind::NotFound.into()))?;
+        let store = location.open()?;
         let (runtime, handle) = if let Ok(handle) = Handle::try_current() {
             (None, handle)
         } else {
@@ -101,7 +104,7 @@ impl Runner {
         let machine = Here::with_keeper(program.into(), vec!["keeper".into()]);
         let world = World {
             store: Arc::clone(&store),
-            folder: folder.clone(),
+            local: local.clone(),
             machine: Arc::new(machine.with_functions(functions.clone(), handle)),
             grace: GRACE,
             check_interval: CHECK,
@@ -123,8 +126,9 @@ impl Runner {
         );
         Ok(Self {
             store,
-            folder,
+            local,
             functions,
+            plans: Plans::default(),
             hub,
             waiting,
             running: Some(running),
@@ -143,7 +147,7 @@ impl Runner {
             let job = job.to_owned();
             return Err(EmbedError::Name { job });
         }
-        match journal::claim(&*self.store, job) {
+        match journal::claim(&*self.store, job, &self.plans) {
             Ok(held) if work.is(&held.job.submitted().text) => return self.take_on(held),
             Ok(held) => {
                 held.let_go(&*self.store);
@@ -153,7 +157,7 @@ impl Runner {
             Err(JournalError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let folder = JobFolder::of(&self.folder, job);
+        let folder = self.local.job(job);
         // A name of its own: whoever begins the same job at the same time must not find their items here.
         let own = random_number().map_err(system("random numbers"))?;
         let name = format!("items-{own:016x}.json");
@@ -163,7 +167,7 @@ impl Runner {
             let written = folder.write(&name, kept.as_bytes());
             written.map_err(|source| EmbedError::Items { path, source })?;
         }
-        let held = journal::submit(&*self.store, submitted, Clock::set().now())?;
+        let held = journal::submit(&*self.store, submitted, &self.plans, Clock::set().now())?;
         self.take_on(held)
     }
 
@@ -173,7 +177,7 @@ impl Runner {
     ///
     /// When it is not there, somebody else runs it, or it calls a function that is not registered.
     pub fn resume(&self, job: &str) -> Result<Running, EmbedError> {
-        self.take_on(journal::claim(&*self.store, job)?)
+        self.take_on(journal::claim(&*self.store, job, &self.plans)?)
     }
 
     /// Jobs of the store that have not ended and that nobody runs, whoever began them; also those that
@@ -188,7 +192,7 @@ impl Runner {
             let id = listed.aggregate.id();
             let owned = self.store.owner(&listed.aggregate)?.is_some();
             if !owned {
-                let known = Known::read(&*self.store, id, &Plans::default());
+                let known = Known::read(&*self.store, id, &self.plans);
                 if !known.is_ok_and(|known| known.job.stage.has_ended()) {
                     found.push(id.to_owned());
                 }
@@ -203,7 +207,7 @@ impl Runner {
         self.leave(1);
     }
 
-    fn take_on(&self, held: Held) -> Result<Running, EmbedError> {
+    fn take_on(&self, held: ClaimedJob) -> Result<Running, EmbedError> {
         let (tell, left) = oneshot::channel();
         let id = held.job.id().to_owned();
         let running = Running {
@@ -258,9 +262,11 @@ impl Runner {
             why: complaint(&source, &checked.diagnostics),
         })?;
         let here = std::env::current_dir().map_err(system("current directory"))?;
+        let plan = Arc::new(Plan::new(workflow));
+        self.registered(job, &plan)?;
         let variable = |name: &str| {
             // What is secret is never stored.
-            let secret = Secrets::is_named(&workflow, name);
+            let secret = Secrets::is_named(plan.workflow(), name);
             std::env::var(name).ok().filter(|_| !secret)
         };
         let drawn = || random_number().map_err(system("random numbers"));
@@ -275,9 +281,7 @@ impl Runner {
             flow: None,
             token_key: Some(drawn()?),
         };
-        let submitted = submission(&workflow, source.text(), around)?;
-        self.registered(job, &Plan::new(workflow))?;
-        Ok(submitted)
+        Ok(submission(Arc::clone(&plan), source.text(), around)?)
     }
 
     fn leave(&mut self, asked: u32) {

@@ -11,14 +11,11 @@ pub(super) const MOST: u64 = 16 << 20;
 /// How much of it people see.
 pub(super) const SHOWN: usize = 4 << 10;
 
-/// An answer, all of it.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
     /// The wait it asks for.
     pub retry_after: Option<Duration>,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -72,14 +69,12 @@ impl Answer {
 pub enum StepResult {
     /// What it gives, as JSON.
     Given(String),
-    /// Why it failed.
     Failed(String),
     /// Why that cannot be read.
     Unreadable(String),
 }
 
 /// Reads what a step of a flow says: `success`, and `outputs` or `error`.
-#[must_use]
 pub fn step_result(text: &str) -> StepResult {
     let unreadable = |why: &str| {
         StepResult::Unreadable(format!(

@@ -12,12 +12,62 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::FunctionCall;
+use undaunted_engine::task::{FunctionCall, Task, TaskWork};
+use undaunted_engine::workflow::Action;
 use undaunted_policy::{Cause, Class};
 
 use super::answer::{MOST, SHOWN, beginning};
+use super::{AttemptFate, Calls, Executor, ExecutorMessage, Started, failed};
+use crate::drive::{DriveError, JobContext, Notifier};
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
+
+/// The calls of functions that are under way.
+#[derive(Default)]
+pub(crate) struct FunctionCalls {
+    calls: Calls,
+}
+
+impl Executor for FunctionCalls {
+    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+        let TaskWork::Function(call) = task.work else {
+            return context.cannot_begin(start);
+        };
+        let order = FunctionOrder {
+            start,
+            call,
+            timeout: task.timeout,
+            output_limit: task.output_limit,
+            secrets: context.secrets.clone(),
+        };
+        let machine = &context.world.machine;
+        let call = || machine.call(order, context.notifier.clone());
+        self.calls.begin(start, context, call);
+    }
+
+    fn cancel(&mut self, start: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+        self.calls.cancel(start)
+    }
+
+    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
+        Calls::fate_after_crash(attempt)
+    }
+
+    fn ended(&mut self, start: u64) {
+        self.calls.forget(start);
+    }
+
+    /// A job whose commands are functions is run by the program that has them.
+    fn check(&self, action: &Action, context: &JobContext<'_>) -> Result<(), DriveError> {
+        match action {
+            Action::Function(function) if !context.world.machine.has_function(&function.name) => {
+                let name = function.name.clone();
+                Err(DriveError::Function { name })
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// How a call of a function came out.
 pub type Outcome = Result<Value, Failed>;
@@ -49,7 +99,6 @@ pub struct Functions {
 pub struct FunctionOrder {
     /// The number of the start.
     pub start: u64,
-    /// What is called, with what.
     pub call: Box<FunctionCall>,
     /// How long it may take.
     pub timeout: Option<Duration>,
@@ -71,26 +120,22 @@ impl Attempt {
     }
 
     /// The same, as text.
-    #[must_use]
     pub fn input_text(&self) -> &str {
         &self.call.input
     }
 
     /// What the item is called.
-    #[must_use]
     pub fn item(&self) -> &str {
         &self.call.item
     }
 
     /// The number of the attempt, from 1. It goes on where it was after a crash.
-    #[must_use]
     pub const fn number(&self) -> u32 {
         self.call.attempt
     }
 
     /// The same for all attempts of this command for this item: for whoever is called, to notice what
     /// was done already.
-    #[must_use]
     pub fn receipt_token(&self) -> &str {
         &self.call.receipt_token
     }
@@ -98,7 +143,6 @@ impl Attempt {
 
 impl Failed {
     /// It may go better next time.
-    #[must_use]
     pub fn transient(error: impl Into<String>) -> Self {
         Self {
             class: Class::Transient,
@@ -108,7 +152,6 @@ impl Failed {
     }
 
     /// It will never go better, so it is not tried again.
-    #[must_use]
     pub fn permanent(error: impl Into<String>) -> Self {
         Self {
             class: Class::Permanent,
@@ -117,7 +160,6 @@ impl Failed {
     }
 
     /// Somebody asks for fewer calls, or for a wait.
-    #[must_use]
     pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self {
             class: Class::Throttled,
@@ -134,15 +176,12 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Functions {
-    /// None yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// One more. What it gives is the output of its command: a text as it is, `null` as nothing,
     /// anything else as JSON.
-    #[must_use]
     pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Attempt) -> R + Send + Sync + 'static,
@@ -154,7 +193,6 @@ impl Functions {
     }
 
     /// Whether there is one of this name.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
@@ -164,12 +202,12 @@ impl Functions {
         &self,
         runtime: &Handle,
         order: FunctionOrder,
-        tell: impl FnOnce(AttemptEnd) + Send + 'static,
+        notifier: Notifier,
     ) -> Withdraw {
         let function = self.known.get(&order.call.name).cloned();
         let mut telling = Telling {
             start: order.start,
-            tell: Some(tell),
+            notifier: Some(notifier),
         };
         let task = runtime.spawn(async move {
             let end = attempt(function, order).await;
@@ -182,27 +220,23 @@ impl Functions {
 
 /// Tells how an attempt ended, also if its call is dropped: with its runtime, or by a panic of what it
 /// held.
-struct Telling<T: FnOnce(AttemptEnd)> {
+struct Telling {
     start: u64,
-    tell: Option<T>,
+    notifier: Option<Notifier>,
 }
 
-impl<T: FnOnce(AttemptEnd)> Telling<T> {
+impl Telling {
     fn tell(&mut self, end: AttemptEnd) {
-        if let Some(tell) = self.tell.take() {
-            tell(end);
+        if let Some(notifier) = self.notifier.take() {
+            notifier.send(ExecutorMessage::Ended(Box::new(end)));
         }
     }
 }
 
-impl<T: FnOnce(AttemptEnd)> Drop for Telling<T> {
+impl Drop for Telling {
     fn drop(&mut self) {
-        self.tell(AttemptEnd {
-            start: self.start,
-            failure: Some(Cause::Interrupted),
-            error: "its call was dropped before it came to an end".to_owned(),
-            ..AttemptEnd::default()
-        });
+        let error = "its call was dropped before it came to an end";
+        self.tell(failed(self.start, Cause::Interrupted, error));
     }
 }
 

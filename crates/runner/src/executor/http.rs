@@ -4,19 +4,20 @@
 //! again, so that every call is an attempt on record. The time of an attempt covers the connection,
 //! the headers and the body.
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url, redirect, retry};
 use tokio::runtime::Runtime;
 use undaunted_engine::input::AttemptEnd;
-use undaunted_engine::task::Call;
+use undaunted_engine::task::{Call, Task, TaskWork};
 use undaunted_engine::workflow::Protocol;
 use undaunted_policy::{Cause, Class};
 
 use super::answer::{self, Answer, MOST, SHOWN};
+use super::{AttemptFate, Calls, Executor, ExecutorMessage, Started, failed};
+use crate::drive::{JobContext, Notifier};
 use crate::failpoint;
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
@@ -24,17 +25,85 @@ use crate::secrets::Secrets;
 /// Headers that say where a request ends: a wrong one would make the rest of the body the next request.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Requests that are under way, by the number of the start.
+/// The requests of a job that are under way.
 #[derive(Default)]
-pub(crate) struct Calls {
-    under_way: BTreeMap<u64, Withdraw>,
+pub(crate) struct Requests {
+    calls: Calls,
+    /// The last address that was to be called, and its origin.
+    last_origin: Option<(String, Arc<str>)>,
+}
+
+impl Requests {
+    /// The origin of the last address that was to be called.
+    pub(crate) fn last_origin(&self) -> Option<Arc<str>> {
+        self.last_origin.as_ref().map(|(_, it)| Arc::clone(it))
+    }
+}
+
+impl Executor for Requests {
+    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+        let TaskWork::Call(call) = task.work else {
+            return context.cannot_begin(start);
+        };
+        let order = Order {
+            start,
+            call: *call,
+            timeout: task.timeout,
+            output_limit: task.output_limit,
+            wants_output: task.wants_output,
+            secrets: context.secrets.clone(),
+        };
+        let machine = &context.world.machine;
+        let send = || machine.send(order, context.notifier.clone());
+        self.calls.begin(start, context, send);
+    }
+
+    fn cancel(&mut self, start: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+        self.calls.cancel(start)
+    }
+
+    fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate {
+        Calls::fate_after_crash(attempt)
+    }
+
+    fn accepted(&mut self, start: u64) {
+        self.calls.forget(start);
+    }
+
+    fn ended(&mut self, start: u64) {
+        self.calls.forget(start);
+    }
+
+    /// The origin of the address, if that may be called.
+    fn target(
+        &mut self,
+        task: &Task,
+        context: &JobContext<'_>,
+    ) -> Result<Option<Arc<str>>, String> {
+        let TaskWork::Call(call) = &task.work else {
+            return Ok(None);
+        };
+        // The items of a step are mostly sent to one place.
+        let known = self.last_origin.take().filter(|(of, _)| *of == call.url);
+        let (of, target) = match known {
+            Some(known) => known,
+            None => (call.url.clone(), origin(&call.url)?.into()),
+        };
+        self.last_origin = Some((of, Arc::clone(&target)));
+        if context.world.endpoints.allow(&call.url) {
+            return Ok(Some(target));
+        }
+        // The address may hold a secret, so it is not shown.
+        Err(format!(
+            "addresses of {target} like its own may not be called from here"
+        ))
+    }
 }
 
 /// What is to be sent, and what is to be made of the answer.
 pub struct Order {
     /// The number of the start.
     pub start: u64,
-    /// What is sent.
     pub call: Call,
     /// How long the answer may take, headers and body.
     pub timeout: Option<Duration>,
@@ -44,14 +113,6 @@ pub struct Order {
     pub wants_output: bool,
     /// What must not be told.
     pub secrets: Secrets,
-}
-
-/// How a request was answered.
-pub enum Answered {
-    /// The attempt has ended.
-    Done(Box<AttemptEnd>),
-    /// It was taken on, and its result comes later.
-    Later(u64),
 }
 
 /// What speaks to the network.
@@ -84,7 +145,7 @@ fn network() -> Result<&'static Network, String> {
 }
 
 /// What a request goes to: the scheme, the host and the port of its address.
-pub(crate) fn origin(url: &str) -> Result<String, String> {
+fn origin(url: &str) -> Result<String, String> {
     let url = address(url)?;
     Ok(url.origin().ascii_serialization())
 }
@@ -114,42 +175,15 @@ fn climbs(url: &str) -> bool {
     })
 }
 
-impl Calls {
-    /// A request is under way.
-    pub(crate) fn sent(&mut self, start: u64, withdraw: Withdraw) {
-        self.under_way.insert(start, withdraw);
-    }
-
-    /// A request has ended.
-    pub(crate) fn forget(&mut self, start: u64) {
-        self.under_way.remove(&start);
-    }
-
-    /// Ends a request; how it ended is told here, and no longer by whoever waited for it.
-    pub(crate) fn cancel(&mut self, start: u64) -> Option<AttemptEnd> {
-        let withdraw = self.under_way.remove(&start)?;
-        withdraw();
-        let error = "it was ended while the answer was waited for".to_owned();
-        Some(failed(start, Cause::Interrupted, error))
-    }
-
-    /// Ends all of them.
-    pub(crate) fn cancel_all(&mut self) -> Vec<AttemptEnd> {
-        let starts: Vec<u64> = self.under_way.keys().copied().collect();
-        let ends = starts.into_iter().filter_map(|start| self.cancel(start));
-        ends.collect()
-    }
-}
-
 /// Sends a request; how it ended is told when it has.
-pub(crate) fn send(order: Order, tell: impl FnOnce(Answered) + Send + 'static) -> Withdraw {
+pub(crate) fn send(order: Order, notifier: Notifier) -> Withdraw {
     let start = order.start;
     let network = match network() {
         Ok(network) => network,
         Err(why) => {
             let error = format!("requests cannot be sent: {why}");
             let end = failed(start, Cause::Network, error);
-            tell(Answered::Done(Box::new(end)));
+            notifier.send(ExecutorMessage::Ended(Box::new(end)));
             return Box::new(|| {});
         }
     };
@@ -158,22 +192,13 @@ pub(crate) fn send(order: Order, tell: impl FnOnce(Answered) + Send + 'static) -
         failpoint::pass("call-before");
         let end = attempt(&network.client, order).await;
         failpoint::pass("call-after");
-        tell(match end.failure {
-            None if later => Answered::Later(start),
-            _ => Answered::Done(Box::new(end)),
+        notifier.send(match end.failure {
+            None if later => ExecutorMessage::Accepted(start),
+            _ => ExecutorMessage::Ended(Box::new(end)),
         });
     });
     let task = task.abort_handle();
     Box::new(move || task.abort())
-}
-
-fn failed(start: u64, cause: Cause, error: String) -> AttemptEnd {
-    AttemptEnd {
-        start,
-        failure: Some(cause),
-        error,
-        ..AttemptEnd::default()
-    }
 }
 
 async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
@@ -300,7 +325,6 @@ fn told(error: &reqwest::Error) -> String {
 }
 
 /// How an attempt ended, by the answer it got.
-#[must_use]
 pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::beginning(&text, SHOWN);

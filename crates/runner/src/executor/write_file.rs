@@ -7,15 +7,72 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::task::{Task, TaskWork};
+use undaunted_policy::{Cause, Class};
+
+use super::{AttemptFate, Executor, ExecutorMessage, Started};
+use crate::drive::JobContext;
 use crate::failpoint;
+
+/// Files that are written beside the loop.
+#[derive(Default)]
+pub(crate) struct FileWrites;
+
+impl Executor for FileWrites {
+    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+        let TaskWork::Write {
+            path,
+            content,
+            create_dirs,
+            mode,
+            token,
+        } = task.work
+        else {
+            return context.cannot_begin(start);
+        };
+        let path = Path::new(&task.working_dir).join(path);
+        let (notifier, machine) = (context.notifier.clone(), Arc::clone(&context.world.machine));
+        let began = machine.uptime();
+        context.world.machine.aside(Box::new(move || {
+            let written = machine.write(&NewFile {
+                path: &path,
+                content: &content,
+                create_dirs,
+                mode,
+                start,
+                token: &token,
+            });
+            let error = written.as_ref().err();
+            let error =
+                error.map(|error| format!("`{}` cannot be written: {error}", path.display()));
+            notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
+                start,
+                failure: written.err().map(|_| Cause::Other(Class::Transient)),
+                took: machine.uptime().saturating_sub(began),
+                output: task.wants_output.then(String::new),
+                error: error.unwrap_or_default(),
+                ..AttemptEnd::default()
+            })));
+        }));
+    }
+
+    /// A file is written before anything could keep it from that.
+    fn cancel(&mut self, _: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+        None
+    }
+
+    fn fate_after_crash(&mut self, _: &Started<'_>) -> AttemptFate {
+        AttemptFate::Begin
+    }
+}
 
 /// A file that a command is to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
-    /// Where.
     pub path: &'a Path,
-    /// What is in it.
     pub content: &'a str,
     /// Whether its folders are made if they are not there.
     pub create_dirs: bool,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use undaunted_engine::event::{FlowRun, Submitted};
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, Unfit, submission};
 use undaunted_engine::workflow::Aim;
 use undaunted_store::{AppendError, ClaimError};
@@ -14,7 +15,7 @@ use super::registered::PlanError;
 use crate::catalog::activated;
 use crate::clock::Clock;
 use crate::failpoint;
-use crate::journal::{self, Held, JournalError};
+use crate::journal::{self, ClaimedJob, JournalError};
 use crate::process::random_number;
 use crate::secrets::Secrets;
 
@@ -41,7 +42,6 @@ pub struct Wanted {
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It has begun.
     Now,
     /// It is there already, with the same goals and beginning.
     Before,
@@ -88,17 +88,7 @@ impl Host {
             goals: wanted.goals.clone(),
             init: wanted.init.clone().into_iter().collect(),
         };
-        let budgets = [
-            ("retry_budget", wanted.retry_budget),
-            (
-                "retry_budget_per_workflow",
-                wanted.retry_budget_per_workflow,
-            ),
-        ];
-        let budgets = budgets.into_iter();
-        let budgets = budgets.filter_map(|(key, number)| Some((key, Value::from(number?))));
-        let budgets: Vec<(&str, Value)> = budgets.collect();
-        let planned = self.plan(&aim, &budgets, &wanted.of_steps)?;
+        let planned = self.plan(&aim, wanted)?;
         let around = Surroundings {
             job: wanted.id.clone(),
             file: format!("flow {}", wanted.goals.join(", ")),
@@ -115,7 +105,7 @@ impl Host {
             }),
             token_key: Some(drawn()?),
         };
-        let submitted = submission(&planned.workflow, &planned.text, around)?;
+        let submitted = submission(Plan::new(planned.workflow), &planned.text, around)?;
         let Some(held) = self.submit(wanted, &submitted)? else {
             return Ok(Begun::Before);
         };
@@ -131,7 +121,11 @@ impl Host {
     }
 
     /// Writes a flow down; nothing if somebody else has just begun the same.
-    fn submit(&self, wanted: &Wanted, submitted: &Submitted) -> Result<Option<Held>, BeginError> {
+    fn submit(
+        &self,
+        wanted: &Wanted,
+        submitted: &Submitted,
+    ) -> Result<Option<ClaimedJob>, BeginError> {
         /// How long whoever claimed the name first has to write the flow down.
         const PATIENCE: Duration = Duration::from_secs(5);
         const PAUSE: Duration = Duration::from_millis(5);
@@ -139,7 +133,7 @@ impl Host {
         loop {
             let now = Clock::set().now();
             let submitted = submitted.clone();
-            match journal::submit_sharing(&*self.store, submitted, &self.plans, now) {
+            match journal::submit(&*self.store, submitted, &self.plans, now) {
                 Err(
                     error @ (JournalError::Claim(ClaimError::OwnedBy { .. })
                     | JournalError::Append(AppendError::Conflict { .. })),
@@ -159,7 +153,7 @@ impl Host {
 
     /// Whether there is a flow of this name, and it is the same.
     fn begun_before(&self, wanted: &Wanted) -> Result<Option<Begun>, BeginError> {
-        let read = journal::replay_sharing(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
+        let read = journal::replay(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
         let job = match read {
             Ok((job, _)) => job,
             Err(JournalError::NotFound { .. }) => return Ok(None),

@@ -1,7 +1,7 @@
 //! Results that arrive for one of many flows, whoever runs it.
 
 use undaunted_engine::job::Stage;
-use undaunted_engine::task::{Found, find_token};
+use undaunted_engine::task::{TokenOwner, find_token};
 use undaunted_engine::workflow::Mode;
 use undaunted_store::ClaimError;
 
@@ -9,13 +9,12 @@ use super::host::Host;
 use super::recover::secrets;
 use crate::drive::Reported;
 use crate::failpoint;
-use crate::journal::{self, Held, JournalError};
+use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, Arrived};
 
 impl Host {
     /// Hands a result to whoever runs the flow. Nothing if nobody could look at it: then it is to be
     /// sent again.
-    #[must_use]
     pub fn deliver(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
         let taken = match self.hub.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
@@ -26,19 +25,19 @@ impl Host {
     }
 
     fn deliver_elsewhere(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
-        let read = journal::replay_sharing(&*self.store, flow, &self.plans, |_, _, _| {});
+        let read = journal::replay(&*self.store, flow, &self.plans, |_, _, _| {});
         let job = match read {
             Ok((job, _)) if job.workflow().mode == Mode::Flow => job,
             Ok(_) | Err(JournalError::NotFound { .. }) => return Some(Reported::Unknown),
             Err(_) => return None,
         };
         match find_token(&job, &arrived.step, &arrived.token) {
-            Found::Nowhere => Some(Reported::Unknown),
-            Found::Over => Some(Reported::Taken),
+            TokenOwner::Nowhere => Some(Reported::Unknown),
+            TokenOwner::Over => Some(Reported::Taken),
             // Nothing can be recorded of an attempt that is not made yet.
-            Found::Waiting => None,
-            Found::Running(_) if job.stage == Stage::Suspended => self.hand_on(flow, arrived),
-            Found::Running(_) => match journal::claim_sharing(&*self.store, flow, &self.plans) {
+            TokenOwner::Waiting => None,
+            TokenOwner::Running(_) if job.stage == Stage::Suspended => self.hand_on(flow, arrived),
+            TokenOwner::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
                 Ok(held) => self.adopt(held, arrived),
                 Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => self.hand_on(flow, arrived),
                 Err(_) => None,
@@ -54,7 +53,7 @@ impl Host {
     }
 
     /// Goes on with a flow whose owner has died.
-    fn adopt(&self, held: Held, arrived: &Arrived) -> Option<Reported> {
+    fn adopt(&self, held: ClaimedJob, arrived: &Arrived) -> Option<Reported> {
         let secrets = secrets(&held.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets else {
             self.store.let_go(&held.claim);

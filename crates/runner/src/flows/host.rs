@@ -10,12 +10,11 @@ use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::workflow::Operator;
 use undaunted_store::Store;
 
-use super::registered::Registered;
-use crate::catalog::Book;
+use crate::catalog::{Book, Steps};
 use crate::drive::{Handle, Hub, Left, Observer, World, in_background};
 use crate::endpoints::Endpoints;
 use crate::executor::is_there;
-use crate::journal::Held;
+use crate::journal::ClaimedJob;
 use crate::lock::locked;
 use crate::secrets::Secrets;
 
@@ -25,7 +24,6 @@ pub struct Settings {
     pub operator: Operator,
     /// Where steps send results that come later.
     pub webhooks: String,
-    /// This release.
     pub release: String,
     /// The directory it was started in.
     pub directory: String,
@@ -41,7 +39,6 @@ pub type WatchFlows = Box<dyn Fn(&Job) -> Box<dyn Observer> + Send>;
 /// Told how a flow was left.
 pub type HearLeft = Box<dyn FnMut(&str, &Left) + Send>;
 
-/// Runs flows.
 pub struct Host {
     pub(super) store: Arc<dyn Store>,
     pub(super) book: Book,
@@ -50,8 +47,8 @@ pub struct Host {
     pub(super) endpoints: Endpoints,
     pub(super) release: String,
     pub(super) directory: String,
-    pub(super) plans: Plans,
-    pub(super) registered: Mutex<Registered>,
+    pub(super) plans: Arc<Plans>,
+    pub(super) steps: Steps,
     /// The flows it runs, apart from those that items of others wait for.
     here: Arc<Mutex<BTreeSet<String>>>,
     leaving: AtomicBool,
@@ -60,7 +57,6 @@ pub struct Host {
 
 impl Host {
     /// Begins, with no flow yet.
-    #[must_use]
     pub fn begin(world: World, book: Book, settings: Settings) -> Self {
         let store = Arc::clone(&world.store);
         let endpoints = world.endpoints.clone();
@@ -72,7 +68,10 @@ impl Host {
             catalog: Some(noted),
             ..world
         };
+        let plans = Arc::<Plans>::default();
+        let shared = Arc::clone(&plans);
         let prepare = move |hub: &mut Hub<'_>| {
+            hub.share_plans(shared);
             hub.send_results_to(webhooks);
             hub.watched_by(Box::new(move |job| watch(job)));
         };
@@ -82,14 +81,14 @@ impl Host {
         });
         Self {
             store,
+            steps: Steps::new(book.clone(), settings.operator),
             book,
             hub,
             operator: settings.operator,
             endpoints,
             release: settings.release,
             directory: settings.directory,
-            plans: Plans::default(),
-            registered: Mutex::default(),
+            plans,
             here,
             leaving: AtomicBool::new(false),
             running: Mutex::new(Some(running)),
@@ -97,15 +96,18 @@ impl Host {
     }
 
     /// The steps and flows it knows.
-    #[must_use]
     pub const fn book(&self) -> &Book {
         &self.book
     }
 
     /// Where facts are kept.
-    #[must_use]
     pub fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
+    }
+
+    /// The plans of its flows: the text of a flow is checked once, whoever reads it.
+    pub fn plans(&self) -> Arc<Plans> {
+        Arc::clone(&self.plans)
     }
 
     /// Asks an address whether a step is there, if it may be called.
@@ -127,18 +129,15 @@ impl Host {
     }
 
     /// Whether somebody has asked it to leave.
-    #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Acquire)
     }
 
-    /// Runs a flow.
-    pub(super) fn take_on(&self, held: Held, secrets: Secrets) {
+    pub(super) fn take_on(&self, held: ClaimedJob, secrets: Secrets) {
         locked(&self.here).insert(held.job.id().to_owned());
         self.hub.add(held, secrets);
     }
 
-    /// Whether it runs a flow.
     pub(super) fn runs(&self, flow: &str) -> bool {
         locked(&self.here).contains(flow)
     }

@@ -12,5 +12,5 @@ mod registered;
 
 pub use begin::{BeginError, Begun, Wanted};
 pub use host::{HearLeft, Host, Settings, WatchFlows};
-pub use recover::Recovered;
-pub use registered::{PlanError, Planned};
+pub use recover::RecoveredFlows;
+pub use registered::{PlanError, PlannedFlow};

@@ -16,7 +16,7 @@ use undaunted_store::{ClaimError, Listed, Version};
 
 use super::host::Host;
 use crate::catalog::{activated, deactivated};
-use crate::journal::{self, Held, JournalError};
+use crate::journal::{self, ClaimedJob, JournalError};
 use crate::secrets::{SecretError, Secrets};
 use crate::with_causes;
 
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 64;
 
 /// What became of the flows of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredFlows {
     /// Flows that are gone on with.
     pub resumed: Vec<String>,
     /// Those of them that were missing from the catalog.
@@ -46,16 +46,12 @@ enum Fate {
     Broken(String),
     /// It has ended, or was left by whoever ran it; only the catalog hears of it.
     Noted(Vec<CatalogEvent>),
-    Resumed(Box<Held>, Secrets, Option<CatalogEvent>),
+    Resumed(Box<ClaimedJob>, Secrets, Option<CatalogEvent>),
 }
 
 impl Host {
     /// Goes on with every flow that can be gone on with.
-    ///
-    /// # Errors
-    ///
-    /// When the flows cannot be listed, or the catalog cannot be written.
-    pub fn recover(&self) -> Result<Recovered, JournalError> {
+    pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
         let places = self.book.read(|catalog| {
             let flows = catalog.flows.iter();
             let places = flows.map(|(flow, entry)| (flow.clone(), entry.place));
@@ -70,7 +66,7 @@ impl Host {
             (!skipped).then(|| (id.to_owned(), place.is_some()))
         });
         let candidates: Vec<(String, bool)> = candidates.collect();
-        let mut recovered = Recovered::default();
+        let mut recovered = RecoveredFlows::default();
         for group in candidates.chunks(AT_ONCE.saturating_mul(16)) {
             if self.is_leaving() {
                 break;
@@ -96,7 +92,7 @@ impl Host {
     /// # Errors
     ///
     /// When the catalog cannot be read or written.
-    pub fn take_over(&self, after: &mut String) -> Result<Recovered, JournalError> {
+    pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
         let listed = self.book.read(|catalog| {
             let flows = catalog
@@ -111,7 +107,7 @@ impl Host {
             Some(last) if listed.len() == MOST => last.clone(),
             _ => String::new(),
         };
-        let mut recovered = Recovered::default();
+        let mut recovered = RecoveredFlows::default();
         let mut orphans = Vec::new();
         for flow in listed {
             let owner = self.store.owner(&journal::aggregate(&flow)?)?;
@@ -126,7 +122,7 @@ impl Host {
     fn recover_group(
         &self,
         group: &[(String, bool)],
-        recovered: &mut Recovered,
+        recovered: &mut RecoveredFlows,
     ) -> Result<(), JournalError> {
         let mut ready = Vec::new();
         for ((id, _), fate) in group.iter().zip(self.fates(group)) {
@@ -186,7 +182,7 @@ impl Host {
             Ok(false) => return Fate::Nothing,
             Err(error) => return Fate::Broken(with_causes(&error)),
         }
-        let held = match journal::claim_sharing(&*self.store, id, &self.plans) {
+        let held = match journal::claim(&*self.store, id, &self.plans) {
             Ok(held) => held,
             Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => return Fate::Owned,
             Err(JournalError::NotFound { .. }) => return Fate::Nothing,

@@ -4,35 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use undaunted_engine::flow::{Selection, select};
-use undaunted_engine::workflow::{
-    Aim, FlowStep, Source, StepKind, Workflow, check_aimed, check_step, plain_definition,
-};
+use undaunted_engine::flow::{StepSelection, select};
+use undaunted_engine::workflow::{Aim, FlowStep, PoolRequest, StepKind, Workflow, assemble};
 
+use super::begin::Wanted;
 use super::host::Host;
-use crate::complaint::complaint;
+use crate::catalog::RegisteredStep;
 use crate::folder::{LONGEST_NAME, is_name};
 use crate::journal::JournalError;
-use crate::lock::locked;
 
-/// Definitions that were read before, by the id of their step.
-pub(super) type Registered = BTreeMap<String, (Arc<Definition>, Arc<FlowStep>)>;
+/// Steps by their ids.
+type Registered = BTreeMap<String, Arc<RegisteredStep>>;
 
-/// The definition of a step.
 #[derive(Debug)]
-pub(super) struct Definition {
-    /// As it was given.
-    given: Arc<str>,
-    /// As it is understood.
-    plain: Value,
-}
-
-/// A flow that was planned.
-#[derive(Debug)]
-pub struct Planned {
+pub struct PlannedFlow {
     /// The text of its workflow: the steps it may need.
     pub text: String,
-    /// It, checked.
+    /// What that text is checked to.
     pub workflow: Workflow,
 }
 
@@ -61,11 +49,9 @@ impl Host {
     ///
     /// Everything that is wrong, in words.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
-        let text = plain_definition(definition).to_string();
-        let source = Source::new("step", text);
-        let checked = check_step(&source, &self.operator);
-        let (id, step) = checked.map_err(|found| complaint(&source, &found))?;
-        if !is_name(&id) {
+        let step = self.steps.check(definition)?;
+        let id = &step.id;
+        if !is_name(id) {
             return Err(format!(
                 "`id`: `{id}` is not made of letters, digits and `_ . - +`, or has more than {LONGEST_NAME} signs"
             ));
@@ -74,7 +60,7 @@ impl Host {
             endpoint,
             health_check,
             ..
-        } = &step.kind
+        } = &step.checked.kind
         {
             let addresses = [Some(endpoint), health_check.as_ref()];
             for address in addresses.into_iter().flatten() {
@@ -83,106 +69,98 @@ impl Host {
                 }
             }
         }
-        Ok(id)
+        Ok(id.clone())
     }
 
     /// Puts a flow together from registered steps. With it come the attributes that it requires, and
     /// that neither a step gives nor it begins with: it is planned as if they were there.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError`]
-    pub fn preview(&self, aim: &Aim) -> Result<(Planned, Vec<String>), PlanError> {
-        let steps = self.steps()?;
+    pub fn preview(&self, aim: &Aim) -> Result<(PlannedFlow, Vec<String>), PlanError> {
+        let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         let mut aim = aim.clone();
         let lacking = missing.iter().map(|name| (name.clone(), Value::Null));
         aim.init.extend(lacking);
-        let planned = self.put_together(&steps, &aim, &[], &Map::new())?;
+        let planned = self.put_together(&steps, &aim, &Wanted::default())?;
         Ok((planned, missing.into_iter().collect()))
     }
 
     /// Puts a flow together that is to be begun, with settings of its own and of its steps.
-    pub(super) fn plan(
-        &self,
-        aim: &Aim,
-        settings: &[(&str, Value)],
-        of_steps: &Map<String, Value>,
-    ) -> Result<Planned, PlanError> {
-        let steps = self.steps()?;
+    pub(super) fn plan(&self, aim: &Aim, wanted: &Wanted) -> Result<PlannedFlow, PlanError> {
+        let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
         if !missing.is_empty() {
             return Err(PlanError::MissingInputs(missing.into_iter().collect()));
         }
-        self.put_together(&steps, aim, settings, of_steps)
+        self.put_together(&steps, aim, wanted)
     }
 
     fn put_together(
         &self,
         steps: &Registered,
         aim: &Aim,
-        settings: &[(&str, Value)],
-        of_steps: &Map<String, Value>,
-    ) -> Result<Planned, PlanError> {
+        wanted: &Wanted,
+    ) -> Result<PlannedFlow, PlanError> {
         let chosen = choose(steps, aim)?;
         let chosen: BTreeSet<&str> = chosen.steps.union(&chosen.inner).copied().collect();
         let chosen = chosen.into_iter().filter_map(|id| steps.get(id));
-        let chosen = chosen.map(|(definition, step)| {
-            let mut definition = definition.plain.clone();
-            if let Value::Object(entries) = &mut definition
-                && step.attributes.values().any(|taken| taken.for_each)
-            {
-                for (key, value) in of_steps {
-                    entries.entry(key).or_insert_with(|| value.clone());
-                }
+        let chosen = chosen.map(|step| self.with_settings(step, &wanted.of_steps));
+        let chosen: Vec<Arc<RegisteredStep>> = chosen.collect::<Result<_, _>>()?;
+        let definitions = chosen.iter().map(|step| &step.definition);
+        let definitions: Vec<&Value> = definitions.collect();
+        let mut text = json!({ "mode": "flow", "steps": definitions });
+        let budgets = [wanted.retry_budget, wanted.retry_budget_per_workflow];
+        if let Value::Object(entries) = &mut text {
+            let keys = ["retry_budget", "retry_budget_per_workflow"];
+            for (key, number) in keys.into_iter().zip(budgets) {
+                entries.extend(number.map(|number| (key.to_owned(), number.into())));
             }
-            definition
-        });
-        let mut workflow = json!({ "mode": "flow", "steps": chosen.collect::<Vec<_>>() });
-        if let Value::Object(entries) = &mut workflow {
-            let settings = settings.iter();
-            entries.extend(settings.map(|(key, value)| ((*key).to_owned(), value.clone())));
         }
-        let text = workflow.to_string();
-        let source = Source::new("flow", text.clone());
-        let checked = check_aimed(&source, &self.operator, Some(aim));
-        match checked.workflow {
-            Some(workflow) => Ok(Planned { text, workflow }),
-            None => Err(PlanError::Impossible(complaint(
-                &source,
-                &checked.diagnostics,
-            ))),
+        let [total, per_item] = budgets.map(Option::unwrap_or_default);
+        let asked = budgets.iter().any(Option::is_some);
+        let pool = asked.then(|| PoolRequest {
+            total,
+            per_item,
+            ..PoolRequest::default()
+        });
+        let checked = chosen.iter();
+        let checked = checked.map(|step| (step.id.clone(), Arc::clone(&step.checked)));
+        match assemble(checked, pool, aim) {
+            Ok(workflow) => Ok(PlannedFlow {
+                text: text.to_string(),
+                workflow,
+            }),
+            Err(why) => Err(PlanError::Impossible(why.join("; "))),
         }
     }
 
-    /// The steps there are. What was read before is not read again.
-    fn steps(&self) -> Result<Registered, PlanError> {
-        let steps = self.book.read(|catalog| catalog.steps.clone())?;
-        let mut known = locked(&self.registered);
-        known.retain(|id, (definition, _)| steps.get(id) == Some(&definition.given));
-        for (id, given) in &steps {
-            if known.contains_key(id) {
-                continue;
-            }
-            let plain = serde_json::from_str(given).unwrap_or_default();
-            let plain = plain_definition(&plain);
-            let source = Source::new("step", plain.to_string());
-            // One that an earlier release took and this one does not is as good as none.
-            if let Ok((_, step)) = check_step(&source, &self.operator) {
-                let given = Arc::clone(given);
-                let definition = Definition { given, plain };
-                known.insert(id.clone(), (Arc::new(definition), Arc::new(step)));
-            }
+    /// A step with what its flow says of every step that has an item for each element, unless its
+    /// definition says so itself. That is another definition, and checked.
+    fn with_settings(
+        &self,
+        step: &Arc<RegisteredStep>,
+        settings: &Map<String, Value>,
+    ) -> Result<Arc<RegisteredStep>, PlanError> {
+        let mut attributes = step.checked.attributes.values();
+        let mut unsaid = settings.clone();
+        unsaid.retain(|key, _| step.definition.get(key).is_none());
+        if unsaid.is_empty() || !attributes.any(|taken| taken.for_each) {
+            return Ok(Arc::clone(step));
         }
-        Ok(known.clone())
+        let mut definition = step.definition.clone();
+        if let Value::Object(entries) = &mut definition {
+            entries.extend(unsaid);
+        }
+        let checked = RegisteredStep::check(&definition, &self.operator);
+        Ok(Arc::new(checked.map_err(PlanError::Impossible)?))
     }
 }
 
 /// The steps that may lead to the goals, and what they lack.
-fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<Selection<'s>, PlanError> {
+fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<StepSelection<'s>, PlanError> {
     if let Some(unknown) = aim.goals.iter().find(|goal| !steps.contains_key(*goal)) {
         return Err(PlanError::UnknownStep(unknown.clone()));
     }
-    let parsed = steps.iter().map(|(id, (_, step))| (id.as_str(), &**step));
-    Ok(select(&parsed.collect(), aim))
+    let parsed = steps.iter().map(|(id, step)| (id.as_str(), &*step.checked));
+    let parsed: BTreeMap<&str, &FlowStep> = parsed.collect();
+    Ok(select(&parsed, aim))
 }

@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::spec::Spec;
 use crate::failpoint;
 use crate::lock::locked;
-use crate::spool::{End, Exited, Kept, Slot, Why};
+use crate::spool::{End, EndedBy, Exited, Slot, SpooledOutput};
 
 /// How long to wait before looking again whether a full disk has room.
 const ROOM: Duration = Duration::from_millis(500);
@@ -156,7 +156,7 @@ fn settle(shared: &Shared, id: u64) {
         return;
     };
     match ending {
-        None if end.is_success() && run.why() == Why::Itself => {
+        None if end.is_success() && run.why() == EndedBy::Itself => {
             drop(state);
             conclude_with(shared, id, &family);
         }
@@ -233,7 +233,7 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
 /// Keeps an output. A full disk is waited for, and the engine told: what was written is in the slot,
 /// and the end of a command whose output may be needed is not noted without it. What cannot be kept
 /// for any other reason is shown as lost, length and all; the end itself is worth more.
-fn keep(shared: &Shared, id: u64, file: &std::fs::File, head: u64) -> Kept {
+fn keep(shared: &Shared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {
             Ok(kept) => return kept,
@@ -252,15 +252,15 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-fn facts(run: &mut Run) -> Option<(End, Why, SystemTime, u64, Slot)> {
+fn facts(run: &mut Run) -> Option<(End, EndedBy, SystemTime, u64, Slot)> {
     let why = run.why();
     let slot = run.slot.take()?;
     Some((run.end?, why, run.began, run.limits.capture, slot))
 }
 
-fn lost(file: &std::fs::File) -> Kept {
-    Kept {
+fn lost(file: &std::fs::File) -> SpooledOutput {
+    SpooledOutput {
         length: file.metadata().map_or(0, |found| found.len()),
-        ..Kept::default()
+        ..SpooledOutput::default()
     }
 }

@@ -6,7 +6,6 @@ use std::time::Instant;
 use super::shared::{Shared, State};
 use crate::lock::locked;
 
-/// Watches for ever.
 pub(crate) fn watch(shared: &Shared) {
     let mut state = locked(&shared.state);
     loop {

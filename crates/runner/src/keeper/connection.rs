@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use undaunted_engine::event::codec::read;
+
 use super::frame::{Frame, framed, next_frame};
-use super::message::{Refusal, Reply, Request, VERSION};
+use super::greeting::{not_let_in, understood};
+use super::message::{Refusal, Reply, Request};
 use super::serve::thread;
 use super::shared::Shared;
+use crate::failpoint;
 use crate::lock::locked;
-use crate::{bytes, failpoint};
 
 /// How long a stranger may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
@@ -28,11 +31,8 @@ const GATHERED: usize = 64 << 10;
 /// Serves one connection to its end.
 pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
     if let Err(why) = greet(shared, &stream) {
-        let reply = Reply::Refused { id: None, why };
-        if let Some(framed) = framed(&reply) {
-            // It may have gone; then nobody needs to know.
-            drop(stream.write_all(&framed));
-        }
+        // It may have gone; then nobody needs to know.
+        drop(stream.write_all(&not_let_in(why)));
         return;
     }
     let (sender, replies) = channel();
@@ -60,11 +60,7 @@ fn greet(shared: &Shared, stream: &UnixStream) -> Result<(), Refusal> {
     let (Ok(()), Ok(Frame::Message(payload))) = (limited, frame) else {
         return Err(Refusal::Malformed);
     };
-    match bytes::decode(&payload) {
-        Ok(Request::Hello { version: VERSION }) => {}
-        Ok(_) => return Err(Refusal::Version),
-        Err(_) => return Err(Refusal::Malformed),
-    }
+    understood(&payload)?;
     if stream.set_read_timeout(None).is_err() || !shared.let_in(HANDOVER) {
         return Err(Refusal::Busy);
     }
@@ -80,14 +76,14 @@ fn hear(shared: &Shared, stream: UnixStream) {
             Frame::TooLong => return shared.refuse(None, Refusal::Malformed),
             Frame::Closed => return,
         };
-        match bytes::decode(&payload) {
+        match read(&payload) {
             Ok(Request::Start(spec)) => shared.start(spec),
             Ok(Request::Cancel { id }) => shared.cancel(id),
             Ok(Request::CancelAll) => shared.cancel_all(),
             Ok(Request::Forget { id }) => locked(&shared.ledger).forget(id),
             Ok(Request::Trust) => locked(&shared.ledger).trust(),
             Ok(Request::Goodbye) => return,
-            Ok(Request::Hello { .. }) | Err(_) => shared.refuse(None, Refusal::Malformed),
+            Err(_) => shared.refuse(None, Refusal::Malformed),
         }
     }
 }

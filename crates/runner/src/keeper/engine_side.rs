@@ -14,29 +14,28 @@ use super::message::{Refusal, Reply, Request};
 use super::start::{Met, next_reply};
 use super::{KeeperError, Spec};
 use crate::failpoint;
-use crate::spool::{Exited, Recovered, Running, Spool};
+use crate::spool::{Exited, Recovered, RunningCommand, Spool};
 
 /// A connection to the keeper of a spool.
 #[derive(Debug)]
 pub struct Keeper {
     stream: UnixStream,
-    pub(super) events: Receiver<Event>,
+    pub(super) events: Receiver<KeeperEvent>,
     spool: Spool,
     pid: i32,
 }
 
 /// What a keeper tells its engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum KeeperEvent {
     /// A process was made.
-    Began(Running),
+    Began(RunningCommand),
     /// A command has ended; that is on record in the spool until it is forgotten.
     Exited(Exited),
     /// Something was not done. For a start: it never began.
     Refused {
         /// The attempt, if it is about one.
         id: Option<u64>,
-        /// Why not.
         why: Refusal,
     },
     /// The keeper has gone, and nothing more comes. Starting it again tells what became of its
@@ -45,11 +44,11 @@ pub enum Event {
 }
 
 impl Keeper {
-    /// Speaks to a keeper that has answered; what it says is told.
+    /// Speaks to a keeper that has answered; what it says is told, with the spool it is about.
     pub(super) fn over(
         met: Met,
         spool: Spool,
-        tell: impl Fn(Event) -> bool + Send + 'static,
+        tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> io::Result<(Self, Recovered)> {
         let Met {
             stream: mut reading,
@@ -57,6 +56,7 @@ impl Keeper {
             recovered,
             child,
         } = met;
+        let told_of = spool.clone();
         let keeper = Self {
             stream: reading.get_ref().try_clone()?,
             // Whoever hears everything elsewhere hears nothing here.
@@ -68,8 +68,8 @@ impl Keeper {
         reader.spawn(move || {
             loop {
                 let event = next_event(&mut reading);
-                let is_last = event == Event::Gone;
-                if !tell(event) || is_last {
+                let is_last = event == KeeperEvent::Gone;
+                if !tell(&told_of, event) || is_last {
                     break;
                 }
             }
@@ -97,7 +97,6 @@ impl Keeper {
         self.send(&Request::Cancel { id });
     }
 
-    /// Ends every command.
     pub fn cancel_all(&self) {
         self.send(&Request::CancelAll);
     }
@@ -116,19 +115,16 @@ impl Keeper {
     }
 
     /// What the keeper tells, as it comes.
-    #[must_use]
-    pub const fn events(&self) -> &Receiver<Event> {
+    pub const fn events(&self) -> &Receiver<KeeperEvent> {
         &self.events
     }
 
     /// Its process, for people to look at.
-    #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
     /// Where output is read.
-    #[must_use]
     pub const fn spool(&self) -> &Spool {
         &self.spool
     }
@@ -138,7 +134,11 @@ impl Keeper {
     pub fn goodbye(self) {
         // If it has gone there is nobody to take leave of.
         self.send(&Request::Goodbye);
-        while self.events.recv().is_ok_and(|event| event != Event::Gone) {}
+        while self
+            .events
+            .recv()
+            .is_ok_and(|event| event != KeeperEvent::Gone)
+        {}
     }
 
     fn send(&self, request: &Request) {
@@ -154,14 +154,14 @@ impl Keeper {
 }
 
 /// The next thing a keeper says that is news.
-fn next_event(reading: &mut impl Read) -> Event {
+fn next_event(reading: &mut impl Read) -> KeeperEvent {
     loop {
         return match next_reply(reading) {
-            Ok(Reply::Running(running)) => Event::Began(running),
-            Ok(Reply::Exited(exited)) => Event::Exited(exited),
-            Ok(Reply::Refused { id, why }) => Event::Refused { id, why },
+            Ok(Reply::Running(running)) => KeeperEvent::Began(running),
+            Ok(Reply::Exited(exited)) => KeeperEvent::Exited(exited),
+            Ok(Reply::Refused { id, why }) => KeeperEvent::Refused { id, why },
             Ok(Reply::Welcome { .. } | Reply::Vanished(_) | Reply::Ready) => continue,
-            Err(_) => Event::Gone,
+            Err(_) => KeeperEvent::Gone,
         };
     }
 }

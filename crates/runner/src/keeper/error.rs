@@ -14,18 +14,10 @@ pub enum KeeperError {
     Spool(#[from] SpoolError),
     /// Its process could not be made.
     #[error("the keeper `{program}` cannot be started")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Start { program: String, source: io::Error },
     /// It started and gave up.
     #[error("the keeper gave up: {complaint}")]
-    GaveUp {
-        /// What it said.
-        complaint: String,
-    },
+    GaveUp { complaint: String },
     /// It did not answer, or not as a keeper does.
     #[error("the keeper does not answer")]
     Silent(#[source] io::Error),
@@ -34,10 +26,7 @@ pub enum KeeperError {
     Refused(#[from] Refusal),
     /// The command is too large to be told.
     #[error("the arguments and environment of attempt {id} are too large")]
-    TooLarge {
-        /// The attempt.
-        id: u64,
-    },
+    TooLarge { id: u64 },
     /// The processes of this machine cannot be read.
     #[error("`/proc` cannot be read")]
     Processes(#[source] io::Error),

@@ -2,18 +2,20 @@
 
 use std::io::{self, Read};
 
-use crate::bytes::{self, Bytes};
+use minicbor::Encode;
+use undaunted_engine::event::codec::put;
 
 /// The longest message. A command's arguments and environment are a few mebibytes at most.
 const LONGEST: usize = 16 << 20;
 
 /// A message ready to be sent; none if it is too long for any reader.
-pub(crate) fn framed<T: Bytes>(message: &T) -> Option<Vec<u8>> {
-    let payload = bytes::encode(message);
-    let length = u32::try_from(payload.len()).ok()?;
-    let mut framed = Vec::with_capacity(payload.len().saturating_add(4));
-    length.put(&mut framed);
-    framed.extend_from_slice(&payload);
+pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {
+    // Most are shorter, so that nothing is moved while they are written.
+    let mut framed = Vec::with_capacity(128);
+    framed.extend_from_slice(&[0; 4]);
+    put(message, &mut framed);
+    let (length, payload) = framed.split_first_chunk_mut()?;
+    *length = u32::try_from(payload.len()).ok()?.to_le_bytes();
     (payload.len() <= LONGEST).then_some(framed)
 }
 
@@ -49,10 +51,6 @@ pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
 }
 
 /// The messages of a stream, up to its end or to what is none. For fuzzing.
-///
-/// # Errors
-///
-/// When the stream cannot be read.
 #[doc(hidden)]
 pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
     let mut messages = vec![];

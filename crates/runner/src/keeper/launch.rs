@@ -14,8 +14,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::KeeperError;
+use super::greeting::greeting;
 use super::serve::LOCKED;
-use super::start::{Met, greet, hear_known};
+use super::start::{Met, hear_known};
 use crate::process::{Mark, VARIABLE, random_name};
 use crate::spool::Spool;
 
@@ -39,7 +40,6 @@ impl Launched {
     }
 
     /// Where it keeps what it knows.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.spool.folder()
     }
@@ -71,7 +71,7 @@ impl Launched {
             .spawn()
             .map_err(start)?;
         // Whoever does not hear it says so on its output.
-        drop(stream.write_all(&greet()));
+        drop(stream.write_all(&greeting()));
         Ok(Self {
             spool,
             child,

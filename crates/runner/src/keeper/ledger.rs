@@ -8,8 +8,8 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
-use super::message::{Reply, VERSION};
-use crate::spool::{Damage, Entry, Exited, Log, Record, Running};
+use super::message::Reply;
+use crate::spool::{Damage, Entry, Exited, Log, Record, RunningCommand};
 
 /// The log, and who listens.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Ledger {
         self.log.note(&Record::Spawned { id, pid });
         if let Some(Entry::Begun(begun)) = self.log.entries().get(id) {
             let (slot, began) = (Some(begun.slot), Some(begun.at));
-            self.tell(Reply::Running(Running {
+            self.tell(Reply::Running(RunningCommand {
                 id,
                 pid: Some(pid),
                 slot,
@@ -90,15 +90,14 @@ impl Ledger {
     ) -> Vec<Reply> {
         self.engine = Some(engine);
         let mut replies = vec![Reply::Welcome {
-            version: VERSION,
             pid,
             uncertain: self.log.is_uncertain(),
-            damage: self.damage.map(|damage| (damage.offset, damage.unread)),
+            damage: self.damage,
         }];
         replies.extend(self.log.entries().iter().map(known));
         let queued = queued.into_iter().filter(|id| !self.knows(*id));
         replies.extend(queued.map(|id| {
-            Reply::Running(Running {
+            Reply::Running(RunningCommand {
                 id,
                 pid: None,
                 slot: None,
@@ -123,7 +122,7 @@ impl Ledger {
 
 fn known((id, entry): (u64, &Entry)) -> Reply {
     match entry {
-        Entry::Begun(begun) => Reply::Running(Running {
+        Entry::Begun(begun) => Reply::Running(RunningCommand {
             id,
             pid: begun.pid,
             slot: Some(begun.slot),

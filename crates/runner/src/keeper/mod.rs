@@ -12,6 +12,7 @@ mod connection;
 mod engine_side;
 mod error;
 mod frame;
+mod greeting;
 mod launch;
 mod ledger;
 mod message;
@@ -23,10 +24,12 @@ mod shared;
 mod spec;
 mod start;
 
-pub use engine_side::{Event, Keeper};
+pub use engine_side::{Keeper, KeeperEvent};
 pub use error::KeeperError;
 #[doc(hidden)]
 pub use frame::messages;
+#[doc(hidden)]
+pub use greeting::understood;
 pub use launch::Launched;
 pub use message::Refusal;
 #[doc(hidden)]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::KeeperError;
 use crate::process::{self, Ended, Mark, Process, boot, descendants, end_all, pid_space};
 use crate::spool::{
-    Begun, Damage, Entries, Entry, Fate, Found, Header, Kept, Lock, Log, Record, Recovered,
-    Segments, Slot, Spool, SpoolError, Story, Vanished,
+    Begun, Damage, Entries, Entry, Fate, Found, Header, Lock, Log, Record, Recovered, Segments,
+    Slot, Spool, SpoolError, SpooledOutput, Story, Vanished,
 };
 
 /// How often leftovers are looked for; some may be made while others are ended.
@@ -122,8 +122,8 @@ fn forget_everything(entries: &Entries) -> Entries {
         vanished.apply(&Record::Vanished(Vanished {
             id,
             began,
-            stdout: Kept::default(),
-            stderr: Kept::default(),
+            stdout: SpooledOutput::default(),
+            stderr: SpooledOutput::default(),
             ended: 0,
             survived: 0,
         }));
@@ -141,7 +141,7 @@ fn conclude(
     let mut entries = story.entries.clone();
     for (id, begun) in begun(&story.entries) {
         let [stdout, stderr] = Slot::reopen(spool, begun.slot).map_or_else(
-            |_| [Kept::default(); 2],
+            |_| [SpooledOutput::default(); 2],
             |slot| [&slot.out, &slot.err].map(|file| segments.keep(file, 0).unwrap_or_default()),
         );
         let Ended { ended, survived } = ended.get(&id).copied().unwrap_or_default();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::Spec;
 use crate::process::Process;
-use crate::spool::{End, Slot, Why};
+use crate::spool::{End, EndedBy, Slot};
 
 /// How often the output of a command with a limit is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -62,7 +62,7 @@ pub(crate) enum Phase {
 /// A command whose tree is being ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending {
-    pub(crate) why: Why,
+    pub(crate) why: EndedBy,
     kill_at: Option<Instant>,
     /// The signal to send next.
     due: Option<Signal>,
@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// Begins to end its tree, unless that has begun.
-    pub(crate) fn end(&mut self, why: Why, now: Instant) -> bool {
+    pub(crate) fn end(&mut self, why: EndedBy, now: Instant) -> bool {
         if matches!(self.phase, Phase::Ending(_)) {
             return false;
         }
@@ -148,7 +148,11 @@ impl Run {
             Phase::Running => {
                 let late = self.limits.deadline.is_some_and(|deadline| deadline <= now);
                 if late || written.is_some() {
-                    let why = if late { Why::Timeout } else { Why::OutputLimit };
+                    let why = if late {
+                        EndedBy::Timeout
+                    } else {
+                        EndedBy::OutputLimit
+                    };
                     return self.end(why, now);
                 }
                 self.alarm = self.next_look(now);
@@ -194,12 +198,11 @@ impl Run {
         (written > limit).then(|| written.checked_div(limit).unwrap_or(u64::MAX))
     }
 
-    /// Who ended it.
-    pub(crate) fn why(&self) -> Why {
+    pub(crate) fn why(&self) -> EndedBy {
         match self.phase {
-            Phase::Ending(Ending { why, .. }) if why != Why::Itself => why,
-            _ if self.written_too_much().is_some() => Why::OutputLimit,
-            _ => Why::Itself,
+            Phase::Ending(Ending { why, .. }) if why != EndedBy::Itself => why,
+            _ if self.written_too_much().is_some() => EndedBy::OutputLimit,
+            _ => EndedBy::Itself,
         }
     }
 }

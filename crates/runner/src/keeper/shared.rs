@@ -16,7 +16,7 @@ use super::spec::Spec;
 use super::{attend, clock};
 use crate::lock::locked;
 use crate::process::Mark;
-use crate::spool::{End, Lock, Segments, Slots, Spool, Why};
+use crate::spool::{End, EndedBy, Lock, Segments, Slots, Spool};
 
 /// An output so short that keeping it holds nobody up.
 const LITTLE: u64 = 64 << 10;
@@ -112,7 +112,7 @@ impl Shared {
             drop(state);
             return self.refuse(Some(id), Refusal::Cancelled);
         }
-        if run.end.is_none() && run.end(Why::Cancelled, Instant::now()) {
+        if run.end.is_none() && run.end(EndedBy::Cancelled, Instant::now()) {
             self.set_alarm(&mut state, id);
             self.schedule(&mut state, id);
         }

@@ -4,29 +4,44 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::bytes::{Bytes, Malformed};
+use minicbor::{Decode, Encode};
+
+use crate::codec;
 
 /// A command to run, complete: the keeper adds nothing of its own but a mark in the environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Spec {
     /// The attempt. A keeper runs an id once; a second start of an id it knows is refused.
+    #[n(0)]
     pub id: u64,
     /// The program and its arguments. A name without a slash is looked up in the `PATH` of `env`.
+    #[n(1)]
+    #[cbor(with = "codec")]
     pub argv: Vec<OsString>,
-    /// The whole environment.
+    #[n(2)]
+    #[cbor(with = "codec")]
     pub env: Vec<(OsString, OsString)>,
-    /// Where it runs.
+    #[n(3)]
+    #[cbor(with = "codec")]
     pub working_dir: PathBuf,
     /// The plain file it reads; nothing if none.
+    #[n(4)]
+    #[cbor(with = "codec")]
     pub stdin: Option<PathBuf>,
     /// After this it is ended with everything it started.
+    #[n(5)]
+    #[cbor(with = "codec")]
     pub timeout: Option<Duration>,
     /// The most bytes it may write, output and error output together. Looked at several times a
     /// second, so a fast writer gets past it before it is ended.
+    #[n(6)]
     pub output_limit: Option<u64>,
     /// How many bytes of the output are wanted as a whole; a mebibyte is kept in any case.
+    #[n(7)]
     pub capture: u64,
     /// How long its processes have between TERM and KILL.
+    #[n(8)]
+    #[cbor(with = "codec")]
     pub grace: Duration,
 }
 
@@ -44,33 +59,5 @@ impl Spec {
             capture: 0,
             grace: Duration::from_secs(10),
         }
-    }
-}
-
-impl Bytes for Spec {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.id.put(to);
-        self.argv.put(to);
-        self.env.put(to);
-        self.working_dir.put(to);
-        self.stdin.put(to);
-        self.timeout.put(to);
-        self.output_limit.put(to);
-        self.capture.put(to);
-        self.grace.put(to);
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            id: Bytes::take(from)?,
-            argv: Bytes::take(from)?,
-            env: Bytes::take(from)?,
-            working_dir: Bytes::take(from)?,
-            stdin: Bytes::take(from)?,
-            timeout: Bytes::take(from)?,
-            output_limit: Bytes::take(from)?,
-            capture: Bytes::take(from)?,
-            grace: Bytes::take(from)?,
-        })
     }
 }

@@ -8,11 +8,13 @@ use std::process::Child;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use super::frame::{Frame, framed, next_frame};
-use super::message::{Refusal, Reply, Request, VERSION};
-use super::{Event, Keeper, KeeperError, Launched};
-use crate::bytes;
-use crate::spool::{Damage, Fate, Recovered, Spool};
+use undaunted_engine::event::codec::read;
+
+use super::frame::{Frame, next_frame};
+use super::greeting::{greeting, refusal};
+use super::message::{Refusal, Reply};
+use super::{Keeper, KeeperError, KeeperEvent, Launched};
+use crate::spool::{Fate, Recovered, Spool};
 
 /// How long to try: a keeper that is just leaving must be gone before the next can come.
 const TRYING: Duration = Duration::from_secs(15);
@@ -45,7 +47,7 @@ impl Keeper {
         folder: &Path,
     ) -> Result<(Self, Recovered), KeeperError> {
         let (sender, events) = channel();
-        let tell = move |event| sender.send(event).is_ok();
+        let tell = move |_: &Spool, event| sender.send(event).is_ok();
         let (mut keeper, recovered) = Self::reach(binary, args, folder, None, tell)?;
         keeper.events = events;
         Ok((keeper, recovered))
@@ -58,7 +60,7 @@ impl Keeper {
         args: &[OsString],
         folder: &Path,
         launched: Option<Launched>,
-        tell: impl Fn(Event) -> bool + Send + 'static,
+        tell: impl Fn(&Spool, KeeperEvent) -> bool + Send + 'static,
     ) -> Result<(Self, Recovered), KeeperError> {
         let (spool, mut met) = match launched {
             Some(launched) => (launched.spool.clone(), launched.meet()?),
@@ -92,7 +94,7 @@ fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     let mut stream = spool.connect().map_err(KeeperError::Silent)?;
     stream
         .set_read_timeout(Some(ANSWER))
-        .and_then(|()| stream.write_all(&greet()))
+        .and_then(|()| stream.write_all(&greeting()))
         .map_err(KeeperError::Silent)?;
     let mut stream = BufReader::new(stream);
     let (pid, recovered) = hear_known(&mut stream)?;
@@ -106,11 +108,6 @@ fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     })
 }
 
-/// What is said first.
-pub(super) fn greet() -> Vec<u8> {
-    framed(&Request::Hello { version: VERSION }).unwrap_or_default()
-}
-
 /// The keeper's process, and all it knows.
 pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), KeeperError> {
     let mut recovered = Recovered::default();
@@ -118,14 +115,13 @@ pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), Kee
     loop {
         match next_reply(stream).map_err(KeeperError::Silent)? {
             Reply::Welcome {
-                version: _,
                 pid,
                 uncertain,
                 damage,
             } => {
                 keeper = pid;
                 recovered.uncertain = uncertain;
-                recovered.damage = damage.map(|(offset, unread)| Damage { offset, unread });
+                recovered.damage = damage;
             }
             Reply::Running(running) => {
                 recovered.fates.insert(running.id, Fate::Running(running));
@@ -146,7 +142,10 @@ pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), Kee
 /// The next thing a keeper says.
 pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<Reply> {
     match next_frame(stream)? {
-        Frame::Message(payload) => bytes::decode(&payload).map_err(io::Error::other),
+        Frame::Message(payload) => match refusal(&payload) {
+            Some(why) => Ok(Reply::Refused { id: None, why }),
+            None => read(&payload).map_err(io::Error::other),
+        },
         Frame::TooLong => Err(io::Error::other(Refusal::Malformed)),
         Frame::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
     }

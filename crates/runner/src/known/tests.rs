@@ -2,7 +2,8 @@
 
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
-use undaunted_engine::event::{Event, NewItem, Record, Submitted};
+use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::{Cause, Timestamp};
@@ -33,13 +34,13 @@ impl Scene {
         let now = Timestamp::from_millis(millis);
         let submitted = Submitted {
             job: "a".to_owned(),
-            text: WORKFLOW.to_owned(),
-            parallel: vec![(0, 100)],
+            text: WORKFLOW.into(),
+            parallel: vec![(StepId(0), 100)],
             ..Submitted::default()
         };
         let first = Record {
             at: now,
-            event: Event::JobSubmitted(Box::new(submitted)),
+            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
         };
         let mut scene = Self {
             store: MemoryStore::new(),
@@ -55,7 +56,10 @@ impl Scene {
             input: format!("\"item-{item}\""),
         });
         let items = items.collect();
-        scene.tell(&Input::ItemsRead { step: 0, items });
+        scene.tell(&Input::ItemsRead {
+            step: StepId(0),
+            items,
+        });
         scene
     }
 
@@ -75,8 +79,7 @@ impl Scene {
 
     fn fail(&mut self, item: u32) {
         self.tell(&Input::Start {
-            step: 0,
-            item,
+            item: StepId(0).item(item),
             refused: None,
             gate: Gate::None,
         });

@@ -1,21 +1,16 @@
 //! What a loop asks of the machine it runs on.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::Timestamp;
 
-use super::keeping::Keeping;
-use crate::executor::{Answered, FunctionOrder, NewFile, Order};
+use super::keeping::{Reach, ReachedKeeper};
+use crate::drive::Notifier;
+use crate::executor::{FunctionOrder, NewFile, Order};
 use crate::folder::JobFolder;
-use crate::keeper::{Event, KeeperError};
-use crate::spool::Recovered;
-
-/// Hears what a keeper says; false once nobody listens any more.
-pub type Tell = Box<dyn Fn(Event) -> bool + Send>;
+use crate::keeper::KeeperError;
 
 /// Ends a request, so that its answer is not waited for any more.
 pub type Withdraw = Box<dyn FnOnce() + Send>;
@@ -47,61 +42,33 @@ pub trait Machine: Send + Sync {
     /// Does something beside the loop, which goes on.
     fn aside(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Sends a request, and tells how it was answered.
-    fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw;
+    /// Sends a request; that it was taken on, or how it ended, is reported.
+    fn send(&self, order: Order, notifier: Notifier) -> Withdraw;
 
     /// Whether the program that runs jobs here has a function of this name.
     fn has_function(&self, _name: &str) -> bool {
         false
     }
 
-    /// Calls a function of the program, and tells how that came out.
-    fn call(&self, _order: FunctionOrder, _tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
+    /// Calls a function of the program; how that ended is reported.
+    fn call(&self, _order: FunctionOrder, _notifier: Notifier) -> Withdraw {
         Box::new(|| {})
     }
 
     /// Reaches the keeper of a job, or starts one, and says what became of what the last one was told.
-    /// `behind` is the last place of its outputs that is on record, if the spool is gone.
-    ///
-    /// # Errors
-    ///
-    /// When there is no keeper to be had.
-    fn keeper(
-        &self,
-        folder: &JobFolder,
-        behind: Option<u32>,
-        tell: Tell,
-    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError>;
+    /// If the keeper cannot vouch for what never began, whatever is left of the attempts on record is
+    /// ended first, so that no second one runs beside it.
+    fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError>;
 
     /// Whether what the commands of a job wrote is still there.
     fn has_spool(&self, folder: &JobFolder) -> bool;
 
-    /// Ends every process that holds one of these receipt tokens.
-    ///
-    /// # Errors
-    ///
-    /// When processes cannot be looked at.
-    fn end_holders(&self, tokens: &BTreeSet<String>, grace: Duration) -> Result<(), KeeperError>;
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Writes the file that a command is to write.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
     fn write(&self, file: &NewFile<'_>) -> io::Result<()>;
 
     /// Writes a file of a job, private, as a whole or not at all.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
     fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Notes that somebody runs the job now. For the sake of knowing afterwards how long nobody did:

@@ -4,23 +4,24 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::Timestamp;
 
-use super::asked::{Machine, Tell, Withdraw};
-use super::keeping::Keeping;
+use super::asked::{Machine, Withdraw};
+use super::ending::Endings;
+use super::keeping::{LocalKeeper, Reach, ReachedKeeper};
 use crate::clock::{clocks, uptime, wall};
-use crate::executor::{Answered, FunctionOrder, Functions, NewFile, Order, send, write_file};
+use crate::drive::Notifier;
+use crate::executor::{FunctionOrder, Functions, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
 use crate::keeper::{Keeper, KeeperError, Launched};
 use crate::lock::locked;
 use crate::process::{end_all, holding};
-use crate::spool::{Recovered, Spool, SpoolError};
+use crate::spool::{Spool, SpoolError};
 
 /// A keeper that is being started, and whose job is not there yet.
 type Launching = JoinHandle<Option<Launched>>;
@@ -37,7 +38,6 @@ pub struct Here {
 
 impl Here {
     /// The machine, with the program that is the keeper if it is called with `keeper_args` and a folder.
-    #[must_use]
     pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
         Self {
             keeper,
@@ -97,8 +97,8 @@ impl Machine for Here {
         std::thread::spawn(work);
     }
 
-    fn send(&self, order: Order, tell: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
-        send(order, tell)
+    fn send(&self, order: Order, notifier: Notifier) -> Withdraw {
+        send(order, notifier)
     }
 
     fn has_function(&self, name: &str) -> bool {
@@ -106,44 +106,54 @@ impl Machine for Here {
         functions.is_some_and(|(functions, _)| functions.has(name))
     }
 
-    fn call(&self, order: FunctionOrder, tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
+    fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
         match &self.functions {
-            Some((functions, runtime)) => functions.call(runtime, order, tell),
+            Some((functions, runtime)) => functions.call(runtime, order, notifier),
             // A job that names one is not begun here.
             None => Box::new(|| {}),
         }
     }
 
-    fn keeper(
-        &self,
-        folder: &JobFolder,
-        behind: Option<u32>,
-        tell: Tell,
-    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError> {
-        let spool = folder.spool();
+    fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
+        let spool = reach.folder.spool();
         let unusable = |source| SpoolError::Unusable {
-            folder: folder.path().to_owned(),
+            folder: reach.folder.path().to_owned(),
             source,
         };
-        folder.make().map_err(unusable)?;
-        if let Some(last) = behind {
+        reach.folder.make().map_err(unusable)?;
+        if let Some(last) = reach.behind {
             let begun = Spool::open(&spool)?.begin_behind(last);
             begun.map_err(unusable)?;
         }
         let launched = self.launched(&spool);
+        let endings = Arc::new(Endings::new(reach.secrets, &reach.started));
+        let (hearing, notifier) = (Arc::clone(&endings), reach.notifier.clone());
+        let tell = move |spool: &Spool, event| {
+            let message = hearing.message(event, spool);
+            message.is_none_or(|message| notifier.try_send(message))
+        };
         let reached = Keeper::reach(&self.keeper, &self.keeper_args, &spool, launched, tell);
         let (keeper, recovered) = reached?;
-        Ok((Box::new(keeper), recovered))
+        let tokens = reach.started.values().filter_map(|it| it.token.clone());
+        let tokens: BTreeSet<String> = tokens.collect();
+        if recovered.uncertain && !tokens.is_empty() {
+            let found = holding(&tokens).map_err(KeeperError::Processes)?;
+            end_all(&found, reach.grace);
+        }
+        let (fates, others) = endings.fates(&reach.started, &recovered, keeper.spool(), reach.now);
+        Ok(ReachedKeeper {
+            keeper: Box::new(LocalKeeper {
+                keeper,
+                endings,
+                notifier: reach.notifier,
+            }),
+            fates,
+            others,
+        })
     }
 
     fn has_spool(&self, folder: &JobFolder) -> bool {
         folder.spool().is_dir()
-    }
-
-    fn end_holders(&self, tokens: &BTreeSet<String>, grace: Duration) -> Result<(), KeeperError> {
-        let found = holding(tokens).map_err(KeeperError::Processes)?;
-        end_all(&found, grace);
-        Ok(())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

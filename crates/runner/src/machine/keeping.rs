@@ -1,86 +1,90 @@
 //! Whoever runs the programs of a job.
 
-use std::io;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::keeper::{Keeper, KeeperError, Spec};
-use crate::spool::{CaptureError, Kept};
+use undaunted_policy::{Cause, Class, Timestamp};
 
-/// What commands wrote, for whoever knows the place.
-pub trait Outputs {
-    /// The whole of an output.
-    ///
-    /// # Errors
-    ///
-    /// When it is too long, or cannot be read.
-    fn capture(&self, kept: &Kept, limit: u64) -> Result<Vec<u8>, CaptureError>;
+use super::ending::{Endings, Expected, OnRecord};
+use crate::drive::Notifier;
+use crate::executor::{AttemptFate, ExecutorMessage, failed};
+use crate::folder::JobFolder;
+use crate::keeper::{Keeper, Spec};
+use crate::secrets::Secrets;
 
-    /// The last lines of an output.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be read.
-    fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String>;
-}
-
-/// Runs programs, and outlives whoever asked for it. See [`Keeper`] for what each request means; that
-/// it has gone is told, and no failure of a request.
-pub trait Keeping: Outputs {
+/// Runs programs, and outlives whoever asked for it. It reports with an [`ExecutorMessage`]: what has
+/// ended, as a finished end, and also that it has gone, which is no failure of a request. See [`Keeper`]
+/// for what each request means.
+pub trait Keeping {
     /// Has a command run whose start is on record.
-    ///
-    /// # Errors
-    ///
-    /// When the command is too large to be told.
-    fn run(&self, spec: Spec) -> Result<(), KeeperError>;
+    fn run(&self, spec: Spec, expected: Expected);
 
-    /// Ends a command.
-    fn cancel(&self, id: u64);
+    fn cancel(&self, start: u64);
 
-    /// Ends every command.
     fn cancel_all(&self);
 
     /// Lets it forget an attempt whose end is on record.
-    fn forget(&self, id: u64);
+    fn forget(&self, start: u64);
 
     /// Says that all fates of the recovery are on record.
     fn trust(&self);
-
-    /// The files a running command writes to: output and error output.
-    fn slot(&self, number: u32) -> [PathBuf; 2];
 }
 
-impl Outputs for Keeper {
-    fn capture(&self, kept: &Kept, limit: u64) -> Result<Vec<u8>, CaptureError> {
-        self.spool().capture(kept, limit)
-    }
-
-    fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String> {
-        self.spool().last_lines(kept, lines)
-    }
+/// What is needed to reach the keeper of a job.
+pub struct Reach<'a> {
+    pub folder: &'a JobFolder,
+    /// The last place of outputs that is on record, if the spool is gone.
+    pub behind: Option<u32>,
+    /// The attempts of programs that are on record as started and may have begun.
+    pub started: BTreeMap<u64, OnRecord>,
+    pub secrets: Secrets,
+    pub now: Timestamp,
+    /// How long the processes of a command have between TERM and KILL.
+    pub grace: Duration,
+    /// Who hears what the keeper reports.
+    pub notifier: Notifier,
 }
 
-impl Keeping for Keeper {
-    fn run(&self, spec: Spec) -> Result<(), KeeperError> {
-        self.run(spec)
+pub struct ReachedKeeper {
+    pub keeper: Box<dyn Keeping>,
+    /// What became of every attempt that was on record as started.
+    pub fates: BTreeMap<u64, AttemptFate>,
+    /// Other attempts it knows of.
+    pub others: BTreeSet<u64>,
+}
+
+/// The keeper of a job on this machine.
+pub(super) struct LocalKeeper {
+    pub(super) keeper: Keeper,
+    pub(super) endings: Arc<Endings>,
+    pub(super) notifier: Notifier,
+}
+
+impl Keeping for LocalKeeper {
+    fn run(&self, spec: Spec, expected: Expected) {
+        let start = spec.id;
+        self.endings.expect(start, expected);
+        if let Err(error) = self.keeper.run(spec) {
+            let end = failed(start, Cause::Other(Class::Permanent), error.to_string());
+            self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
+        }
     }
 
-    fn cancel(&self, id: u64) {
-        self.cancel(id);
+    fn cancel(&self, start: u64) {
+        self.keeper.cancel(start);
     }
 
     fn cancel_all(&self) {
-        self.cancel_all();
+        self.keeper.cancel_all();
     }
 
-    fn forget(&self, id: u64) {
-        self.forget(id);
+    fn forget(&self, start: u64) {
+        self.endings.forget(start);
+        self.keeper.forget(start);
     }
 
     fn trust(&self) {
-        self.trust();
-    }
-
-    fn slot(&self, number: u32) -> [PathBuf; 2] {
-        self.spool().slot(number)
+        self.keeper.trust();
     }
 }

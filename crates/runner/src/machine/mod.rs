@@ -4,9 +4,12 @@
 //! machine this process runs on; a simulation is another, with its own time, processes and files.
 
 mod asked;
+mod ending;
 mod here;
 mod keeping;
 
-pub use asked::{Machine, Tell, Withdraw};
+pub use asked::{Machine, Withdraw};
+pub(crate) use ending::most;
+pub use ending::{Endings, Expected, OnRecord, Outputs};
 pub use here::Here;
-pub use keeping::{Keeping, Outputs};
+pub use keeping::{Keeping, Reach, ReachedKeeper};

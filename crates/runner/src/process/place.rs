@@ -19,20 +19,12 @@ pub(crate) fn pid_space() -> io::Result<u64> {
 }
 
 /// A name that nobody else has: 32 digits, drawn by the system.
-///
-/// # Errors
-///
-/// When the system has none to give.
 pub fn random_name() -> io::Result<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(text.trim().replace('-', ""))
 }
 
 /// A number that nobody can guess.
-///
-/// # Errors
-///
-/// When the system has none to give.
 pub fn random_number() -> io::Result<u64> {
     let name = random_name()?;
     let digits = name.get(16..).unwrap_or_default();

@@ -4,30 +4,32 @@
 
 use std::time::SystemTime;
 
-use super::Kept;
-use crate::bytes::{Bytes, Malformed, take_tag};
+use minicbor::{Decode, Encode};
+
+use super::SpooledOutput;
+use crate::codec;
 
 /// The end of a command, as the system tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum End {
     /// It exited with this status.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
+    #[n(0)]
+    Code(#[n(0)] i32),
+    #[n(1)]
+    Signal(#[n(0)] i32),
     /// It could not be started.
-    NotStarted(NotStarted),
+    #[n(2)]
+    NotStarted(#[n(0)] NotStarted),
 }
 
 impl End {
     /// Whether it exited with 0.
-    #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Code(0))
     }
 
     /// The status a shell would show: the code; 128 and the signal; 127 for a program that is not
     /// there, 126 for one that cannot be started.
-    #[must_use]
     pub const fn shell_status(self) -> i32 {
         const ENOENT: i32 = 2;
         match self {
@@ -40,177 +42,93 @@ impl End {
 }
 
 /// Why a command could not be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct NotStarted {
     /// The error number of the system.
+    #[n(0)]
     pub errno: i32,
-    /// What refused.
+    #[n(1)]
     pub refusing: Refusing,
 }
 
 /// What stood in the way of a start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum Refusing {
     /// The program: not there, not executable, or no process could be made.
+    #[n(0)]
     Program,
-    /// The working directory.
+    #[n(1)]
     WorkingDirectory,
     /// The file for its input.
+    #[n(2)]
     Stdin,
 }
 
-/// Who ended it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Nobody of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum EndedBy {
+    #[n(0)]
     Itself,
     /// The keeper, after its timeout.
+    #[n(1)]
     Timeout,
     /// The keeper, because it wrote more than its output limit. Said also of a command that had
     /// ended before the keeper looked, so that it does not depend on who was faster.
+    #[n(2)]
     OutputLimit,
     /// The keeper, because it was told to.
+    #[n(3)]
     Cancelled,
 }
 
 /// A command that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Exited {
-    /// The attempt.
+    #[n(0)]
     pub id: u64,
-    /// How it ended.
+    #[n(1)]
     pub end: End,
-    /// Who ended it.
-    pub why: Why,
+    #[n(2)]
+    pub why: EndedBy,
     /// When it was started.
+    #[n(3)]
+    #[cbor(with = "codec")]
     pub began: SystemTime,
     /// When its end was noted.
+    #[n(4)]
+    #[cbor(with = "codec")]
     pub ended: SystemTime,
     /// What it wrote to its output.
-    pub stdout: Kept,
+    #[n(5)]
+    pub stdout: SpooledOutput,
     /// What it wrote to its error output.
-    pub stderr: Kept,
+    #[n(6)]
+    pub stderr: SpooledOutput,
     /// Processes it left running. Only a command that succeeds may leave any.
+    #[n(7)]
     pub left: u32,
 }
 
 /// A command of which nobody knows how it ended: its keeper has died, or the machine has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Vanished {
-    /// The attempt.
+    #[n(0)]
     pub id: u64,
     /// When its start was noted; its process may or may not have been made.
+    #[n(1)]
+    #[cbor(with = "codec")]
     pub began: SystemTime,
     /// What it had written to its output.
-    pub stdout: Kept,
+    #[n(2)]
+    pub stdout: SpooledOutput,
     /// What it had written to its error output.
-    pub stderr: Kept,
+    #[n(3)]
+    pub stderr: SpooledOutput,
     /// Processes of it that were found alive and ended.
+    #[n(4)]
     pub ended: u32,
     /// Processes of it that were found and could not be ended, such as one of another user.
+    #[n(5)]
     pub survived: u32,
-}
-
-impl Bytes for End {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Code(code) => (0_u8, *code).put(to),
-            Self::Signal(signal) => (1_u8, *signal).put(to),
-            Self::NotStarted(NotStarted { errno, refusing }) => {
-                let refusing: u8 = match refusing {
-                    Refusing::Program => 2,
-                    Refusing::WorkingDirectory => 3,
-                    Refusing::Stdin => 4,
-                };
-                (refusing, *errno).put(to);
-            }
-        }
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        let (tag, number) = <(u8, i32)>::take(from)?;
-        let not_started = |refusing| {
-            Self::NotStarted(NotStarted {
-                errno: number,
-                refusing,
-            })
-        };
-        Ok(match tag {
-            0 => Self::Code(number),
-            1 => Self::Signal(number),
-            2 => not_started(Refusing::Program),
-            3 => not_started(Refusing::WorkingDirectory),
-            4 => not_started(Refusing::Stdin),
-            _ => return Err(Malformed("an unknown end")),
-        })
-    }
-}
-
-impl Bytes for Why {
-    fn put(&self, to: &mut Vec<u8>) {
-        to.push(match self {
-            Self::Itself => 0,
-            Self::Timeout => 1,
-            Self::OutputLimit => 2,
-            Self::Cancelled => 3,
-        });
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(match take_tag(from)? {
-            0 => Self::Itself,
-            1 => Self::Timeout,
-            2 => Self::OutputLimit,
-            3 => Self::Cancelled,
-            _ => return Err(Malformed("an unknown reason for an end")),
-        })
-    }
-}
-
-impl Bytes for Exited {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.id.put(to);
-        self.end.put(to);
-        self.why.put(to);
-        self.began.put(to);
-        self.ended.put(to);
-        self.stdout.put(to);
-        self.stderr.put(to);
-        self.left.put(to);
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            id: Bytes::take(from)?,
-            end: Bytes::take(from)?,
-            why: Bytes::take(from)?,
-            began: Bytes::take(from)?,
-            ended: Bytes::take(from)?,
-            stdout: Bytes::take(from)?,
-            stderr: Bytes::take(from)?,
-            left: Bytes::take(from)?,
-        })
-    }
-}
-
-impl Bytes for Vanished {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.id.put(to);
-        self.began.put(to);
-        self.stdout.put(to);
-        self.stderr.put(to);
-        self.ended.put(to);
-        self.survived.put(to);
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            id: Bytes::take(from)?,
-            began: Bytes::take(from)?,
-            stdout: Bytes::take(from)?,
-            stderr: Bytes::take(from)?,
-            ended: Bytes::take(from)?,
-            survived: Bytes::take(from)?,
-        })
-    }
 }

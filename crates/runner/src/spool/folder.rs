@@ -32,31 +32,17 @@ pub enum SpoolError {
     Create {
         /// Where it should be.
         folder: PathBuf,
-        /// Why not.
         source: io::Error,
     },
     /// It cannot be opened or changed.
     #[error("the spool `{}` cannot be used", folder.display())]
-    Unusable {
-        /// Where it is.
-        folder: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Unusable { folder: PathBuf, source: io::Error },
     /// It is somebody else's.
     #[error("the spool `{}` belongs to user {owner}", folder.display())]
-    Foreign {
-        /// Where it is.
-        folder: PathBuf,
-        /// Whose it is.
-        owner: u32,
-    },
+    Foreign { folder: PathBuf, owner: u32 },
     /// Another process writes it.
     #[error("the spool `{}` is used by another process", folder.display())]
-    Locked {
-        /// Where it is.
-        folder: PathBuf,
-    },
+    Locked { folder: PathBuf },
 }
 
 /// The right to write a spool; it ends with the process at the latest.
@@ -67,10 +53,6 @@ pub(crate) struct Lock {
 
 impl Spool {
     /// Opens the spool in this folder. It is made if need be, and made private.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be made, belongs to somebody else or cannot be written.
     pub fn open(folder: &Path) -> Result<Self, SpoolError> {
         let mut builder = DirBuilder::new();
         let builder = builder.recursive(true).mode(0o700);
@@ -105,14 +87,11 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Where it is.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The files a running command writes to: output and error output.
-    #[must_use]
     pub fn slot(&self, number: u32) -> [PathBuf; 2] {
         ["out", "err"].map(|end| self.slots().join(format!("{number}.{end}")))
     }

@@ -7,8 +7,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use minicbor::{Decode, Encode};
+
 use super::Spool;
-use crate::bytes::{Bytes, Malformed};
 
 /// How much of the beginning and of the end of an output is kept: a mebibyte each.
 pub(crate) const KEPT: u64 = 1 << 20;
@@ -17,31 +18,34 @@ pub(crate) const KEPT: u64 = 1 << 20;
 const LINES: u64 = 64 << 10;
 
 /// Where the beginning and the end of an output lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct SpooledOutput {
     /// How many bytes were written.
+    #[n(0)]
     pub length: u64,
     /// How many bytes of the beginning are kept.
+    #[n(1)]
     pub head: u64,
     /// How many bytes of the end are kept, right behind the head. The whole is head and tail unless
     /// something between them was dropped.
+    #[n(2)]
     pub tail: u64,
     /// The number of the segment that holds it. With the offset this is its place, which journals may
     /// store: it is good for as long as the spool is there, also when the attempt is forgotten.
+    #[n(3)]
     pub segment: u32,
     /// The byte of the segment at which the head begins.
+    #[n(4)]
     pub offset: u64,
 }
 
-impl Kept {
+impl SpooledOutput {
     /// How many bytes between head and tail were dropped.
-    #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.length.saturating_sub(self.stored())
     }
 
     /// How many bytes are kept.
-    #[must_use]
     pub const fn stored(&self) -> u64 {
         self.head.saturating_add(self.tail)
     }
@@ -64,16 +68,10 @@ pub struct Output {
 pub enum CaptureError {
     /// It is longer than asked for.
     #[error("the output has {length} bytes, {limit} is the most")]
-    TooLong {
-        /// Its length.
-        length: u64,
-        /// The most.
-        limit: u64,
-    },
+    TooLong { length: u64, limit: u64 },
     /// It was not kept as a whole.
     #[error("the output has {length} bytes, and {dropped} of them were not kept")]
     Dropped {
-        /// Its length.
         length: u64,
         /// The bytes between head and tail.
         dropped: u64,
@@ -84,12 +82,7 @@ pub enum CaptureError {
 }
 
 impl Spool {
-    /// What is kept of an output.
-    ///
-    /// # Errors
-    ///
-    /// When its segment cannot be read.
-    pub fn output(&self, kept: &Kept) -> io::Result<Output> {
+    pub fn output(&self, kept: &SpooledOutput) -> io::Result<Output> {
         let dropped = kept.dropped();
         if dropped == 0 {
             let head = self.piece(kept, 0, kept.stored())?;
@@ -106,11 +99,7 @@ impl Spool {
     }
 
     /// The whole of an output, for a value that depends on every byte.
-    ///
-    /// # Errors
-    ///
-    /// When it is longer than `limit`, was not kept as a whole, or cannot be read.
-    pub fn capture(&self, kept: &Kept, limit: u64) -> Result<Vec<u8>, CaptureError> {
+    pub fn capture(&self, kept: &SpooledOutput, limit: u64) -> Result<Vec<u8>, CaptureError> {
         let length = kept.length;
         if length > limit {
             return Err(CaptureError::TooLong { length, limit });
@@ -125,11 +114,7 @@ impl Spool {
 
     /// The last lines of an output, for the text of an error: at most so many lines and 64 KiB,
     /// without the line break at the end. What is not UTF-8 is replaced.
-    ///
-    /// # Errors
-    ///
-    /// When its segment cannot be read.
-    pub fn last_lines(&self, kept: &Kept, lines: usize) -> io::Result<String> {
+    pub fn last_lines(&self, kept: &SpooledOutput, lines: usize) -> io::Result<String> {
         let wanted = kept.stored().min(LINES);
         // If something was dropped, what is before the tail does not belong to these lines.
         let wanted = match kept.dropped() {
@@ -144,7 +129,7 @@ impl Spool {
         Ok(last.join("\n"))
     }
 
-    fn piece(&self, kept: &Kept, skip: u64, length: u64) -> io::Result<Vec<u8>> {
+    fn piece(&self, kept: &SpooledOutput, skip: u64, length: u64) -> io::Result<Vec<u8>> {
         if length == 0 {
             return Ok(vec![]);
         }
@@ -157,25 +142,5 @@ impl Spool {
         let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
         file.read_exact_at(&mut bytes, kept.offset.saturating_add(skip))?;
         Ok(bytes)
-    }
-}
-
-impl Bytes for Kept {
-    fn put(&self, to: &mut Vec<u8>) {
-        self.length.put(to);
-        self.head.put(to);
-        self.tail.put(to);
-        self.segment.put(to);
-        self.offset.put(to);
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(Self {
-            length: Bytes::take(from)?,
-            head: Bytes::take(from)?,
-            tail: Bytes::take(from)?,
-            segment: Bytes::take(from)?,
-            offset: Bytes::take(from)?,
-        })
     }
 }

@@ -149,7 +149,7 @@ impl Found {
             offset: count(content.len().saturating_sub(rest.len())),
             unread: count(rest.len()),
         };
-        let Ok(Record::Header(header)) = Record::take_framed(&mut rest) else {
+        let Some(Record::Header(header)) = Record::take_framed(&mut rest) else {
             return Self::Garbage(damage(content));
         };
         let mut story = Story {
@@ -158,7 +158,7 @@ impl Found {
             damage: None,
         };
         while !rest.is_empty() {
-            let Ok(record) = Record::take_framed(&mut rest) else {
+            let Some(record) = Record::take_framed(&mut rest) else {
                 story.damage = Some(damage(rest));
                 break;
             };

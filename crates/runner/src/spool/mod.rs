@@ -8,6 +8,7 @@
 mod entries;
 mod exit;
 mod folder;
+mod format_1;
 mod kept;
 mod log;
 mod peek;
@@ -16,12 +17,12 @@ mod recovered;
 mod segments;
 mod slots;
 
-pub use exit::{End, Exited, NotStarted, Refusing, Vanished, Why};
+pub use exit::{End, EndedBy, Exited, NotStarted, Refusing, Vanished};
 pub use folder::{Spool, SpoolError};
-pub use kept::{CaptureError, Kept, Output};
+pub use kept::{CaptureError, Output, SpooledOutput};
 #[doc(hidden)]
 pub use log::reread_log;
-pub use recovered::{Damage, Fate, Recovered, Running};
+pub use recovered::{Damage, Fate, Recovered, RunningCommand};
 
 pub(crate) use entries::{Begun, Entries, Entry};
 pub(crate) use folder::Lock;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::{Entry, Fate, Found, Running, Spool};
+use super::{Entry, Fate, Found, RunningCommand, Spool};
 
 /// The most bytes that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -15,10 +15,6 @@ const PIECE: usize = 1 << 20;
 impl Spool {
     /// What is on record about an attempt now. One that stands nowhere has not begun, or its end was
     /// collected.
-    ///
-    /// # Errors
-    ///
-    /// When the log cannot be read.
     pub fn peek(&self, id: u64) -> io::Result<Fate> {
         let Found::Log(story) = Found::at(&self.log())? else {
             return Ok(Fate::NeverBegan);
@@ -33,7 +29,7 @@ impl Spool {
                 let shares =
                     |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
                 let users = story.entries.iter().filter(|(_, entry)| shares(entry));
-                Fate::Running(Running {
+                Fate::Running(RunningCommand {
                     id,
                     pid: begun.pid,
                     slot: (users.count() == 1).then_some(begun.slot),
@@ -45,13 +41,9 @@ impl Spool {
 
     /// What an attempt that runs has written so far, from these bytes of its output and of its error
     /// output on, a mebibyte of each at most. Nothing if it does not run, or has just ended.
-    ///
-    /// # Errors
-    ///
-    /// When the log or a file cannot be read.
     pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
         let slot = |fate| match fate {
-            Fate::Running(Running { slot, .. }) => slot,
+            Fate::Running(RunningCommand { slot, .. }) => slot,
             _ => None,
         };
         let Some(before) = slot(self.peek(id)?) else {

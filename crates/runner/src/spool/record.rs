@@ -1,55 +1,80 @@
 //! One line of the spool's log, and how it is told from garbage.
 //!
-//! On disk a record is its length, a checksum and its bytes. A record that was cut off or altered is
-//! noticed; nothing behind it is believed.
+//! On disk a record is its length, a checksum and its bytes: CBOR, in which a field has a number. A
+//! record that was cut off or altered is noticed; nothing behind it is believed. So is one of a release
+//! that writes what this one does not know.
 
 use std::time::{Duration, SystemTime};
 
-use super::{Exited, Vanished};
-use crate::bytes::{self, Bytes, Malformed, take_tag};
+use minicbor::{Decode, Encode};
+use undaunted_engine::event::codec::{put, read};
 
-/// The version of the log; a keeper reads no other.
-pub(crate) const VERSION: u32 = 1;
+use super::{Exited, Vanished, format_1};
+use crate::codec;
+
 /// Longer than any record.
 const LONGEST: usize = 4096;
+/// What stands before the bytes of a record: their number and their checksum.
+const HEAD: usize = 8;
 
 /// The first record of a log: who writes it, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Header {
     /// The boot of the machine. After another one no process of this log lives.
+    #[n(0)]
     pub(crate) boot: String,
     /// The space its process numbers belong to.
+    #[n(1)]
     pub(crate) pid_space: u64,
     /// The keeper's name in the marks of its commands.
+    #[n(2)]
     pub(crate) keeper: String,
     /// The keeper's process, which is also its session.
+    #[n(3)]
     pub(crate) pid: i32,
     /// Whether an attempt may have begun that stands nowhere in this log.
+    #[n(4)]
     pub(crate) uncertain: bool,
 }
 
 /// What a keeper notes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) enum Record {
-    Header(Header),
+    /// A log that older releases cannot read gets a header with another number.
+    #[n(0)]
+    Header(#[n(0)] Header),
     /// Written before the process is made.
+    #[n(1)]
     Spawning {
+        #[n(0)]
         id: u64,
+        #[n(1)]
+        #[cbor(with = "codec")]
         at: SystemTime,
+        #[n(2)]
         slot: u32,
+        #[n(3)]
+        #[cbor(with = "codec")]
         grace: Duration,
     },
     /// Written after it was made.
+    #[n(2)]
     Spawned {
+        #[n(0)]
         id: u64,
+        #[n(1)]
         pid: i32,
     },
     /// Written before the engine is told.
-    Exited(Exited),
+    #[n(3)]
+    Exited(#[n(0)] Exited),
     /// Written by the keeper that comes after.
-    Vanished(Vanished),
+    #[n(4)]
+    Vanished(#[n(0)] Vanished),
     /// Written when the engine has the end on record.
+    #[n(5)]
     Forgotten {
+        #[n(0)]
         id: u64,
     },
 }
@@ -57,118 +82,32 @@ pub(crate) enum Record {
 impl Record {
     /// The record as it stands in the file.
     pub(crate) fn framed(&self) -> Vec<u8> {
-        let payload = bytes::encode(self);
-        let mut framed = Vec::with_capacity(payload.len().saturating_add(8));
-        u32::try_from(payload.len())
-            .unwrap_or(u32::MAX)
-            .put(&mut framed);
-        crc32fast::hash(&payload).put(&mut framed);
-        framed.extend_from_slice(&payload);
+        // Most are shorter, so that nothing is moved while they are written.
+        let mut framed = Vec::with_capacity(128);
+        framed.extend_from_slice(&[0; HEAD]);
+        put(self, &mut framed);
+        if let Some((head, payload)) = framed.split_first_chunk_mut::<HEAD>() {
+            let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            let sum = u64::from(crc32fast::hash(payload));
+            *head = (u64::from(length) | sum << 32).to_le_bytes();
+        }
         framed
     }
 
     /// The record at the beginning of these bytes, which are moved on past it.
-    pub(crate) fn take_framed(from: &mut &[u8]) -> Result<Self, Malformed> {
-        let mut rest = *from;
-        let (length, checksum) = <(u32, u32)>::take(&mut rest)?;
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > LONGEST {
-            return Err(Malformed("a record is too long"));
+    pub(crate) fn take_framed(from: &mut &[u8]) -> Option<Self> {
+        let (length, rest) = from.split_first_chunk()?;
+        let (checksum, rest) = rest.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (payload, rest) = rest.split_at_checked(length)?;
+        if length > LONGEST || crc32fast::hash(payload) != u32::from_le_bytes(*checksum) {
+            return None;
         }
-        let (payload, rest) = rest
-            .split_at_checked(length)
-            .ok_or(Malformed("a record was cut off"))?;
-        if crc32fast::hash(payload) != checksum {
-            return Err(Malformed("a checksum does not match"));
-        }
-        let record = bytes::decode(payload)?;
+        let record = match payload.first() {
+            Some(tag) if *tag < format_1::TAGS => format_1::record(payload)?,
+            _ => read(payload).ok()?,
+        };
         *from = rest;
-        Ok(record)
-    }
-}
-
-impl Bytes for Header {
-    fn put(&self, to: &mut Vec<u8>) {
-        VERSION.put(to);
-        self.boot.put(to);
-        self.pid_space.put(to);
-        self.keeper.put(to);
-        self.pid.put(to);
-        u8::from(self.uncertain).put(to);
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        if u32::take(from)? != VERSION {
-            return Err(Malformed("a log of another version"));
-        }
-        Ok(Self {
-            boot: Bytes::take(from)?,
-            pid_space: Bytes::take(from)?,
-            keeper: Bytes::take(from)?,
-            pid: Bytes::take(from)?,
-            uncertain: take_tag(from)? != 0,
-        })
-    }
-}
-
-impl Bytes for Record {
-    fn put(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Header(header) => {
-                to.push(0);
-                header.put(to);
-            }
-            Self::Spawning {
-                id,
-                at,
-                slot,
-                grace,
-            } => {
-                to.push(1);
-                id.put(to);
-                at.put(to);
-                slot.put(to);
-                grace.put(to);
-            }
-            Self::Spawned { id, pid } => {
-                to.push(2);
-                id.put(to);
-                pid.put(to);
-            }
-            Self::Exited(exited) => {
-                to.push(3);
-                exited.put(to);
-            }
-            Self::Vanished(vanished) => {
-                to.push(4);
-                vanished.put(to);
-            }
-            Self::Forgotten { id } => {
-                to.push(5);
-                id.put(to);
-            }
-        }
-    }
-
-    fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        Ok(match take_tag(from)? {
-            0 => Self::Header(Bytes::take(from)?),
-            1 => Self::Spawning {
-                id: Bytes::take(from)?,
-                at: Bytes::take(from)?,
-                slot: Bytes::take(from)?,
-                grace: Bytes::take(from)?,
-            },
-            2 => Self::Spawned {
-                id: Bytes::take(from)?,
-                pid: Bytes::take(from)?,
-            },
-            3 => Self::Exited(Bytes::take(from)?),
-            4 => Self::Vanished(Bytes::take(from)?),
-            5 => Self::Forgotten {
-                id: Bytes::take(from)?,
-            },
-            _ => return Err(Malformed("an unknown record")),
-        })
+        Some(record)
     }
 }

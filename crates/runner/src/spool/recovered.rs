@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use minicbor::{Decode, Encode};
+
 use super::{Exited, Vanished};
+use crate::codec;
 
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +17,7 @@ pub enum Fate {
     /// No process was ever made for it; it may begin under the same number.
     NeverBegan,
     /// It runs, or is about to; its end will be told.
-    Running(Running),
-    /// It has ended.
+    Running(RunningCommand),
     Exited(Exited),
     /// Nobody knows how it ended; nothing of it runs any more. Without facts when even its start is
     /// uncertain.
@@ -23,24 +25,30 @@ pub enum Fate {
 }
 
 /// A command that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// The attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RunningCommand {
+    #[n(0)]
     pub id: u64,
     /// Its process; none while it is being made.
+    #[n(1)]
     pub pid: Option<i32>,
     /// Whose files it writes to, until it ends.
+    #[n(2)]
     pub slot: Option<u32>,
     /// When its start was noted.
+    #[n(3)]
+    #[cbor(with = "codec")]
     pub began: Option<SystemTime>,
 }
 
 /// A log that could not be read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Damage {
     /// The first byte that is no record.
+    #[n(0)]
     pub offset: u64,
     /// How many bytes were left unread.
+    #[n(1)]
     pub unread: u64,
 }
 
@@ -58,7 +66,6 @@ pub struct Recovered {
 
 impl Recovered {
     /// What became of an attempt that was to be started.
-    #[must_use]
     pub fn fate(&self, id: u64) -> Fate {
         match self.fates.get(&id) {
             Some(fate) => fate.clone(),

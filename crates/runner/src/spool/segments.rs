@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex};
 
 use super::kept::KEPT;
-use super::{Kept, Spool};
+use super::{Spool, SpooledOutput};
 use crate::lock::locked;
 
 /// When a segment is this long the next one begins.
@@ -62,15 +62,15 @@ impl Segments {
     }
 
     /// Keeps the beginning and the end of a file: a mebibyte each, more of the beginning if asked.
-    pub(crate) fn keep(&self, file: &File, head: u64) -> io::Result<Kept> {
+    pub(crate) fn keep(&self, file: &File, head: u64) -> io::Result<SpooledOutput> {
         let length = file.metadata()?.len();
         let head = length.min(head.max(KEPT));
         let tail = length.saturating_sub(head).min(KEPT);
-        let mut kept = Kept {
+        let mut kept = SpooledOutput {
             length,
             head,
             tail,
-            ..Kept::default()
+            ..SpooledOutput::default()
         };
         if length == 0 {
             return Ok(kept);

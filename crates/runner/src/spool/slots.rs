@@ -44,7 +44,6 @@ impl Slots {
         })
     }
 
-    /// An empty pair.
     pub(crate) fn take(&self) -> io::Result<Slot> {
         let number = {
             let mut state = locked(&self.state);

@@ -1,6 +1,5 @@
 //! What is saved of a job is never ahead of its journal, also if its turn goes wrong.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,21 +8,22 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::Fact;
 use undaunted_engine::event::Submitted;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
-use undaunted_runner::drive::{Hub, Quiet, World};
+use undaunted_runner::drive::{Hub, Notifier, Quiet, World};
 use undaunted_runner::endpoints::Endpoints;
-use undaunted_runner::folder::JobFolder;
+use undaunted_runner::folder::{JobFolder, LocalFolder};
 use undaunted_runner::journal::{self, Known};
 use undaunted_runner::keeper::KeeperError;
-use undaunted_runner::machine::{Keeping, Machine, Tell, Withdraw};
+use undaunted_runner::machine::{Machine, Reach, ReachedKeeper, Withdraw};
 use undaunted_runner::secrets::Secrets;
-use undaunted_runner::spool::Recovered;
-use undaunted_runner::{Answered, FunctionOrder, NewFile, Order, breakers};
+use undaunted_runner::{ExecutorMessage, FunctionOrder, NewFile, Order, breakers};
 use undaunted_store::{
-    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Found, Head, Listed,
-    MemoryStore, Owner, Records, Request, RequestId, Store, StoreError, Version,
+    AggregateId, Append, AppendError, Claim, ClaimError, Done, Epoch, Findings, Found, Head,
+    Listed, MemoryStore, OnFindings, Owner, Question, Records, Request, RequestId, Store,
+    StoreError, Version,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -32,6 +32,11 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 struct Unread {
     store: MemoryStore,
     fails: AtomicBool,
+}
+
+fn busy() -> StoreError {
+    let (path, waited) = ("store".into(), Duration::ZERO);
+    StoreError::Busy { path, waited }
 }
 
 impl Store for Unread {
@@ -45,8 +50,7 @@ impl Store for Unread {
 
     fn read(&self, of: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
         if self.fails.load(Ordering::SeqCst) && of.id() == "two" {
-            let (path, waited) = ("store".into(), Duration::ZERO);
-            return Err(StoreError::Busy { path, waited });
+            return Err(busy());
         }
         self.store.read(of, after)
     }
@@ -83,8 +87,18 @@ impl Store for Unread {
         self.store.requests(of)
     }
 
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
-        self.store.asked(family)
+    fn ask(&self, question: Question, done: OnFindings) {
+        let is_asked = |of: &AggregateId| of.id() == "two";
+        let unread = question.follows.keys().find(|of| is_asked(of)).cloned();
+        let unread = unread.filter(|_| self.fails.load(Ordering::SeqCst));
+        let done = move |found: Result<Findings, StoreError>| {
+            done(found.map(|mut found| {
+                let busy = unread.map(|of| (of, Err(busy())));
+                found.records.extend(busy);
+                found
+            }));
+        };
+        self.store.ask(question, Box::new(done));
     }
 
     fn save_snapshot(
@@ -106,7 +120,7 @@ impl Store for Unread {
 }
 
 /// Somebody who is called, and answers when the test does.
-type Called = (u64, Box<dyn FnOnce(AttemptEnd) + Send>);
+type Called = (u64, Notifier);
 
 /// A machine whose time the test says, and on which every job is saved at once.
 #[derive(Default)]
@@ -132,7 +146,7 @@ impl Machine for ByHand {
         work();
     }
 
-    fn send(&self, _: Order, _: Box<dyn FnOnce(Answered) + Send>) -> Withdraw {
+    fn send(&self, _: Order, _: Notifier) -> Withdraw {
         Box::new(|| {})
     }
 
@@ -140,26 +154,17 @@ impl Machine for ByHand {
         true
     }
 
-    fn call(&self, order: FunctionOrder, tell: Box<dyn FnOnce(AttemptEnd) + Send>) -> Withdraw {
-        self.called.lock().unwrap().push((order.start, tell));
+    fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
+        self.called.lock().unwrap().push((order.start, notifier));
         Box::new(|| {})
     }
 
-    fn keeper(
-        &self,
-        _: &JobFolder,
-        _: Option<u32>,
-        _: Tell,
-    ) -> Result<(Box<dyn Keeping>, Recovered), KeeperError> {
+    fn keeper(&self, _: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
         panic!("there are no programs")
     }
 
     fn has_spool(&self, _: &JobFolder) -> bool {
         false
-    }
-
-    fn end_holders(&self, _: &BTreeSet<String>, _: Duration) -> Result<(), KeeperError> {
-        Ok(())
     }
 
     fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
@@ -202,7 +207,7 @@ fn a_turn_that_went_wrong_is_not_saved() {
     let machine = Arc::new(ByHand::default());
     let world = World {
         store: Arc::<Unread>::clone(&store),
-        folder: "/nowhere".into(),
+        local: LocalFolder::new("/nowhere"),
         machine: Arc::<ByHand>::clone(&machine),
         grace: Duration::ZERO,
         check_interval: Duration::from_secs(1),
@@ -212,29 +217,29 @@ fn a_turn_that_went_wrong_is_not_saved() {
     };
     let submitted = Submitted {
         job: "job".to_owned(),
-        text: WORKFLOW.to_owned(),
-        parallel: vec![(0, 1)],
+        text: WORKFLOW.into(),
+        parallel: vec![(StepId(0), 1)],
         ..Submitted::default()
     };
-    let held = journal::submit(&*store, submitted, NOW).unwrap();
+    let held = journal::submit(&*store, submitted, &Plans::default(), NOW).unwrap();
     let mut hub = Hub::new(&world);
     hub.add(held, Secrets::default(), Box::new(Quiet));
     while hub.come_round() {}
-    let (start, tell) = machine.called.lock().unwrap().pop().unwrap();
+    let (start, notifier) = machine.called.lock().unwrap().pop().unwrap();
     // Another process writes, so breakers are read again when they are asked; that of the next command
     // cannot be.
     breakers::change(&*store, "one", |_| Some(Fact::Reset { at: NOW })).unwrap();
     machine.millis.store(1000, Ordering::SeqCst);
     store.fails.store(true, Ordering::SeqCst);
-    tell(AttemptEnd {
+    notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
         start,
         ..AttemptEnd::default()
-    });
+    })));
     while hub.come_round() {}
     let left = hub.take_left();
     assert!(matches!(left.as_slice(), [(_, Err(_))]));
     store.fails.store(false, Ordering::SeqCst);
-    let (replayed, _) = journal::replay(&*store, "job", |_, _, _| {}).unwrap();
+    let (replayed, _) = journal::replay(&*store, "job", &Plans::default(), |_, _, _| {}).unwrap();
     let known = Known::read(&*store, "job", &Plans::default()).unwrap();
     assert_eq!(known.job.save(), replayed.save());
 }

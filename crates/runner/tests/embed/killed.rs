@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, ItemEvent};
+use undaunted_engine::job::Plans;
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
 
@@ -61,18 +62,23 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_recorded_is_repeated() {
     let store = SqliteStore::open(&path.join("store")).unwrap();
     let mut started = BTreeSet::new();
     let mut succeeded: BTreeMap<u32, u32> = BTreeMap::new();
-    journal::replay(&store, "noted", |job, _, record| match &record.event {
-        Event::AttemptStarted(it) => {
-            let of = it.subject;
-            assert!(!succeeded.contains_key(&of.item), "{of:?} is repeated");
-            let name = job.step(of.step).unwrap().items.identity(of.item);
-            started.insert(format!("{name} {}", of.attempt));
-        }
-        Event::AttemptSucceeded(it) => {
-            *succeeded.entry(it.subject.item).or_default() += 1;
-        }
-        _ => {}
-    })
+    journal::replay(
+        &store,
+        "noted",
+        &Plans::default(),
+        |job, _, record| match &record.event {
+            Event::Item(ItemEvent::AttemptStarted(it)) => {
+                let of = it.of;
+                assert!(!succeeded.contains_key(&of.index), "{of:?} is repeated");
+                let name = job.step(of.step).unwrap().items.identity(of.index);
+                started.insert(format!("{name} {}", of.attempt));
+            }
+            Event::Item(ItemEvent::AttemptSucceeded(it)) => {
+                *succeeded.entry(it.of.index).or_default() += 1;
+            }
+            _ => {}
+        },
+    )
     .unwrap();
     assert_eq!(succeeded.len(), ITEMS);
     assert!(succeeded.values().all(|many| *many == 1));

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, ItemEvent};
+use undaunted_engine::job::Plans;
 use undaunted_engine::view::Status;
+use undaunted_engine::workflow::checks_made;
 use undaunted_runner::embed::{Attempt, Failed, Finished, Functions, Outcome, Runner, Work};
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
@@ -32,7 +34,7 @@ where
 fn events(folder: &TempDir) -> Vec<Event> {
     let store = SqliteStore::open(folder.path()).unwrap();
     let mut events = Vec::new();
-    journal::replay(&store, "job", |_, _, record| {
+    journal::replay(&store, "job", &Plans::default(), |_, _, record| {
         events.push(record.event.clone());
     })
     .unwrap();
@@ -272,7 +274,7 @@ fn a_call_that_takes_too_long_is_ended() {
     let (folder, done) = run(hangs, work);
     assert_eq!(done.status(), Status::Completed);
     let timeouts = events(&folder).into_iter().filter(|event| {
-        matches!(event, Event::AttemptFailed(failed)
+        matches!(event, Event::Item(ItemEvent::AttemptFailed(failed))
             if failed.cause == undaunted_policy::Cause::Timeout)
     });
     assert_eq!(timeouts.count(), 1);
@@ -414,4 +416,15 @@ fn a_suspended_job_goes_on_where_it_was() {
     let done = runner.begin("job", &work).unwrap().wait().unwrap();
     assert_eq!(done.status(), Status::Completed);
     assert_eq!(calls.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn the_workflow_of_a_job_is_checked_once() {
+    let before = checks_made();
+    let folder = tempfile::tempdir().unwrap();
+    let echo = |attempt: Attempt| async move { attempt.input::<Value>() };
+    let runner = Runner::open(folder.path(), Functions::new().with("f", echo)).unwrap();
+    let done = runner.begin("job", &Work::each("f", 1..=3_u32));
+    assert_eq!(done.unwrap().wait().unwrap().status(), Status::Completed);
+    assert_eq!(checks_made() - before, 1);
 }

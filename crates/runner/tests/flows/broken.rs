@@ -48,7 +48,7 @@ fn a_flow_whose_secrets_cannot_be_read_is_reported_and_others_can_have_it() {
     text["secrets"] = json!({"KEY": {"env": "SURELY_NOT_SET"}});
     let submitted = Submitted {
         job: "a".to_owned(),
-        text: text.to_string(),
+        text: text.to_string().into(),
         ..submitted
     };
     journal::deposit(world.store(), submitted, &[], now()).unwrap();
@@ -79,13 +79,15 @@ fn broken_flows_are_reported_and_left_and_the_others_go_on() {
         if flow == "unplanned" {
             let submitted = Submitted {
                 job: flow.to_owned(),
-                text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.to_owned(),
+                text: r#"{"mode": "flow", "steps": [{"id": "s", "type": "some day"}]}"#.into(),
                 ..world.submission(&asked)
             };
             // What is no workflow for this release is not stored by it, but may have been by another.
             let record = undaunted_engine::event::Record {
                 at: now(),
-                event: undaunted_engine::event::Event::JobSubmitted(Box::new(submitted)),
+                event: undaunted_engine::event::Event::Job(
+                    undaunted_engine::event::JobEvent::Submitted(Box::new(submitted)),
+                ),
             };
             append(&world, flow, record.encode());
         } else {

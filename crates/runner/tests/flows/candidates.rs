@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use undaunted_engine::catalog::{CatalogEvent, FlowPlace, FlowStatus};
-use undaunted_engine::event::Event;
-use undaunted_engine::job::Stage;
+use undaunted_engine::event::{Event, JobEvent};
+use undaunted_engine::job::{Plans, Stage};
 use undaunted_runner::catalog;
-use undaunted_runner::flows::Recovered;
+use undaunted_runner::flows::RecoveredFlows;
 use undaunted_runner::journal;
 use undaunted_store::{SqliteStore, Store, Version};
 
@@ -41,7 +41,7 @@ fn deactivated(flow: &str) -> CatalogEvent {
     }
 }
 
-fn recovered(engine: &Engine) -> Recovered {
+fn recovered(engine: &Engine) -> RecoveredFlows {
     engine.host().recover().unwrap()
 }
 
@@ -122,7 +122,10 @@ fn a_flow_that_the_catalog_misses_is_added_before_anything_happens_to_it() {
         // By the clock too.
         let added = world.catalog_of(flow)[0].at;
         let next = &world.records(flow)[1];
-        assert!(matches!(next.event, Event::JobResumed(_)), "{next:?}");
+        assert!(
+            matches!(next.event, Event::Job(JobEvent::Resumed(_))),
+            "{next:?}"
+        );
         assert!(added <= next.at, "{flow}: {added:?} {next:?}");
         let CatalogEvent::FlowActivated { since, .. } = &world.catalog_of(flow)[0].event else {
             panic!("{flow} was not activated first");
@@ -154,13 +157,13 @@ fn the_labels_of_a_flow_that_the_catalog_misses_are_added_with_it() {
 fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_to_it() {
     let server = server();
     let world = world(&server);
-    let completed = [Event::JobCompleted(Box::default())];
-    let failed = [Event::JobFailed(Box::default())];
+    let completed = [Event::Job(JobEvent::Completed(Box::default()))];
+    let failed = [Event::Job(JobEvent::Failed(Box::default()))];
     deposited(&world, &["known", "lost"], &completed);
     deposited(&world, &["failed"], &failed);
     world.noted(vec![activated("known"), activated("failed")]);
     let engine = world.engine();
-    assert_eq!(recovered(&engine), Recovered::default());
+    assert_eq!(recovered(&engine), RecoveredFlows::default());
     for (flow, status) in [
         ("failed", FlowStatus::Failed),
         ("known", FlowStatus::Completed),
@@ -173,10 +176,10 @@ fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_t
             .read(|catalog| catalog.flows[flow].clone())
             .unwrap();
         assert_eq!(entry.status, status);
-        assert_eq!(entry.ended, Some(world.job(flow).last_at), "{flow}");
+        assert_eq!(entry.ended, Some(world.job(flow).times.last_at), "{flow}");
     }
     // The next time they are skipped.
-    assert_eq!(recovered(&engine), Recovered::default());
+    assert_eq!(recovered(&engine), RecoveredFlows::default());
     assert_eq!(world.words_of("lost").len(), 2);
     assert!(server.all().is_empty());
 }
@@ -185,7 +188,11 @@ fn a_flow_that_has_ended_and_was_never_deactivated_is_and_nothing_else_happens_t
 fn a_suspended_flow_is_left_to_whoever_suspended_it_unless_the_catalog_knows_it() {
     let server = server();
     let world = world(&server);
-    deposited(&world, &["by-hand", "ours"], &[Event::JobSuspended]);
+    deposited(
+        &world,
+        &["by-hand", "ours"],
+        &[Event::Job(JobEvent::Suspended)],
+    );
     world.noted(vec![activated("ours")]);
     let engine = world.engine();
     let found = recovered(&engine);
@@ -205,7 +212,7 @@ fn jobs_that_are_no_flows_are_left_alone() {
     let world = world(&server);
     world.deposit_shell("shell", &[]);
     let engine = world.engine();
-    assert_eq!(recovered(&engine), Recovered::default());
+    assert_eq!(recovered(&engine), RecoveredFlows::default());
     assert_eq!(world.records("shell").len(), 1);
     assert_eq!(world.words_of("shell"), Vec::<&str>::new());
     world.free("shell");
@@ -216,7 +223,7 @@ fn a_flow_that_another_living_handle_owns_is_not_touched() {
     let server = server();
     let world = world(&server);
     deposited(&world, &["free", "held"], &[]);
-    let held = journal::claim(world.store(), "held").unwrap();
+    let held = journal::claim(world.store(), "held", &Plans::default()).unwrap();
     let engine = world.engine();
     let found = recovered(&engine);
     assert_eq!(found.owned, ["held"]);

@@ -1,7 +1,7 @@
 //! Results that arrive: in time, early, late, twice, for nobody, for flows that nobody runs.
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, JobEvent};
 use undaunted_engine::job::Stage;
 use undaunted_runner::drive::Reported::{Taken, Unknown};
 use undaunted_runner::request::Arrived;
@@ -213,7 +213,7 @@ fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
     let server = server();
     let world = world(&server, &Value::Null);
     let asked = wanted("template", "use", &json!({}));
-    world.deposit("a", &asked, &[Event::JobSuspended]);
+    world.deposit("a", &asked, &[Event::Job(JobEvent::Suspended)]);
     let engine = world.engine();
     assert_eq!(
         engine.deliver("a", "later", "nonsense", RESULT),
@@ -227,7 +227,7 @@ fn a_result_that_is_none_does_not_set_a_suspended_flow_going() {
 #[test]
 fn a_result_for_a_job_that_is_no_flow_does_not_set_it_going() {
     let world = World::new();
-    world.deposit_shell("shell", &[Event::JobSuspended]);
+    world.deposit_shell("shell", &[Event::Job(JobEvent::Suspended)]);
     let engine = world.engine();
     assert_eq!(
         engine.deliver("shell", "shell-1", "nonsense", RESULT),

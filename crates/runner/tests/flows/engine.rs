@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::workflow::Operator;
 use undaunted_runner::catalog::Book;
-use undaunted_runner::drive::{Quiet, Reported, World};
+use undaunted_runner::drive::{Observer, Reported, StoreOutage, World};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Begun, Host, Settings, Wanted};
+use undaunted_runner::folder::LocalFolder;
 use undaunted_runner::machine::Here;
 use undaunted_runner::request::Arrived;
 use undaunted_runner::with_causes;
@@ -39,6 +41,18 @@ struct Ends {
 pub(crate) struct Engine {
     host: Option<Arc<Host>>,
     ends: Arc<Ends>,
+    /// What users are told of outages of the store.
+    pub(crate) outages: Arc<Mutex<Vec<String>>>,
+}
+
+struct OutagesNoted(Arc<Mutex<Vec<String>>>);
+
+impl Observer for OutagesNoted {
+    fn recorded(&mut self, _: &Job, _: u64, _: &Record) {}
+
+    fn outage(&mut self, outage: &StoreOutage<'_>) {
+        self.0.lock().unwrap().push(outage.to_string());
+    }
 }
 
 impl Engine {
@@ -51,7 +65,7 @@ impl Engine {
         let book = Book::open(Arc::clone(&store)).unwrap();
         let world = World {
             store,
-            folder: folder.to_owned(),
+            local: LocalFolder::new(folder),
             machine: Arc::new(Here::default()),
             grace: Duration::from_secs(1),
             check_interval: Duration::from_secs(5),
@@ -61,6 +75,8 @@ impl Engine {
         };
         let ends = Arc::new(Ends::default());
         let noted = Arc::clone(&ends);
+        let outages = Arc::default();
+        let noted_outages = Arc::clone(&outages);
         let taken_on = told.taken_on;
         let settings = Settings {
             operator: told.operator,
@@ -71,7 +87,7 @@ impl Engine {
                 if let Some(taken_on) = &taken_on {
                     taken_on(job);
                 }
-                Box::new(Quiet)
+                Box::new(OutagesNoted(Arc::clone(&noted_outages)))
             }),
             left: Box::new(move |name, left| {
                 let how = match left {
@@ -86,6 +102,7 @@ impl Engine {
         Self {
             host: Some(Arc::new(Host::begin(world, book, settings))),
             ends,
+            outages,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use undaunted_engine::event::Event;
+use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::Stage;
 use undaunted_policy::Timestamp;
 use undaunted_runner::drive::Reported;
@@ -31,7 +31,7 @@ fn token(request: &Request) -> String {
 fn dues(world: &World, flow: &str) -> Vec<Timestamp> {
     let records = world.records(flow);
     let dues = records.iter().filter_map(|record| match &record.event {
-        Event::RetryScheduled(retrying) => Some(retrying.due),
+        Event::Item(ItemEvent::RetryScheduled(retrying)) => Some(retrying.due),
         _ => None,
     });
     dues.collect()

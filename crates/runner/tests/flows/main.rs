@@ -12,6 +12,7 @@
 mod begin;
 mod broken;
 mod candidates;
+mod checked_once;
 mod definitions;
 mod deliver;
 mod engine;

@@ -153,3 +153,38 @@ fn a_flow_that_the_catalog_cannot_be_told_of_runs_and_stands_in_it_in_the_end() 
     assert_eq!(world.ended("a").stage, Stage::Completed);
     assert_eq!(server.requests("/inner").len(), 1);
 }
+
+#[test]
+fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_doubled() {
+    for stored in [false, true] {
+        let server = gated();
+        let world = world(&server);
+        let faults = Faults::none();
+        let engine = engine(&world, &faults);
+        engine.start(&wanted("a", "outer", &json!({})));
+        let called = server.wait_for("/inner", 1);
+        let flow = called[0].json()["metadata"]["flow_id"].clone();
+        let flow = flow.as_str().unwrap();
+        World::eventually("the item waits", || {
+            world.all("a", "attempt_accepted").pop()
+        });
+        World::eventually("the catalog knows it", || world.place(flow));
+        let outage = Fault::Outage {
+            stored,
+            questions: 2,
+        };
+        drop(faults.clone().at_append(faults.appends() + 1, outage));
+        server.open("/inner");
+        engine.completes(flow);
+        engine.completes("a");
+        for flow in [flow, "a"] {
+            assert_eq!(world.all(flow, "attempt_succeeded").len(), 1, "{stored}");
+            assert_eq!(world.all(flow, "job_completed").len(), 1);
+        }
+        assert_eq!(server.requests("/inner").len(), 1);
+        let told = engine.outages.lock().unwrap().clone();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("the store `faulty` cannot be reached: "));
+        assert!(told[1].starts_with("the store can be reached again after "));
+    }
+}

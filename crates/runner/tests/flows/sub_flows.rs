@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
-use undaunted_engine::job::Stage;
+use undaunted_engine::job::{Plans, Stage};
 use undaunted_runner::drive::Reported;
 use undaunted_runner::{journal, request};
 
@@ -50,7 +50,7 @@ fn of(sent: &Request) -> [String; 2] {
 
 fn accepted(world: &World, flow: &str) {
     World::eventually("it was taken on", || {
-        let there = journal::replay(world.store(), flow, |_, _, _| {}).is_ok();
+        let there = journal::replay(world.store(), flow, &Plans::default(), |_, _, _| {}).is_ok();
         there
             .then(|| world.all(flow, "attempt_accepted").pop())
             .flatten()
@@ -142,7 +142,7 @@ fn apart(world: &World, server: &StepServer, inner: &mut Process) -> (Engine, [S
     accepted(world, &flow);
     process.kill();
     // While somebody has the outer one only the inner one can be gone on with.
-    let held = journal::claim(world.store(), "a").unwrap();
+    let held = journal::claim(world.store(), "a", &Plans::default()).unwrap();
     let found = inner.recover();
     assert_eq!(found, json!({"resumed": [flow], "owned": ["a"]}));
     journal::tell(world.store(), held, &Input::Unpause, now()).unwrap();
@@ -195,7 +195,7 @@ fn who_is_cancelled_cancels_a_flow_that_another_host_runs() {
     let world = world(&server);
     let mut inner = world.process();
     let (outer, [flow, _]) = apart(&world, &server, &mut inner);
-    request::ask(world.store(), "a", request::Request::Cancel).unwrap();
+    request::ask(world.store(), "a", request::JobRequest::Cancel).unwrap();
     assert_eq!(outer.left("a"), Ok(Stage::Cancelled));
     assert_eq!(world.ended(&flow).stage, Stage::Cancelled);
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord, FlowPlace};
 use undaunted_engine::event::{Event, Record, Submitted};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::view;
 use undaunted_engine::workflow::{Operator, Source, check, plain_definition};
@@ -117,13 +118,14 @@ impl World {
 
     /// A flow as its journal has it.
     pub(crate) fn job(&self, flow: &str) -> Job {
-        let (job, _) = journal::replay(self.store(), flow, |_, _, _| {}).unwrap();
+        let (job, _) =
+            journal::replay(self.store(), flow, &Plans::default(), |_, _, _| {}).unwrap();
         job
     }
 
     pub(crate) fn records(&self, flow: &str) -> Vec<Record> {
         let mut records = Vec::new();
-        journal::replay(self.store(), flow, |_, _, record| {
+        journal::replay(self.store(), flow, &Plans::default(), |_, _, record| {
             records.push(record.clone());
         })
         .unwrap();
@@ -133,10 +135,15 @@ impl World {
     /// The events of a flow, as `events --json` shows them.
     pub(crate) fn events(&self, flow: &str) -> Vec<Value> {
         let mut events = Vec::new();
-        journal::replay(self.store(), flow, |job, version, record| {
-            let shown = view::event(job, version.0, record);
-            events.push(serde_json::to_value(shown).unwrap());
-        })
+        journal::replay(
+            self.store(),
+            flow,
+            &Plans::default(),
+            |job, version, record| {
+                let shown = view::event(job, version.0, record);
+                events.push(serde_json::to_value(shown).unwrap());
+            },
+        )
         .unwrap();
         events
     }
@@ -174,7 +181,7 @@ impl World {
             flow: None,
             token_key: None,
         };
-        let submitted = submission(&checked.workflow.unwrap(), text, around).unwrap();
+        let submitted = submission(Plan::new(checked.workflow.unwrap()), text, around).unwrap();
         journal::deposit(self.store(), submitted, known, now()).unwrap();
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use undaunted_runner::keeper::{Event, Refusal, Spec};
-use undaunted_runner::spool::{End, Why};
+use undaunted_runner::keeper::{KeeperEvent, Refusal, Spec};
+use undaunted_runner::spool::{End, EndedBy};
 
 use crate::world::{World, exited, is_alive, next_event};
 
@@ -26,7 +26,7 @@ fn a_timeout_ends_children_that_ignore_term_and_that_have_left_the_session() {
     keeper.run(spec).unwrap();
     let pids = tree(&world);
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.why, ended.end), (Why::Timeout, End::Signal(15)));
+    assert_eq!((ended.why, ended.end), (EndedBy::Timeout, End::Signal(15)));
     assert!(!pids.into_iter().any(is_alive), "something is left");
     assert_eq!(ended.left, 0);
 }
@@ -45,7 +45,7 @@ fn a_command_that_cleans_up_on_term_has_its_grace() {
     world.line("up");
     keeper.cancel(1);
     let ended = exited(&keeper, 1);
-    assert_eq!((ended.why, ended.end), (Why::Cancelled, End::Code(9)));
+    assert_eq!((ended.why, ended.end), (EndedBy::Cancelled, End::Code(9)));
     assert_eq!(
         keeper.spool().capture(&ended.stdout, 99).unwrap(),
         b"clean\n"
@@ -67,10 +67,10 @@ fn an_orphan_in_a_session_of_its_own_is_known_by_its_mark() {
     world.line("up");
     let orphan = world.pid("orphan");
     keeper.cancel(1);
-    assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
+    assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
     assert!(!is_alive(orphan));
     keeper.cancel_all();
-    assert_eq!(exited(&keeper, 2).why, Why::Cancelled);
+    assert_eq!(exited(&keeper, 2).why, EndedBy::Cancelled);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_orphan_without_a_mark_is_ended_if_only_one_command_can_have_left_it() {
         world.line("up");
         let orphan = world.pid("orphan");
         keeper.cancel(1);
-        assert_eq!(exited(&keeper, 1).why, Why::Cancelled);
+        assert_eq!(exited(&keeper, 1).why, EndedBy::Cancelled);
         // With another command beside it nobody can say whose it is, and it is left alone.
         assert_eq!(is_alive(orphan), beside);
         crate::world::kill(orphan);
@@ -108,7 +108,7 @@ fn what_a_failure_leaves_is_gone_before_it_is_told() {
     let ended = exited(&keeper, 1);
     assert_eq!(
         (ended.why, ended.end, ended.left),
-        (Why::Itself, End::Code(1), 0)
+        (EndedBy::Itself, End::Code(1), 0)
     );
     assert!(!is_alive(world.pid("apart")) && !is_alive(world.pid("stubborn")));
 }
@@ -124,15 +124,15 @@ fn a_cancelled_start_either_never_began_or_has_an_end() {
     let mut over = 0;
     while over < 100 {
         match next_event(&keeper) {
-            Event::Exited(exited) => {
-                assert_eq!(exited.why, Why::Cancelled);
+            KeeperEvent::Exited(exited) => {
+                assert_eq!(exited.why, EndedBy::Cancelled);
                 over += 1;
             }
-            Event::Refused { id: Some(_), why } => {
+            KeeperEvent::Refused { id: Some(_), why } => {
                 assert_eq!(why, Refusal::Cancelled);
                 over += 1;
             }
-            Event::Began(_) => {}
+            KeeperEvent::Began(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -151,8 +151,11 @@ fn cancelling_all_ends_all() {
     keeper.cancel_all();
     let mut ended = 0;
     while ended < 20 {
-        if let Event::Exited(exited) = next_event(&keeper) {
-            assert_eq!((exited.why, exited.end), (Why::Cancelled, End::Signal(15)));
+        if let KeeperEvent::Exited(exited) = next_event(&keeper) {
+            assert_eq!(
+                (exited.why, exited.end),
+                (EndedBy::Cancelled, End::Signal(15))
+            );
             ended += 1;
         }
     }
@@ -170,5 +173,5 @@ fn a_stranger_that_keeps_forking_is_ended_too() {
     };
     keeper.run(spec).unwrap();
     world.line("up");
-    assert_eq!(exited(&keeper, 1).why, Why::Timeout);
+    assert_eq!(exited(&keeper, 1).why, EndedBy::Timeout);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Child;
 
-use undaunted_runner::keeper::Event;
+use undaunted_runner::keeper::KeeperEvent;
 use undaunted_runner::spool::{End, Fate};
 
 use crate::world::{World, exited, is_alive, next_event};
@@ -91,7 +91,7 @@ fn a_timeout_is_enforced_without_an_engine() {
     let Fate::Exited(ended) = recovered.fate(1) else {
         panic!("{recovered:?}");
     };
-    assert_eq!(ended.why, undaunted_runner::spool::Why::Timeout);
+    assert_eq!(ended.why, undaunted_runner::spool::EndedBy::Timeout);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_engine_killed_among_many_starts_loses_nothing_and_repeats_nothing() {
         }
     }
     while running > 0 {
-        if let Event::Exited(ended) = next_event(&keeper) {
+        if let KeeperEvent::Exited(ended) = next_event(&keeper) {
             assert!(ends.insert(ended.id, ended.end).is_none());
             running -= 1;
         }

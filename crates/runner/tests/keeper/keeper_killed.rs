@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use undaunted_runner::keeper::{Event, Refusal};
+use undaunted_runner::keeper::{KeeperEvent, Refusal};
 use undaunted_runner::spool::Fate;
 
 use crate::world::{
@@ -23,7 +23,7 @@ fn what_its_commands_left_is_found_and_ended() {
     keeper.run(world.shell(2, bare)).unwrap();
     let pids = ["up", "apart", "stubborn", "bare"].map(|name| world.pid(name));
     // Its process, and so its group, is on record.
-    while !matches!(next_event(&keeper), Event::Began(running) if running.id == 2) {}
+    while !matches!(next_event(&keeper), KeeperEvent::Began(running) if running.id == 2) {}
     kill_and_wait(keeper.pid());
     wait_until_gone(&keeper);
     kill_and_wait(world.pid("leader"));
@@ -185,7 +185,7 @@ fn a_keeper_that_dies_is_noticed_at_once() {
     let world = World::new();
     let (keeper, _) = world.keeper();
     kill(keeper.pid());
-    assert_eq!(next_event(&keeper), Event::Gone);
+    assert_eq!(next_event(&keeper), KeeperEvent::Gone);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn killed_at_any_moment_what_never_began_never_runs_and_what_ended_ran_once() {
         }
         let mut told = std::collections::BTreeSet::new();
         while told.len() < after {
-            if let Event::Exited(exited) = next_event(&keeper) {
+            if let KeeperEvent::Exited(exited) = next_event(&keeper) {
                 told.insert(exited.id);
             }
         }

@@ -11,6 +11,7 @@
 
 mod ending;
 mod engine_killed;
+mod format_1;
 mod keeper_killed;
 mod output;
 mod refusing;

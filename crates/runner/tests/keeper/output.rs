@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use undaunted_runner::keeper::Spec;
-use undaunted_runner::spool::{CaptureError, Fate, Why};
+use undaunted_runner::spool::{CaptureError, EndedBy, Fate};
 
 use crate::world::{World, exited, is_alive, kill_and_wait};
 
@@ -87,7 +87,7 @@ fn who_writes_more_than_the_limit_is_ended() {
     };
     keeper.run(endless).unwrap();
     let ended = exited(&keeper, 1);
-    assert_eq!(ended.why, Why::OutputLimit);
+    assert_eq!(ended.why, EndedBy::OutputLimit);
     assert!(ended.stdout.length > 100_000);
     // One that is quicker than the keeper's look has passed it all the same.
     let quick = Spec {
@@ -95,13 +95,13 @@ fn who_writes_more_than_the_limit_is_ended() {
         ..world.shell(2, "echo 12345; echo 123456 >&2")
     };
     keeper.run(quick).unwrap();
-    assert_eq!(exited(&keeper, 2).why, Why::OutputLimit);
+    assert_eq!(exited(&keeper, 2).why, EndedBy::OutputLimit);
     let exact = Spec {
         output_limit: Some(10),
         ..world.shell(3, "printf 1234567890")
     };
     keeper.run(exact).unwrap();
-    assert_eq!(exited(&keeper, 3).why, Why::Itself);
+    assert_eq!(exited(&keeper, 3).why, EndedBy::Itself);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the keeper does not do: nonsense, a second engine, a second start, a bad folder.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use undaunted_runner::keeper::{KeeperError, Refusal};
 use undaunted_runner::spool::{End, SpoolError};
@@ -39,7 +39,7 @@ fn a_second_engine_is_told_that_there_is_one() {
 fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
     let world = World::new();
     let (keeper, _) = world.keeper();
-    let hello = [5, 0, 0, 0, 0, 1, 0, 0, 0];
+    let hello = [5, 0, 0, 0, 0, 2, 0, 0, 0];
     let messages: [&[u8]; 6] = [
         b"",
         b"GET / HTTP/1.1\r\n\r\n",
@@ -47,7 +47,7 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
         &[1, 0, 0, 0, 99],
         // A greeting of another version, and one with something behind it.
         &[5, 0, 0, 0, 0, 9, 0, 0, 0],
-        &[6, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+        &[6, 0, 0, 0, 0, 2, 0, 0, 0, 0],
     ];
     for message in messages {
         let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
@@ -77,11 +77,44 @@ fn nonsense_on_the_socket_is_refused_and_harms_nobody() {
     drop(stream.read_to_end(&mut answer));
     drop(stream);
     // Welcomed, told all there is to know, and then refused twice.
-    let refusal = [7, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0];
+    let refusal = [7, 0, 0, 0, 0x82, 5, 0x82, 0xf6, 0x82, 0, 0x80];
     assert!(answer.ends_with(&refusal.repeat(2)), "{answer:?}");
     let (keeper, _) = world.keeper();
     keeper.run(world.shell(2, "exit 3")).unwrap();
     assert_eq!(exited(&keeper, 2).end, End::Code(3));
+}
+
+#[test]
+fn an_engine_of_the_release_before_is_told_that_the_keeper_is_of_another() {
+    let world = World::new();
+    let (_keeper, _) = world.keeper();
+    let mut stream = UnixStream::connect(world.spool().join("socket")).unwrap();
+    stream.write_all(&[5, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
+    let mut answer = vec![];
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, [7, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_keeper_of_the_release_before_is_not_spoken_to() {
+    let world = World::new();
+    std::fs::create_dir_all(world.spool()).unwrap();
+    let listener = UnixListener::bind(world.spool().join("socket")).unwrap();
+    let keeper = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut greeting = [0; 9];
+        stream.read_exact(&mut greeting).unwrap();
+        let refused = [7, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0];
+        stream.write_all(&refused).unwrap();
+        greeting
+    });
+    let refused = world.keeper_in(&world.spool(), &[]);
+    let Err(KeeperError::Refused(why)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(why, Refusal::Version);
+    // All that a keeper of the release before has to understand.
+    assert_eq!(keeper.join().unwrap(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
 }
 
 #[test]

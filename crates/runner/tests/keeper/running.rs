@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use undaunted_runner::keeper::{Event, Spec};
-use undaunted_runner::spool::{End, NotStarted, Refusing, Why};
+use undaunted_runner::keeper::{KeeperEvent, Spec};
+use undaunted_runner::spool::{End, EndedBy, NotStarted, Refusing};
 
 use crate::world::{World, exited, is_alive, kill_and_wait, next_event};
 
@@ -25,7 +25,7 @@ fn a_command_runs_with_exactly_what_it_was_given() {
     let ended = exited(&keeper, 1);
     assert_eq!(
         (ended.end, ended.why, ended.left),
-        (End::Code(7), Why::Itself, 0)
+        (End::Code(7), EndedBy::Itself, 0)
     );
     let output = keeper.spool().capture(&ended.stdout, 1000).unwrap();
     assert_eq!(String::from_utf8(output).unwrap(), expected);
@@ -117,7 +117,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
     let mut ended = std::collections::BTreeMap::new();
     while ended.len() < 200 {
         match next_event(&keeper) {
-            Event::Exited(exited) => {
+            KeeperEvent::Exited(exited) => {
                 let wrote = keeper.spool().capture(&exited.stdout, 100).unwrap();
                 assert_eq!(
                     String::from_utf8(wrote).unwrap(),
@@ -129,7 +129,7 @@ fn two_hundred_commands_at_width_eight_all_end_once() {
                     next += 1;
                 }
             }
-            Event::Began(_) => {}
+            KeeperEvent::Began(_) => {}
             other => panic!("{other:?}"),
         }
     }

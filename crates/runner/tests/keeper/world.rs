@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use undaunted_runner::keeper::{Event, Keeper, Refusal, Spec};
+use undaunted_runner::keeper::{Keeper, KeeperEvent, Refusal, Spec};
 use undaunted_runner::spool::{Exited, Recovered};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_test-engine");
@@ -171,7 +171,7 @@ pub(crate) fn kill_and_wait(pid: i32) {
     World::eventually("the death of a process", || (!is_alive(pid)).then_some(()));
 }
 
-pub(crate) fn next_event(keeper: &Keeper) -> Event {
+pub(crate) fn next_event(keeper: &Keeper) -> KeeperEvent {
     let event = keeper.events().recv_timeout(DEADLINE);
     event.expect("an event in time")
 }
@@ -180,8 +180,8 @@ pub(crate) fn next_event(keeper: &Keeper) -> Event {
 pub(crate) fn exited(keeper: &Keeper, id: u64) -> Exited {
     loop {
         match next_event(keeper) {
-            Event::Exited(exited) if exited.id == id => return exited,
-            Event::Exited(_) | Event::Began(_) => {}
+            KeeperEvent::Exited(exited) if exited.id == id => return exited,
+            KeeperEvent::Exited(_) | KeeperEvent::Began(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -190,13 +190,13 @@ pub(crate) fn exited(keeper: &Keeper, id: u64) -> Exited {
 pub(crate) fn refused(keeper: &Keeper) -> (Option<u64>, Refusal) {
     loop {
         match next_event(keeper) {
-            Event::Refused { id, why } => return (id, why),
-            Event::Exited(_) | Event::Began(_) => {}
-            Event::Gone => panic!("the keeper has gone"),
+            KeeperEvent::Refused { id, why } => return (id, why),
+            KeeperEvent::Exited(_) | KeeperEvent::Began(_) => {}
+            KeeperEvent::Gone => panic!("the keeper has gone"),
         }
     }
 }
 
 pub(crate) fn wait_until_gone(keeper: &Keeper) {
-    while next_event(keeper) != Event::Gone {}
+    while next_event(keeper) != KeeperEvent::Gone {}
 }

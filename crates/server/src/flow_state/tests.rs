@@ -6,6 +6,7 @@ use undaunted_policy::Cause;
 
 use super::*;
 use crate::scene::{Scene, text};
+use undaunted_engine::id::StepId;
 
 const RETRIED: &str =
     ", work_config: {max_retries: 2, backoff: 1000, backoff_type: fixed, parallelism: 5}";
@@ -142,7 +143,7 @@ fn a_failed_flow_says_which_step_and_a_redrive_shows_the_token_of_its_round() {
     assert_eq!((same, &work["status"]), (token.clone(), &json!("failed")));
 
     scene.at(9000).tell(&Input::Redrive {
-        items: vec![(0, 0)],
+        items: vec![StepId(0).item(0)],
         reduce: false,
     });
     let state = scene.state();
@@ -224,8 +225,8 @@ fn what_is_skipped_unreachable_or_cancelled_says_so() {
 #[test]
 fn a_job_that_is_no_flow_is_not_found() {
     let scene = Scene::of("plain", "- shell: 'true'\n");
-    let error = FlowState::read(&*scene.store, "plain").unwrap_err();
+    let error = FlowState::read(&*scene.store, "plain", &Plans::default()).unwrap_err();
     assert!(matches!(error, JournalError::NotFound { .. }));
-    let error = FlowState::read(&*scene.store, "nobody").unwrap_err();
+    let error = FlowState::read(&*scene.store, "nobody", &Plans::default()).unwrap_err();
     assert!(matches!(error, JournalError::NotFound { .. }));
 }

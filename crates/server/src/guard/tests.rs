@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use axum::routing::any;
 
 use super::*;
-use crate::limits::Limits;
+use crate::limits::ListenLimits;
 use crate::listen::Listening;
 use crate::spoken::{request, say};
 
@@ -13,7 +13,7 @@ fn listening(access: Access) -> Listening {
     let routes = Router::new().fallback(any(async || "{\"heard\":true}"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let routes = guarded(routes, access);
-    Listening::start(listener, Limits::default(), |_| routes).unwrap()
+    Listening::start(listener, ListenLimits::default(), |_| routes).unwrap()
 }
 
 fn get(address: SocketAddr, headers: &[&str]) -> u16 {

@@ -14,7 +14,7 @@ use crate::spoken::{hear, request, say};
 
 const LOCAL: &[&str] = &["Host: localhost"];
 
-fn listen(limits: Limits, routes: Router) -> Listening {
+fn listen(limits: ListenLimits, routes: Router) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     Listening::start(listener, limits, |_| routes).unwrap()
 }
@@ -42,9 +42,9 @@ fn wait_for(reached: &Notify) {
 #[test]
 fn more_requests_than_there_is_room_for_are_told_to_come_again() {
     let (routes, reached, open) = gated();
-    let limits = Limits {
+    let limits = ListenLimits {
         requests: 1,
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = listen(limits, routes);
     let address = server.address();
@@ -61,9 +61,9 @@ fn more_requests_than_there_is_room_for_are_told_to_come_again() {
 #[test]
 fn connections_beyond_the_bound_wait_for_a_place() {
     let (routes, reached, open) = gated();
-    let limits = Limits {
+    let limits = ListenLimits {
         connections: 1,
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = listen(limits, routes);
     let address = server.address();
@@ -86,10 +86,10 @@ fn connections_beyond_the_bound_wait_for_a_place() {
 #[test]
 fn whoever_sends_nothing_loses_the_connection_and_what_takes_too_long_is_408() {
     let (routes, ..) = gated();
-    let limits = Limits {
+    let limits = ListenLimits {
         header: Duration::from_millis(50),
         request: Duration::from_millis(50),
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = listen(limits, routes);
     let begun = Instant::now();
@@ -110,7 +110,7 @@ fn whoever_sends_nothing_loses_the_connection_and_what_takes_too_long_is_408() {
 #[test]
 fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
     let (routes, reached, open) = gated();
-    let server = listen(Limits::default(), routes);
+    let server = listen(ListenLimits::default(), routes);
     let address = server.address();
     let idle = std::net::TcpStream::connect(address).unwrap();
     let asking = std::thread::spawn(move || say(address, &request("GET", "/wait", LOCAL, "")));
@@ -132,9 +132,9 @@ fn whoever_is_being_answered_at_the_end_is_waited_for_and_nobody_else() {
 #[test]
 fn nobody_keeps_the_end_waiting_for_long() {
     let (routes, reached, _) = gated();
-    let limits = Limits {
+    let limits = ListenLimits {
         grace: Duration::from_millis(50),
-        ..Limits::default()
+        ..ListenLimits::default()
     };
     let server = listen(limits, routes);
     let address = server.address();
@@ -155,7 +155,7 @@ fn a_body_beyond_its_bound_is_413_in_json() {
     let routes = Router::new()
         .fallback(taken)
         .layer(DefaultBodyLimit::max(10));
-    let server = listen(Limits::default(), routes);
+    let server = listen(ListenLimits::default(), routes);
     let send = |body: &str| say(server.address(), &request("POST", "/", LOCAL, body));
     assert_eq!(send("0123456789").0, 200);
     let (status, _, body) = send("0123456789x");

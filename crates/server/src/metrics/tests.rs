@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
+use undaunted_engine::id::StepId;
 
 use super::*;
 use crate::scene::{Scene, T0, text};
@@ -115,7 +116,13 @@ fn queues_are_those_of_all_jobs_and_empty_when_they_have_ended() {
     for millis in [1000, 2000, 3000, 4000] {
         one.at(millis).start();
         for item in 0..4 {
-            if one.job.running.values().any(|place| *place == (0, item)) {
+            if one
+                .job
+                .starts
+                .running
+                .values()
+                .any(|place| *place == StepId(0).item(item))
+            {
                 one.done(0, item, &json!({"y": 1}));
             }
         }

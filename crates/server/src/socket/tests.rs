@@ -8,7 +8,7 @@ use undaunted_engine::catalog::CatalogEvent;
 use undaunted_policy::Cause;
 
 use super::*;
-use crate::limits::Limits;
+use crate::limits::ListenLimits;
 use crate::scene::{Scene, text};
 use crate::server::Manner;
 use crate::stage::Stage;
@@ -303,10 +303,10 @@ fn a_message_beyond_all_bounds_closes_the_socket_and_so_does_the_end() {
 #[test]
 fn whoever_takes_nothing_is_closed() {
     let stage = Stage::with(Manner {
-        limits: Limits {
+        limits: ListenLimits {
             connections: 1,
             event: Duration::from_millis(100),
-            ..Limits::default()
+            ..ListenLimits::default()
         },
         ..Manner::default()
     });

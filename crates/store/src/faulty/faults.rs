@@ -17,13 +17,18 @@ pub enum Fault {
         /// Whether it will turn out to be there.
         stored: bool,
     },
+    /// The store cannot be reached any more, and nobody is told whether the append is there. The next
+    /// questions are not answered; the one after them ends the outage.
+    Outage {
+        /// Whether it took effect before.
+        stored: bool,
+        /// How many questions are not answered.
+        questions: u32,
+    },
     /// It is acknowledged and not stored: a disk that lies.
     Lose,
     /// Of its first aggregate so many records are stored and the next is damaged; the sync fails.
-    Tear {
-        /// How many are whole.
-        whole: usize,
-    },
+    Tear { whole: usize },
     /// It and all after it wait until [`FaultyStore::resume`](super::FaultyStore::resume).
     Stall,
 }
@@ -44,27 +49,23 @@ struct Script {
 
 impl Faults {
     /// A disk without faults.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
     /// The same, with a fault at the n-th append, counted from 1 over all handles.
-    #[must_use]
     pub fn at_append(self, n: u64, fault: Fault) -> Self {
         self.script().appends.insert(n, fault);
         self
     }
 
     /// The same, with the n-th `read` refused, counted from 1 over all handles.
-    #[must_use]
     pub fn at_read(self, n: u64, error: StoreError) -> Self {
         self.script().reads.insert(n, error);
         self
     }
 
     /// How many appends there were.
-    #[must_use]
     pub fn appends(&self) -> u64 {
         self.script().seen_appends
     }

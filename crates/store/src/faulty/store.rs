@@ -12,6 +12,7 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
+use crate::question::{OnFindings, Question};
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
 use crate::store::{Done, Head, Listed, Records, Store};
@@ -25,17 +26,19 @@ pub struct FaultyStore {
     faults: Faults,
     broken: OnceLock<StoreError>,
     stalled: Mutex<Option<Waiting>>,
+    /// During an outage, how many questions are still not answered.
+    outage: Mutex<Option<u32>>,
 }
 
 impl FaultyStore {
     /// Puts faults around a handle.
-    #[must_use]
     pub fn new(inner: Box<dyn Store>, faults: Faults) -> Self {
         Self {
             inner,
             faults,
             broken: OnceLock::new(),
             stalled: Mutex::default(),
+            outage: Mutex::default(),
         }
     }
 
@@ -52,7 +55,6 @@ impl FaultyStore {
     }
 
     /// How many appends wait for the end of a stall.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.stalled().as_ref().map_or(0, VecDeque::len)
     }
@@ -64,8 +66,27 @@ impl FaultyStore {
     fn usable(&self) -> Result<&dyn Store, StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
+            None if self.outage().is_some() => Err(unreachable()),
             None => Ok(&*self.inner),
         }
+    }
+
+    /// As [`Self::usable`], for a question: it may end an outage.
+    fn reached(&self) -> Result<&dyn Store, StoreError> {
+        let mut outage = self.outage();
+        *outage = match *outage {
+            Some(left @ 1..) => {
+                *outage = Some(left.saturating_sub(1));
+                return Err(unreachable());
+            }
+            Some(0) | None => None,
+        };
+        drop(outage);
+        self.usable()
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Option<u32>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An append without a fault of its own.
@@ -119,6 +140,14 @@ impl FaultyStore {
     }
 }
 
+fn unreachable() -> StoreError {
+    let cause: Box<dyn Error + Send + Sync> = "there is an outage, as the script says".into();
+    StoreError::Unreachable {
+        store: "faulty".to_owned(),
+        source: Arc::from(cause),
+    }
+}
+
 impl Store for FaultyStore {
     fn submit(&self, appends: Vec<Append>, done: Done) {
         let mut stalled = self.stalled();
@@ -145,6 +174,13 @@ impl Store for FaultyStore {
                 refused => refused,
             },
             Fault::Tear { whole } => self.tear(appends, whole),
+            Fault::Outage { stored, questions } => {
+                let result = stored.then(|| inner.append(appends)).transpose();
+                *self.outage() = Some(questions);
+                // What is refused is refused, answered or not: it is tried again and refused again.
+                drop(result);
+                Err(unreachable().into())
+            }
         });
     }
 
@@ -194,7 +230,11 @@ impl Store for FaultyStore {
     }
 
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {
-        self.usable()?.release(claim)
+        match self.broken.get() {
+            Some(error) => Err(error.clone()),
+            // What is given up during an outage is given up by the time that ends.
+            None => self.inner.release(claim),
+        }
     }
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
@@ -205,8 +245,11 @@ impl Store for FaultyStore {
         self.usable()?.requests(aggregate)
     }
 
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
-        self.usable()?.asked(family)
+    fn ask(&self, question: Question, done: OnFindings) {
+        match self.reached() {
+            Ok(inner) => inner.ask(question, done),
+            Err(error) => done(Err(error)),
+        }
     }
 
     fn save_snapshot(
@@ -220,6 +263,10 @@ impl Store for FaultyStore {
 
     fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError> {
         self.usable()?.latest_snapshot(aggregate)
+    }
+
+    fn compact(&self) -> Result<[u64; 2], StoreError> {
+        self.usable()?.compact()
     }
 
     fn pulse(&self) -> Result<u64, StoreError> {

@@ -7,6 +7,7 @@ use crate::aggregate::AggregateId;
 use crate::append::{self, Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
+use crate::question::{Findings, Question};
 use crate::request::{Request, RequestId};
 use crate::snapshot::{Found, Snapshot};
 use crate::store::{Head, Listed};
@@ -27,7 +28,6 @@ struct Journal {
     owner: Weak<Owner>,
     /// The last version that was trimmed.
     trimmed: Version,
-    /// Those after it.
     records: Vec<Vec<u8>>,
     requests: Vec<Request>,
     snapshot: Option<Snapshot>,
@@ -210,13 +210,31 @@ impl Journals {
         journal.map_or_else(Vec::new, |journal| journal.requests.clone())
     }
 
-    pub(super) fn asked(&self, family: &str) -> Vec<AggregateId> {
-        let all = self.aggregates.iter();
-        all.filter(|(aggregate, journal)| {
-            aggregate.family() == family && !journal.requests.is_empty()
-        })
-        .map(|(aggregate, _)| aggregate.clone())
-        .collect()
+    /// Answers the question of a handle.
+    pub(super) fn find(&self, question: &Question, asks: &Weak<Owner>) -> Findings {
+        let mut findings = Findings {
+            pulse: self.changes,
+            ..Findings::default()
+        };
+        let unowned = question.awaits.iter();
+        let unowned = unowned.filter(|awaited| self.owner(awaited).is_none());
+        findings.unowned = unowned.cloned().collect();
+        if question.since == Some(self.changes) {
+            return findings;
+        }
+        for (aggregate, journal) in &self.aggregates {
+            if journal.owner.ptr_eq(asks) && !journal.requests.is_empty() {
+                let requests = Ok(journal.requests.clone());
+                findings.requests.insert(aggregate.clone(), requests);
+            }
+        }
+        for (aggregate, after) in &question.follows {
+            let records = self.records(aggregate, *after);
+            if !records.is_empty() {
+                findings.records.insert(aggregate.clone(), Ok(records));
+            }
+        }
+        findings
     }
 
     pub(super) fn save_snapshot(

@@ -7,6 +7,7 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
+use crate::question::{OnFindings, Question};
 use crate::request::{Request, RequestId};
 use crate::snapshot::{Found, Snapshot};
 use crate::store::{Done, Head, Listed, Records, Store};
@@ -21,15 +22,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
-    #[must_use]
     pub fn new() -> Self {
         Self::on(Arc::default())
     }
 
     /// Another handle on the same journals, as another process would have; what the one claims the
     /// other does not own.
-    #[must_use]
     pub fn another(&self) -> Self {
         Self::on(Arc::clone(&self.journals))
     }
@@ -103,8 +101,11 @@ impl Store for MemoryStore {
         Ok(self.journals().requests(aggregate))
     }
 
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
-        Ok(self.journals().asked(family))
+    fn ask(&self, question: Question, done: OnFindings) {
+        let findings = self
+            .journals()
+            .find(&question, &Arc::downgrade(&self.owner));
+        done(Ok(findings));
     }
 
     fn save_snapshot(

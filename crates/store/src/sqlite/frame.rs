@@ -29,7 +29,6 @@ impl Seal {
         Self(hasher.finalize())
     }
 
-    /// The checksum of some bytes at a version.
     pub(super) fn checksum(self, version: Version, bytes: &[u8]) -> u32 {
         let mut hasher = Hasher::new_with_initial(self.0);
         let mut header = [0; 12];

@@ -19,7 +19,6 @@ pub(super) struct Known {
     pub(super) head: Head,
 }
 
-/// Asks the database.
 pub(super) fn ask(
     connection: &Connection,
     aggregate: &AggregateId,

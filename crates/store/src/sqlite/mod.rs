@@ -4,6 +4,7 @@
 //! tool opens it. Beside it are `owners/`, one locked file for each process that has the store open,
 //! and `snapshots/`, which may be deleted. Decision 0007 says why.
 
+mod asker;
 mod checkpoint;
 mod classify;
 mod frame;

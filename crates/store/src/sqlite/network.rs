@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::error::StoreError;
 
-/// Numbers from statfs(2).
 const KNOWN: [(u64, &str); 11] = [
     (0x6969, "nfs"),
     (0xff53_4d42, "cifs"),

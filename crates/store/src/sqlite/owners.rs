@@ -10,9 +10,12 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rusqlite::{Connection, OptionalExtension as _};
+
 use super::classify;
 use super::place::{Opening, private_file};
 use super::writer::Broken;
+use crate::aggregate::AggregateId;
 use crate::claim::Owner;
 use crate::error::StoreError;
 
@@ -72,7 +75,17 @@ pub(super) fn have_all_left(folder: &Path, _under: &Opening) -> bool {
     fs::read_dir(folder).is_ok_and(|mut signs| signs.next().is_none())
 }
 
-/// The owner of this name, if it lives.
+/// The name of the owner of an aggregate, who may be dead.
+pub(super) fn named(
+    connection: &Connection,
+    aggregate: &AggregateId,
+) -> rusqlite::Result<Option<String>> {
+    let mut select =
+        connection.prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
+    let found = select.query_row((aggregate.family(), aggregate.id()), |row| row.get(0));
+    Ok(found.optional()?.flatten())
+}
+
 pub(super) fn living(folder: &Path, name: &str) -> Result<Option<Owner>, StoreError> {
     let path = folder.join(name);
     let about = |error| classify::of_files(&path, error);

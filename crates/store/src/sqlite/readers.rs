@@ -34,10 +34,9 @@ impl Readers {
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let idle = self.idle().pop();
-        let about = |error| classify::of_database(&self.database, self.patience, error);
         let connection = match idle {
             Some(connection) => connection,
-            None => schema::open(&self.database, self.patience).map_err(about)?,
+            None => self.open()?,
         };
         let answer = question(&connection);
         let mut idle = self.idle();
@@ -45,7 +44,17 @@ impl Readers {
             idle.push(connection);
         }
         drop(idle);
-        answer.map_err(about)
+        self.about(answer)
+    }
+
+    /// Opens a connection that is not lent out.
+    pub(super) fn open(&self) -> Result<Connection, StoreError> {
+        self.about(schema::open(&self.database, self.patience))
+    }
+
+    /// What the database says, in our words.
+    pub(super) fn about<T>(&self, said: rusqlite::Result<T>) -> Result<T, StoreError> {
+        said.map_err(|error| classify::of_database(&self.database, self.patience, error))
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::frame::Seal;
+use super::asker::{Asker, Source, unsealed};
 use super::heads::{self, Known};
 use super::ledger::{Ledger, Outcome};
 use super::owners::{self, Sign};
@@ -20,6 +20,7 @@ use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::{Claim, ClaimError, Owner};
 use crate::error::StoreError;
+use crate::question::{OnFindings, Question};
 use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
 use crate::store::{Done, Head, Listed, Records, Store, UnderClaim};
@@ -45,7 +46,9 @@ pub struct SqliteStore {
     // In the order in which they are closed: what was handed over is written, and only then are we
     // no longer alive.
     writer: Writer,
-    readers: Readers,
+    readers: Arc<Readers>,
+    /// Started by the first question: a process that leaves at once asks none.
+    asker: Mutex<Option<Asker>>,
     /// Opened by the first who asks: one who leaves at once never does.
     pulse: Mutex<Option<Connection>>,
     broken: Broken,
@@ -65,10 +68,6 @@ impl SqliteStore {
     }
 
     /// As [`SqliteStore::open`], with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`SqliteStore::open`].
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let patience = options.patience;
         let (folder, opening) = Folder::prepare(folder, patience)?;
@@ -82,7 +81,8 @@ impl SqliteStore {
         let sign = Sign::put_up(&folder.owners, name, Arc::clone(&broken), &opening)?;
         Ok(Self {
             writer: Writer::start(connection, &folder, patience, Arc::clone(&broken))?,
-            readers: Readers::new(folder.database.clone(), patience),
+            readers: Arc::new(Readers::new(folder.database.clone(), patience)),
+            asker: Mutex::new(None),
             pulse: Mutex::new(None),
             broken,
             folder,
@@ -92,37 +92,14 @@ impl SqliteStore {
     }
 
     /// Whether there is a store in a folder.
-    #[must_use]
     pub fn is_in(folder: &Path) -> bool {
         let length = Folder::database_in(folder).metadata();
         length.is_ok_and(|found| found.len() > 0)
     }
 
     /// The database, for tools that look into it.
-    #[must_use]
     pub fn database(&self) -> PathBuf {
         self.folder.database.clone()
-    }
-
-    /// Gives the room of what was removed back to the disk, and says how many bytes the database
-    /// had and has. Others may read meanwhile, and wait to write.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Busy`] if others write for too long, or whatever else is wrong.
-    pub fn compact(&self) -> Result<[u64; 2], StoreError> {
-        let size = || {
-            let log = self.folder.database.with_extension("db-wal");
-            let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
-            let log = of(&log).saturating_sub(checkpoint::SHORTEST_LOG);
-            of(&self.folder.database).saturating_add(log)
-        };
-        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
-        let before = size();
-        let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
-        connection.execute_batch("VACUUM").map_err(about)?;
-        checkpoint::cut(&connection, self.patience).map_err(about)?;
-        Ok([before, size()])
     }
 
     /// Has a change made and waits until it is on the disk.
@@ -150,7 +127,7 @@ impl SqliteStore {
             .unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
-    fn ask<T>(
+    fn read_with<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -161,7 +138,7 @@ impl SqliteStore {
     }
 
     fn known(&self, aggregate: &AggregateId) -> Result<Option<Known>, StoreError> {
-        self.ask(|connection| heads::ask(connection, aggregate))
+        self.read_with(|connection| heads::ask(connection, aggregate))
     }
 }
 
@@ -177,7 +154,7 @@ impl Store for SqliteStore {
     }
 
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
-        let found = self.ask(|connection| heads::number(connection, aggregate))?;
+        let found = self.read_with(|connection| heads::number(connection, aggregate))?;
         let Some((number, _)) = found else {
             return Ok(Box::new(std::iter::empty()));
         };
@@ -186,7 +163,7 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
-        let rows = self.ask(|connection| {
+        let rows = self.read_with(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT id, epoch, (SELECT first + count - 1 FROM batches
                                     WHERE aggregate = number ORDER BY first DESC LIMIT 1) AS version
@@ -255,13 +232,7 @@ impl Store for SqliteStore {
     }
 
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError> {
-        let names: Vec<Option<String>> = self.ask(|connection| {
-            let mut select = connection
-                .prepare_cached("SELECT owner FROM aggregates WHERE family = ?1 AND id = ?2")?;
-            let rows = select.query_map((aggregate.family(), aggregate.id()), |row| row.get(0))?;
-            rows.collect()
-        })?;
-        match names.into_iter().flatten().next() {
+        match self.read_with(|connection| owners::named(connection, aggregate))? {
             Some(name) => owners::living(&self.folder.owners, &name),
             None => Ok(None),
         }
@@ -287,7 +258,7 @@ impl Store for SqliteStore {
     }
 
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
-        let rows: Vec<(i64, Vec<u8>)> = self.ask(|connection| {
+        let rows: Vec<(i64, Vec<u8>)> = self.read_with(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT requests.id, body FROM requests JOIN aggregates ON aggregate = number
                  WHERE family = ?1 AND aggregates.id = ?2 ORDER BY requests.id",
@@ -297,39 +268,24 @@ impl Store for SqliteStore {
             })?;
             rows.collect()
         })?;
-        let seal = Seal::of(aggregate);
-        let requests = rows.into_iter().map(|(id, body)| {
-            let id = u64::try_from(id).unwrap_or(0);
-            let bytes = seal.read(&mut body.as_slice(), Version(id));
-            match bytes {
-                Ok(bytes) => Ok(Request {
-                    id: RequestId(id),
-                    bytes: bytes.to_vec(),
-                }),
-                Err(what) => Err(StoreError::DamagedRequest {
-                    aggregate: aggregate.clone(),
-                    request: RequestId(id),
-                    what,
-                }),
-            }
-        });
-        requests.collect()
+        unsealed(aggregate, rows)
     }
 
-    fn asked(&self, family: &str) -> Result<Vec<AggregateId>, StoreError> {
-        let ids: Vec<String> = self.ask(|connection| {
-            // The cross join begins with the requests, of which there are none most of the time.
-            let mut select = connection.prepare_cached(
-                "SELECT DISTINCT aggregates.id FROM requests CROSS JOIN aggregates
-                 WHERE number = aggregate AND family = ?1 ORDER BY aggregates.id",
-            )?;
-            let rows = select.query_map([family], |row| row.get(0))?;
-            rows.collect()
-        })?;
-        let named = ids.into_iter();
-        Ok(named
-            .filter_map(|id| AggregateId::new(family, id).ok())
-            .collect())
+    fn ask(&self, question: Question, done: OnFindings) {
+        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = match asker.take() {
+            Some(asker) => Ok(asker),
+            None => Asker::start(Source {
+                readers: Arc::clone(&self.readers),
+                owners: self.folder.owners.clone(),
+                sign: Arc::clone(&self.sign),
+                broken: Arc::clone(&self.broken),
+            }),
+        };
+        match started {
+            Ok(started) => asker.insert(started).ask(question, done),
+            Err(error) => done(Err(classify::of_files(&self.folder.database, error))),
+        }
     }
 
     fn save_snapshot(
@@ -356,6 +312,21 @@ impl Store for SqliteStore {
             None => Ok(Found::default()),
             Some(known) => snapshots::latest(&self.folder.snapshots, known, aggregate),
         }
+    }
+
+    fn compact(&self) -> Result<[u64; 2], StoreError> {
+        let size = || {
+            let log = self.folder.database.with_extension("db-wal");
+            let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
+            let log = of(&log).saturating_sub(checkpoint::SHORTEST_LOG);
+            of(&self.folder.database).saturating_add(log)
+        };
+        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
+        let before = size();
+        let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
+        connection.execute_batch("VACUUM").map_err(about)?;
+        checkpoint::cut(&connection, self.patience).map_err(about)?;
+        Ok([before, size()])
     }
 
     fn pulse(&self) -> Result<u64, StoreError> {

@@ -37,7 +37,6 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread.
     pub(super) fn start(
         connection: Connection,
         folder: &Folder,
@@ -254,7 +253,6 @@ enum Trouble {
     Known(StoreError),
     /// It was undone, and each of its changes may be tried alone.
     OfOne,
-    /// It was undone.
     Told(rusqlite::Error),
     /// Perhaps it was undone.
     Unknown(rusqlite::Error),

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use super::Place;
+use super::Reopenable;
 use super::place::{conflict, free, texts, version};
 use super::run::Check;
 use crate::append::AppendError;
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 const THREADS: u64 = 8;
 
-fn own_journals(place: &Place) {
+fn own_journals(place: &Reopenable) {
     let store = place.open();
     let store = &*store;
     thread::scope(|scope| {
@@ -51,7 +51,7 @@ fn own_journals(place: &Place) {
     }
 }
 
-fn one_wins(place: &Place) {
+fn one_wins(place: &Reopenable) {
     let store = place.open();
     let store = &*store;
     for round in 0..10_u64 {
@@ -75,7 +75,7 @@ fn one_wins(place: &Place) {
     assert_eq!(version(store, "a"), 10);
 }
 
-fn isolated(place: &Place) {
+fn isolated(place: &Reopenable) {
     let store = place.open();
     let (tell, told) = mpsc::channel();
     for n in 0..200_u64 {
@@ -104,7 +104,7 @@ fn isolated(place: &Place) {
     assert_eq!(store.list("job", "made").unwrap().len(), 134);
 }
 
-fn many_under_way(place: &Place) {
+fn many_under_way(place: &Reopenable) {
     let store = place.open();
     let (tell, told) = mpsc::channel();
     for n in 0..300_u64 {
@@ -134,7 +134,7 @@ fn add_by_trying(store: &dyn Store, times: u64) {
     }
 }
 
-fn two_handles(place: &Place) {
+fn two_handles(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     thread::scope(|scope| {
         for store in [&*one, &*one, &*other, &*other] {
@@ -145,7 +145,7 @@ fn two_handles(place: &Place) {
     assert_eq!(version(&*other, "a"), 80);
 }
 
-fn whole_appends(place: &Place) {
+fn whole_appends(place: &Reopenable) {
     let (writer, reader) = (place.open(), place.open());
     thread::scope(|scope| {
         scope.spawn(|| {

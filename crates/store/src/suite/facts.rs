@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use super::Place;
+use super::Reopenable;
 use super::place::{conflict, facts, fence, free, job, owned, texts, version};
 use super::run::Check;
 use crate::append::{Append, AppendError, LARGEST_RECORD};
@@ -31,7 +31,7 @@ fn told(store: &dyn Store, appends: Vec<Append>) -> Vec<u64> {
     reached.into_iter().map(|version| version.0).collect()
 }
 
-fn never_refused(place: &Place) {
+fn never_refused(place: &Reopenable) {
     let (store, owner) = (place.open(), place.open());
     assert_eq!(told(&*store, vec![facts("a", &["1"])]), [1]);
     assert_eq!(told(&*store, vec![free("a", 1, &["2", "3"])]), [3]);
@@ -48,7 +48,7 @@ fn never_refused(place: &Place) {
     assert_eq!(texts(&*owner, "a"), ["again"]);
 }
 
-fn in_order(place: &Place) {
+fn in_order(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     for round in 0..20_u64 {
         assert_eq!(told(&*one, vec![facts("a", &["one"])]), [3 * round + 1]);
@@ -59,7 +59,7 @@ fn in_order(place: &Place) {
     assert_eq!(texts(&*other, "a"), texts(&*one, "a"));
 }
 
-fn versions_told(place: &Place) {
+fn versions_told(place: &Reopenable) {
     let store = place.open();
     let appends = vec![
         facts("b", &["b1"]),
@@ -77,7 +77,7 @@ fn versions_told(place: &Place) {
     assert_eq!(told(&*store, vec![]), [0; 0]);
 }
 
-fn several_in_one(place: &Place) {
+fn several_in_one(place: &Reopenable) {
     let store = place.open();
     let appends = vec![
         facts("a", &["1"]),
@@ -94,7 +94,7 @@ fn several_in_one(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1", "2", "3", "4", "5"]);
 }
 
-fn atomic(place: &Place) {
+fn atomic(place: &Reopenable) {
     let store = place.open();
     let claim = store.claim(&job("a")).unwrap();
     let with = |expected, epoch| vec![facts("b", &["x"]), owned("a", expected, epoch, &["1"])];
@@ -112,7 +112,7 @@ fn atomic(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn moves_on(place: &Place) {
+fn moves_on(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     one.append(vec![free("a", 0, &["1"])]).unwrap();
     other.append(vec![facts("a", &["2"])]).unwrap();
@@ -121,7 +121,7 @@ fn moves_on(place: &Place) {
     assert_eq!(texts(&*other, "a"), ["1", "2", "3"]);
 }
 
-fn nothing(place: &Place) {
+fn nothing(place: &Reopenable) {
     let store = place.open();
     assert_eq!(told(&*store, vec![facts("a", &[])]), [0]);
     assert_eq!(store.head(&job("a")).unwrap(), None);
@@ -130,7 +130,7 @@ fn nothing(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn taking(place: &Place) {
+fn taking(place: &Reopenable) {
     let store = place.open();
     store.append(vec![facts("a", &["1"])]).unwrap();
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
@@ -142,7 +142,7 @@ fn taking(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1", "reset"]);
 }
 
-fn too_large(place: &Place) {
+fn too_large(place: &Reopenable) {
     let store = place.open();
     let large = Append::facts(job("b"), vec![vec![0; LARGEST_RECORD + 1]]);
     let refused = store.append(vec![facts("a", &["x"]), large]);
@@ -154,7 +154,7 @@ fn too_large(place: &Place) {
 }
 
 /// Four threads on two handles, each with facts for one shared journal beside a journal of its own.
-fn many_writers(place: &Place) {
+fn many_writers(place: &Reopenable) {
     const ROUNDS: u64 = 25;
     let (one, other) = (place.open(), place.open());
     let writers = [&*one, &*one, &*other, &*other].into_iter().enumerate();
@@ -185,7 +185,7 @@ fn many_writers(place: &Place) {
     assert_eq!(texts(&*other, "shared"), landed);
 }
 
-fn many_under_way(place: &Place) {
+fn many_under_way(place: &Reopenable) {
     let store = place.open();
     let (tell, told) = mpsc::channel();
     let mut expected: Vec<String> = vec![];

@@ -1,6 +1,6 @@
 //! Promises about journals: order, versions, all or nothing.
 
-use super::Place;
+use super::Reopenable;
 use super::place::{conflict, free, job, texts, version};
 use super::run::Check;
 use crate::append::{Append, AppendError, LARGEST_RECORD};
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("the pulse tells of every change", pulse),
 ];
 
-fn in_order(place: &Place) {
+fn in_order(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1", "2"])]).unwrap();
     store.append(vec![free("a", 2, &["3"])]).unwrap();
@@ -35,7 +35,7 @@ fn in_order(place: &Place) {
     assert_eq!(version(&*store, "a"), 3);
 }
 
-fn any_bytes(place: &Place) {
+fn any_bytes(place: &Reopenable) {
     let store = place.open();
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     let large = every_byte.repeat(12_000);
@@ -47,7 +47,7 @@ fn any_bytes(place: &Place) {
     assert!(read == records, "the bytes differ");
 }
 
-fn after_a_version(place: &Place) {
+fn after_a_version(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
     store.append(vec![free("a", 3, &["4"])]).unwrap();
@@ -59,7 +59,7 @@ fn after_a_version(place: &Place) {
     }
 }
 
-fn wrong_version(place: &Place) {
+fn wrong_version(place: &Reopenable) {
     let store = place.open();
     assert_eq!(conflict(store.append(vec![free("a", 1, &["x"])])), 0);
     store.append(vec![free("a", 0, &["1", "2"])]).unwrap();
@@ -69,7 +69,7 @@ fn wrong_version(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1", "2"]);
 }
 
-fn all_or_nothing(place: &Place) {
+fn all_or_nothing(place: &Reopenable) {
     let store = place.open();
     let both = vec![free("a", 0, &["1"]), free("b", 0, &["1"])];
     store.append(both).unwrap();
@@ -82,7 +82,7 @@ fn all_or_nothing(place: &Place) {
     assert_eq!(store.head(&job("c")).unwrap(), None);
 }
 
-fn twice_in_one(place: &Place) {
+fn twice_in_one(place: &Reopenable) {
     let store = place.open();
     let fitting = vec![free("a", 0, &["1", "2"]), free("a", 2, &["3"])];
     store.append(fitting).unwrap();
@@ -91,7 +91,7 @@ fn twice_in_one(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1", "2", "3"]);
 }
 
-fn nothing(place: &Place) {
+fn nothing(place: &Reopenable) {
     let store = place.open();
     store.append(vec![]).unwrap();
     store.append(vec![free("a", 0, &[])]).unwrap();
@@ -102,7 +102,7 @@ fn nothing(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1"]);
 }
 
-fn unknown(place: &Place) {
+fn unknown(place: &Reopenable) {
     let store = place.open();
     assert_eq!(store.head(&job("a")).unwrap(), None);
     assert_eq!(texts(&*store, "a"), [""; 0]);
@@ -113,7 +113,7 @@ fn unknown(place: &Place) {
     assert!(matches!(refused, Err(StoreError::NotFound { .. })));
 }
 
-fn listed(place: &Place) {
+fn listed(place: &Reopenable) {
     let store = place.open();
     for id in ["b", "a%c", "aé", "a_c", "a", "abc", "A", "a\u{10ffff}z"] {
         store.append(vec![free(id, 0, &["1", "2"])]).unwrap();
@@ -137,7 +137,7 @@ fn listed(place: &Place) {
     assert_eq!(store.list("jobs", "").unwrap(), []);
 }
 
-fn removed(place: &Place) {
+fn removed(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     store.append(vec![free("b", 0, &["1"])]).unwrap();
@@ -153,7 +153,7 @@ fn removed(place: &Place) {
     assert_eq!(texts(&*store, "b"), ["1"]);
 }
 
-fn second_handle(place: &Place) {
+fn second_handle(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     for round in 0..20 {
         one.append(vec![free("a", 2 * round, &["one"])]).unwrap();
@@ -170,7 +170,7 @@ fn second_handle(place: &Place) {
     assert_eq!(texts(&*other, "a"), ["again"]);
 }
 
-fn reopened(place: &Place) {
+fn reopened(place: &Reopenable) {
     for round in 0..5_u64 {
         let store = place.open();
         assert_eq!(version(&*store, "a"), round);
@@ -179,7 +179,7 @@ fn reopened(place: &Place) {
     assert_eq!(texts(&*place.open(), "a"), ["x"; 5]);
 }
 
-fn too_large(place: &Place) {
+fn too_large(place: &Reopenable) {
     let store = place.open();
     let record = vec![0; LARGEST_RECORD + 1];
     let append = Append::new(job("a"), Version::EMPTY, Epoch::UNCLAIMED, vec![record]);
@@ -191,7 +191,7 @@ fn too_large(place: &Place) {
     assert_eq!(store.head(&job("a")).unwrap(), None);
 }
 
-fn pulse(place: &Place) {
+fn pulse(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let mut last = one.pulse().unwrap();
     let mut beats = |what: &str| {

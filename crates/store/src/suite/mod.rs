@@ -26,5 +26,5 @@ mod run;
 mod snapshots;
 mod trim;
 
-pub use place::Place;
+pub use place::Reopenable;
 pub use run::{run_all, run_model};

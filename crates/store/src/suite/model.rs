@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Place;
-use super::place::{job, remaining};
+use super::Reopenable;
+use super::place::{findings, job, remaining};
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
 use crate::claim::ClaimError;
+use crate::question::Question;
 use crate::request::RequestId;
 use crate::store::Store;
 use crate::version::{Epoch, Version};
@@ -70,15 +71,14 @@ impl Aggregate {
 }
 
 struct Comparison<'a> {
-    place: &'a Place,
+    place: &'a Reopenable,
     handles: [Option<Box<dyn Store>>; 2],
     model: BTreeMap<&'static str, Aggregate>,
     chance: Chance,
     written: u64,
 }
 
-/// Runs one comparison.
-pub(super) fn compare(place: &Place, seed: u64) {
+pub(super) fn compare(place: &Reopenable, seed: u64) {
     let mut run = Comparison {
         place,
         handles: [None, None],
@@ -255,10 +255,14 @@ impl Comparison<'_> {
             let found = store.latest_snapshot(&job(id)).unwrap();
             assert_eq!(found.latest.map(|one| one.at.0), aggregate.snapshot);
         }
-        let asked = store.asked("job").unwrap();
-        let waiting = self.model.iter().filter(|(_, it)| !it.requests.is_empty());
-        let waiting: Vec<AggregateId> = waiting.map(|(id, _)| job(id)).collect();
-        assert_eq!(asked, waiting);
+        for (number, handle) in self.handles.iter().enumerate() {
+            let Some(handle) = handle else { continue };
+            let found = findings(&**handle, Question::default()).requests;
+            let own = |it: &Aggregate| it.owner == Some(number) && !it.requests.is_empty();
+            let waiting = self.model.iter().filter(|(_, it)| own(it));
+            let waiting: Vec<AggregateId> = waiting.map(|(id, _)| job(id)).collect();
+            assert_eq!(found.into_keys().collect::<Vec<_>>(), waiting);
+        }
         let listed = store.list("job", "").unwrap();
         let known = self.model.values().filter(|one| !one.records.is_empty());
         assert_eq!(listed.len(), known.count());

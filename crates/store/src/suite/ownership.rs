@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::Place;
+use super::Reopenable;
 use super::place::{fence, free, job, owned, texts};
 use super::run::Check;
 use crate::append::{Append, AppendError};
@@ -48,7 +48,7 @@ fn claimed(store: &dyn Store, id: &str) -> Claim {
     store.claim(&job(id)).unwrap()
 }
 
-fn claimed_with_records(place: &Place) {
+fn claimed_with_records(place: &Reopenable) {
     let (store, other) = (place.open(), place.open());
     let under = |expected: Version| -> UnderClaim {
         Box::new(move |claim: &Claim| {
@@ -77,7 +77,7 @@ fn claimed_with_records(place: &Place) {
     assert_eq!(texts(&*other, "a"), ["one", "two", "three"]);
 }
 
-fn one_owner(place: &Place) {
+fn one_owner(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let claim = claimed(&*one, "a");
     assert_eq!(claim.version, Version::EMPTY);
@@ -93,7 +93,7 @@ fn one_owner(place: &Place) {
     assert_eq!(asked("a"), None);
 }
 
-fn dead_owner(place: &Place) {
+fn dead_owner(place: &Reopenable) {
     let one = place.open();
     let claim = claimed(&*one, "a");
     one.append(vec![owned("a", 0, claim.epoch, &["1"])])
@@ -109,7 +109,7 @@ fn dead_owner(place: &Place) {
     assert_eq!(texts(&*other, "a"), ["1", "2"]);
 }
 
-fn coming_and_going(place: &Place) {
+fn coming_and_going(place: &Reopenable) {
     let (claimant, ended) = (place.open(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -129,7 +129,7 @@ fn coming_and_going(place: &Place) {
     });
 }
 
-fn stale_owner(place: &Place) {
+fn stale_owner(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])])
@@ -149,7 +149,7 @@ fn stale_owner(place: &Place) {
     assert_eq!(texts(&*other, "a"), ["1"]);
 }
 
-fn given_up(place: &Place) {
+fn given_up(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let first = claimed(&*one, "a");
     one.release(&first).unwrap();
@@ -160,7 +160,7 @@ fn given_up(place: &Place) {
     claimed(&*one, "a");
 }
 
-fn closed_to_others(place: &Place) {
+fn closed_to_others(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     let claim = claimed(&*store, "a");
@@ -173,7 +173,7 @@ fn closed_to_others(place: &Place) {
     assert_eq!(texts(&*store, "a"), ["1", "2"]);
 }
 
-fn claimed_before_it_exists(place: &Place) {
+fn claimed_before_it_exists(place: &Reopenable) {
     let store = place.open();
     let claim = claimed(&*store, "a");
     assert_eq!(store.list("job", "").unwrap(), []);
@@ -186,7 +186,7 @@ fn claimed_before_it_exists(place: &Place) {
     assert_eq!(listed.first().map(|one| one.head.epoch), Some(claim.epoch));
 }
 
-fn never_back(place: &Place) {
+fn never_back(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let stale = claimed(&*one, "a");
     one.append(vec![owned("a", 0, stale.epoch, &["1"])])
@@ -201,7 +201,7 @@ fn never_back(place: &Place) {
     assert!(claimed(&*place.open(), "a").epoch > again.epoch);
 }
 
-fn removal(place: &Place) {
+fn removal(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     let claim = claimed(&*one, "a");
     one.append(vec![owned("a", 0, claim.epoch, &["1"])])
@@ -215,7 +215,7 @@ fn removal(place: &Place) {
     assert_eq!(one.head(&job("a")).unwrap(), None);
 }
 
-fn independent(place: &Place) {
+fn independent(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     claimed(&*one, "a");
     claimed(&*other, "b");

@@ -1,26 +1,34 @@
 //! Where a check happens, and the short words checks are written in.
 
 use std::fmt::Debug;
+use std::sync::mpsc;
 
 use crate::aggregate::AggregateId;
 use crate::append::{Append, AppendError};
+use crate::question::{Findings, Question};
 use crate::store::Store;
 use crate::version::{Epoch, Version};
 
 /// Journals that any number of handles can be opened on.
-pub struct Place(Box<dyn Fn() -> Box<dyn Store> + Send + Sync>);
+pub struct Reopenable(Box<dyn Fn() -> Box<dyn Store> + Send + Sync>);
 
-impl Place {
+impl Reopenable {
     /// A place whose handles are opened so. Nothing may be kept there yet.
     pub fn new(open: impl Fn() -> Box<dyn Store> + Send + Sync + 'static) -> Self {
         Self(Box::new(open))
     }
 
     /// Opens one more handle.
-    #[must_use]
     pub fn open(&self) -> Box<dyn Store> {
         (self.0)()
     }
+}
+
+/// What an event loop with this handle would find.
+pub(super) fn findings(store: &dyn Store, question: Question) -> Findings {
+    let (tell, told) = mpsc::channel();
+    store.ask(question, Box::new(move |found| drop(tell.send(found))));
+    told.recv().unwrap().unwrap()
 }
 
 /// The job of this name.

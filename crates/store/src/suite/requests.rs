@@ -1,13 +1,13 @@
 //! Promises about requests: kept until taken, taken once.
 
-use super::Place;
-use super::place::{conflict, free, job, owned, texts};
+use super::Reopenable;
+use super::place::{conflict, facts, findings, free, job, owned, texts};
 use super::run::Check;
-use crate::aggregate::AggregateId;
-use crate::append::{Append, AppendError};
+use crate::append::AppendError;
+use crate::question::Question;
 use crate::request::RequestId;
 use crate::store::Store;
-use crate::version::{Epoch, Version};
+use crate::version::Version;
 
 pub(super) const CHECKS: &[Check] = &[
     ("requests wait in order, over an ending", in_order),
@@ -15,7 +15,12 @@ pub(super) const CHECKS: &[Check] = &[
     ("a refused append takes nothing", refused),
     ("a request is taken once", once),
     ("requests are of one aggregate", of_one),
-    ("whom something was asked of is found by family", found),
+    ("a handle finds the requests of what it has claimed", found),
+    (
+        "a handle finds what was added to journals it follows",
+        followed,
+    ),
+    ("a handle finds what has no owner any more", awaited),
 ];
 
 fn asked(store: &dyn Store, id: &str) -> Vec<String> {
@@ -36,7 +41,7 @@ fn already_taken(result: Result<Vec<Version>, AppendError>) -> RequestId {
     }
 }
 
-fn in_order(place: &Place) {
+fn in_order(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     let first = ask(&*store, "a", "pause");
@@ -46,7 +51,7 @@ fn in_order(place: &Place) {
     assert_eq!(asked(&*place.open(), "a"), ["pause", "cancel"]);
 }
 
-fn taken(place: &Place) {
+fn taken(place: &Reopenable) {
     let (owner, other) = (place.open(), place.open());
     let claim = owner.claim(&job("a")).unwrap();
     owner
@@ -64,7 +69,7 @@ fn taken(place: &Place) {
     assert_eq!(asked(&*owner, "a"), [""; 0]);
 }
 
-fn refused(place: &Place) {
+fn refused(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     let pause = ask(&*store, "a", "pause");
@@ -76,7 +81,7 @@ fn refused(place: &Place) {
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
 
-fn once(place: &Place) {
+fn once(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
     one.append(vec![free("a", 0, &["1"])]).unwrap();
     let pause = ask(&*one, "a", "pause");
@@ -92,7 +97,7 @@ fn once(place: &Place) {
     assert_eq!(asked(&*one, "a"), ["cancel"]);
 }
 
-fn of_one(place: &Place) {
+fn of_one(place: &Reopenable) {
     let store = place.open();
     let both = vec![free("a", 0, &["1"]), free("b", 0, &["1"])];
     store.append(both).unwrap();
@@ -102,45 +107,99 @@ fn of_one(place: &Place) {
     assert_eq!(asked(&*store, "a"), ["pause"]);
 }
 
-/// The ids of a family of whom something was asked.
-fn ids(store: &dyn Store, family: &str) -> Vec<String> {
-    let found = store.asked(family).unwrap().into_iter();
-    found
-        .inspect(|aggregate| assert_eq!(aggregate.family(), family))
-        .map(|aggregate| aggregate.id().to_owned())
-        .collect()
+/// What is asked of the jobs that are claimed through this handle.
+fn requests(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
+    let found = findings(store, Question::default()).requests.into_iter();
+    let each = found.flat_map(|(of, requests)| {
+        let requests = requests.unwrap().into_iter();
+        requests.map(move |request| (of.id().to_owned(), request.bytes))
+    });
+    each.collect()
 }
 
-fn found(place: &Place) {
+fn found(place: &Reopenable) {
     let (one, other) = (place.open(), place.open());
-    assert_eq!(ids(&*one, "job"), [""; 0]);
-    let breaker = AggregateId::new("breaker", "b").unwrap();
-    let foreign = Append::new(
-        breaker.clone(),
-        Version::EMPTY,
-        Epoch::UNCLAIMED,
-        vec![vec![1]],
-    );
-    let all = ["c", "b", "a"].map(|id| free(id, 0, &["1"]));
-    one.append(all.into_iter().chain([foreign]).collect())
+    one.append(["a", "b", "c"].map(|id| free(id, 0, &["1"])).into())
         .unwrap();
-    assert_eq!(ids(&*one, "job"), [""; 0]);
-    let cancel = ask(&*other, "c", "cancel");
+    let mine = one.claim(&job("a")).unwrap();
+    let also = one.claim(&job("c")).unwrap();
+    other.claim(&job("b")).unwrap();
+    assert_eq!(requests(&*one), []);
     let pause = ask(&*other, "a", "pause");
-    let again = ask(&*other, "a", "cancel");
-    one.request(&breaker, vec![1]).unwrap();
-    assert_eq!(ids(&*one, "job"), ["a", "c"], "in order, each once");
-    assert_eq!(ids(&*one, "breaker"), ["b"]);
-    assert_eq!(ids(&*one, "jo"), [""; 0]);
-    one.append(vec![free("a", 1, &[]).taking([pause])]).unwrap();
-    assert_eq!(ids(&*other, "job"), ["a", "c"]);
-    one.append(vec![free("a", 1, &[]).taking([again])]).unwrap();
-    assert_eq!(ids(&*other, "job"), ["c"]);
-    drop((one, other));
-    let store = place.open();
-    assert_eq!(ids(&*store, "job"), ["c"], "over an ending");
-    store.remove(&job("c"), Epoch::UNCLAIMED).unwrap();
-    assert_eq!(ids(&*store, "job"), [""; 0]);
-    let gone = store.append(vec![free("c", 0, &["1"]).taking([cancel])]);
-    assert_eq!(already_taken(gone), cancel);
+    for (id, what) in [("b", "cancel"), ("c", "cancel"), ("a", "cancel")] {
+        ask(&*one, id, what);
+    }
+    let named = |id: &str, what: &str| (id.to_owned(), what.as_bytes().to_vec());
+    let expected = [
+        named("a", "pause"),
+        named("a", "cancel"),
+        named("c", "cancel"),
+    ];
+    assert_eq!(requests(&*one), expected, "oldest first");
+    assert_eq!(requests(&*other), [named("b", "cancel")]);
+    let paused = owned("a", 1, mine.epoch, &["paused"]).taking([pause]);
+    one.append(vec![paused]).unwrap();
+    one.release(&also).unwrap();
+    assert_eq!(requests(&*one), [named("a", "cancel")]);
+}
+
+fn followed(place: &Reopenable) {
+    let (one, other) = (place.open(), place.open());
+    one.append(vec![facts("a", &["1", "2"]), facts("b", &["1"])])
+        .unwrap();
+    let follow = |of: &[(&str, u64)], since| {
+        let follows = of.iter().map(|(id, known)| (job(id), Version(*known)));
+        let follows = follows.collect();
+        let question = Question {
+            follows,
+            since,
+            ..Question::default()
+        };
+        let found = findings(&*other, question);
+        let records = found.records.into_iter().map(|(of, records)| {
+            let texts = records.unwrap().into_iter();
+            let texts = texts.map(|(at, bytes)| (at.0, String::from_utf8(bytes).unwrap()));
+            (of.id().to_owned(), texts.collect::<Vec<_>>())
+        });
+        (records.collect::<Vec<_>>(), found.pulse)
+    };
+    let all = [("a", 1), ("b", 1), ("none", 0)];
+    let (records, pulse) = follow(&all, None);
+    let second = vec![(2, "2".to_owned())];
+    assert_eq!(records, [("a".to_owned(), second.clone())]);
+    assert_eq!(follow(&all, Some(pulse)), (vec![], pulse), "nothing new");
+    assert_eq!(follow(&all, None).0, [("a".to_owned(), second)]);
+    one.append(vec![facts("b", &["2"])]).unwrap();
+    let (records, later) = follow(&[("b", 1)], Some(pulse));
+    assert_eq!(records, [("b".to_owned(), vec![(2, "2".to_owned())])]);
+    assert_ne!(later, pulse);
+    one.trim(&job("a"), Version(2)).unwrap();
+    let (records, _) = follow(&[("a", 0)], None);
+    let last = records[0].1.last().cloned();
+    assert_eq!(last, Some((2, "2".to_owned())));
+}
+
+fn awaited(place: &Reopenable) {
+    let (one, other) = (place.open(), place.open());
+    let claim = one.claim(&job("a")).unwrap();
+    one.claim(&job("b")).unwrap();
+    let ids = ["a", "b", "none"].map(job);
+    let mut question = Question {
+        awaits: ids.into(),
+        ..Question::default()
+    };
+    let found = findings(&*other, question.clone());
+    assert_eq!(found.unowned, [job("none")].into());
+    question.since = Some(found.pulse);
+    one.release(&claim).unwrap();
+    let found = findings(&*other, question.clone());
+    assert_eq!(found.unowned, [job("a"), job("none")].into());
+    question.since = Some(found.pulse);
+    drop(one);
+    let found = findings(&*other, question);
+    assert_eq!(
+        found.unowned.len(),
+        3,
+        "a dead owner changes nothing but that"
+    );
 }

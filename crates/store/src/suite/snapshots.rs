@@ -1,6 +1,6 @@
 //! Promises about snapshots: the latest is found, none is needed, none runs ahead.
 
-use super::Place;
+use super::Reopenable;
 use super::place::{free, job};
 use super::run::Check;
 use crate::error::StoreError;
@@ -32,7 +32,7 @@ fn save(store: &dyn Store, id: &str, at: u64, text: &str) -> Result<(), StoreErr
     store.save_snapshot(&job(id), Version(at), text.as_bytes().to_vec())
 }
 
-fn latest(place: &Place) {
+fn latest(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
     assert_eq!(found(&*store, "a"), None);
@@ -44,7 +44,7 @@ fn latest(place: &Place) {
     assert_eq!(found(&*place.open(), "a"), Some(snapshot(3, "3")));
 }
 
-fn late(place: &Place) {
+fn late(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1", "2", "3"])]).unwrap();
     save(&*store, "a", 3, "three").unwrap();
@@ -52,7 +52,7 @@ fn late(place: &Place) {
     assert_eq!(found(&*store, "a"), Some(snapshot(3, "three")));
 }
 
-fn ahead(place: &Place) {
+fn ahead(place: &Reopenable) {
     let store = place.open();
     store.append(vec![free("a", 0, &["1"])]).unwrap();
     let refused = save(&*store, "a", 2, "two");
@@ -62,7 +62,7 @@ fn ahead(place: &Place) {
     assert_eq!(found(&*store, "a"), None);
 }
 
-fn of_one(place: &Place) {
+fn of_one(place: &Reopenable) {
     let store = place.open();
     let both = vec![free("a", 0, &["1"]), free("b", 0, &["1", "2"])];
     store.append(both).unwrap();

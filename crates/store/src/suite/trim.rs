@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::Place;
+use super::Reopenable;
 use super::place::{conflict, facts, free, job, owned, remaining, texts, version};
 use super::run::Check;
 use crate::store::Store;
@@ -58,7 +58,7 @@ fn range(first: u64, last: u64) -> Vec<u64> {
     (first..=last).collect()
 }
 
-fn kept(place: &Place) {
+fn kept(place: &Reopenable) {
     let (store, other) = (place.open(), place.open());
     filled(&*store, "a", 10);
     let before = store.list("job", "").unwrap();
@@ -73,7 +73,7 @@ fn kept(place: &Place) {
     assert_eq!(version(&*store, "a"), 10);
 }
 
-fn starts_right(place: &Place) {
+fn starts_right(place: &Reopenable) {
     let store = place.open();
     filled(&*store, "a", 10);
     trim(&*store, "a", 6);
@@ -82,7 +82,7 @@ fn starts_right(place: &Place) {
     }
 }
 
-fn last_stays(place: &Place) {
+fn last_stays(place: &Reopenable) {
     let store = place.open();
     for (id, before) in [("a", 5), ("b", 6), ("c", 7), ("d", u64::MAX)] {
         filled(&*store, id, 5);
@@ -96,7 +96,7 @@ fn last_stays(place: &Place) {
     assert_eq!(store.list("job", "").unwrap().len(), 5);
 }
 
-fn idempotent(place: &Place) {
+fn idempotent(place: &Reopenable) {
     let (store, other) = (place.open(), place.open());
     filled(&*store, "a", 10);
     trim(&*store, "a", 0);
@@ -109,7 +109,7 @@ fn idempotent(place: &Place) {
     }
 }
 
-fn unknown(place: &Place) {
+fn unknown(place: &Reopenable) {
     let store = place.open();
     trim(&*store, "a", 3);
     assert_eq!(store.head(&job("a")).unwrap(), None);
@@ -121,7 +121,7 @@ fn unknown(place: &Place) {
     assert_eq!(versions(&*store, "a", 0), [1]);
 }
 
-fn together(place: &Place) {
+fn together(place: &Reopenable) {
     let store = place.open();
     let batches = [["1", "2", "3"], ["4", "5", "6"], ["7", "8", "9"]];
     for batch in batches {
@@ -142,7 +142,7 @@ fn together(place: &Place) {
     assert!((7..=9).contains(&begins()));
 }
 
-fn appended_to(place: &Place) {
+fn appended_to(place: &Reopenable) {
     let (store, other) = (place.open(), place.open());
     filled(&*store, "a", 5);
     trim(&*store, "a", 9);
@@ -157,7 +157,7 @@ fn appended_to(place: &Place) {
     assert_eq!(versions(&*store, "a", 0), range(7, 8));
 }
 
-fn without_claim(place: &Place) {
+fn without_claim(place: &Reopenable) {
     let (owner, other) = (place.open(), place.open());
     let claim = owner.claim(&job("a")).unwrap();
     for n in 0..4_u64 {
@@ -172,7 +172,7 @@ fn without_claim(place: &Place) {
     assert_eq!(versions(&*owner, "a", 0), range(3, 5));
 }
 
-fn reopened(place: &Place) {
+fn reopened(place: &Reopenable) {
     let store = place.open();
     filled(&*store, "a", 6);
     trim(&*store, "a", 4);
@@ -185,7 +185,7 @@ fn reopened(place: &Place) {
     assert_eq!(versions(&*place.open(), "a", 0), range(5, 7));
 }
 
-fn removed(place: &Place) {
+fn removed(place: &Reopenable) {
     let store = place.open();
     filled(&*store, "a", 6);
     trim(&*store, "a", 4);
@@ -198,7 +198,7 @@ fn removed(place: &Place) {
     assert_eq!(versions(&*store, "a", 0), range(2, 3));
 }
 
-fn besides(place: &Place) {
+fn besides(place: &Reopenable) {
     let store = place.open();
     filled(&*store, "a", 6);
     let request = store.request(&job("a"), b"reset".to_vec()).unwrap();
@@ -206,7 +206,7 @@ fn besides(place: &Place) {
     trim(&*store, "a", 6);
     let latest = store.latest_snapshot(&job("a")).unwrap().latest;
     assert_eq!(latest.map(|found| found.at), Some(Version(2)));
-    assert_eq!(store.asked("job").unwrap(), [job("a")]);
+    assert_eq!(store.requests(&job("a")).unwrap().len(), 1);
     let acting = facts("a", &["7"]).taking([request]);
     assert_eq!(store.append(vec![acting]).unwrap(), [Version(7)]);
     store.request(&job("a"), b"again".to_vec()).unwrap();
@@ -215,7 +215,7 @@ fn besides(place: &Place) {
     assert_eq!(latest.map(|found| found.at), Some(Version(7)));
 }
 
-fn of_one(place: &Place) {
+fn of_one(place: &Reopenable) {
     let store = place.open();
     for id in ["a", "b", "c"] {
         filled(&*store, id, 4);
@@ -227,7 +227,7 @@ fn of_one(place: &Place) {
 }
 
 /// Two handles append, one of them trims, and a third reads: it always gets the end of the journal.
-fn meanwhile(place: &Place) {
+fn meanwhile(place: &Reopenable) {
     const RECORDS: u64 = 60;
     let [one, other, reader] = [place.open(), place.open(), place.open()];
     filled(&*one, "a", 1);

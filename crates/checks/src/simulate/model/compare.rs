@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_engine::event::{Event, Record, Subject};
+use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Item, Job, Settled};
 use undaunted_engine::view::report;
 use undaunted_policy::Reason;
@@ -51,22 +52,22 @@ fn several_were_let_go(records: &[Record]) -> bool {
     let mut held = BTreeSet::new();
     let mut released = None;
     records.iter().any(|record| match &record.event {
-        Event::Held(it) => {
-            held.insert((it.subject.step, it.subject.item));
+        Event::Item(ItemEvent::Held(it)) => {
+            held.insert(it.of.item());
             false
         }
-        Event::Released(it) => {
-            let place = (it.subject.step, it.subject.item);
+        Event::Item(ItemEvent::Released(it)) => {
+            let place = it.of.item();
             released = Some((place, held.len()));
             held.remove(&place);
             false
         }
-        Event::ItemDeadLettered { subject, .. } => {
-            held.remove(&(subject.step, subject.item));
+        Event::Item(ItemEvent::DeadLettered { of, .. }) => {
+            held.remove(&of.item());
             false
         }
-        Event::AttemptStarted(started) => {
-            let place = (started.subject.step, started.subject.item);
+        Event::Item(ItemEvent::AttemptStarted(started)) => {
+            let place = started.of.item();
             let several = released
                 .take()
                 .is_some_and(|(of, many)| of == place && many > 1);
@@ -82,20 +83,20 @@ pub fn seen(job: &Job, records: &[Record]) -> Seen {
     let mut seen = Seen::default();
     for record in records {
         match &record.event {
-            Event::RetryScheduled(retrying) => {
-                let key = key(job, retrying.subject);
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
+                let key = key(job, retrying.of);
                 seen.delays.entry(key).or_default().push(retrying.delay);
             }
-            Event::CommandStopped(stopped) => {
+            Event::Item(ItemEvent::CommandStopped(stopped)) => {
                 // A retry that was refused had its delay drawn too.
                 if let Some(delay) = stopped.sum.and_then(|sum| sum.wait()) {
-                    let key = key(job, stopped.subject);
+                    let key = key(job, stopped.of);
                     seen.delays.entry(key).or_default().push(delay);
                 }
             }
-            Event::Released(released) => {
-                let (_, item) = key(job, released.subject);
-                let at = record.at.since(job.submitted_at);
+            Event::Item(ItemEvent::Released(released)) => {
+                let (_, item) = key(job, released.of);
+                let at = record.at.since(job.times.submitted_at);
                 seen.releases.entry(item).or_default().push(at);
             }
             _ => {}
@@ -105,22 +106,21 @@ pub fn seen(job: &Job, records: &[Record]) -> Seen {
 }
 
 /// The command and the item, as a prediction has them.
-fn key(job: &Job, of: Subject) -> (String, String) {
+fn key(job: &Job, of: AttemptId) -> (String, String) {
     let command = job.plan().command(of.command);
     let command = command.map_or_else(String::new, |it| it.id.clone());
-    (command, item_name(job, of.step, of.item))
+    (command, item_name(job, of.item()))
 }
 
-fn item_name(job: &Job, step: u32, item: u32) -> String {
-    let state = job.steps.get(usize::try_from(step).unwrap_or(usize::MAX));
-    if job.plan().is_map(step) {
-        return state.map_or_else(String::new, |it| it.items.identity(item).to_owned());
+fn item_name(job: &Job, item: ItemId) -> String {
+    if job.plan().is_map(item.step) {
+        return job.identity(item).to_owned();
     }
-    let command = job.plan().first(step);
+    let command = job.plan().first(item.step);
     let command = command.and_then(|it| job.plan().command(it));
     let name = command.map_or_else(String::new, |it| it.id.clone());
     if job.submitted().text.contains("mode: flow") {
-        format!("{name}#{item}")
+        format!("{name}#{}", item.index)
     } else {
         name
     }
@@ -141,7 +141,9 @@ pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Ve
         found.push(format!("the reason is {reason}, not one of {reasons:?}"));
     }
     // A breaker may hold an item that never started, or not even ask it to.
-    let holds = records.iter().any(|it| matches!(it.event, Event::Held(_)));
+    let holds = records
+        .iter()
+        .any(|it| matches!(it.event, Event::Item(ItemEvent::Held(_))));
     compare_items(prediction, job, holds, &mut found);
     compare_made(prediction, job, records, &mut found);
     let spent = job.pool.map(|pool| pool.consumed);
@@ -158,7 +160,7 @@ pub fn differences(prediction: &Prediction, job: &Job, records: &[Record]) -> Ve
 
 fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Vec<String>) {
     let mut fates: BTreeMap<String, String> = BTreeMap::new();
-    for (number, step) in (0_u32..).zip(&job.steps) {
+    for (number, step) in StepId::all().zip(&job.steps) {
         for (item, state) in step.items.iter() {
             let fate = match state {
                 Item::Settled(Settled::Succeeded) => "succeeded".to_owned(),
@@ -167,7 +169,7 @@ fn compare_items(prediction: &Prediction, job: &Job, holds: bool, found: &mut Ve
                 Item::Settled(Settled::Missing(_)) | Item::Pending => "missing".to_owned(),
                 Item::Active(_) => "under way".to_owned(),
             };
-            let _ = fates.insert(item_name(job, number, item), fate);
+            let _ = fates.insert(item_name(job, number.item(item)), fate);
         }
     }
     for (name, fate) in &prediction.items {
@@ -202,12 +204,12 @@ fn compare_made(prediction: &Prediction, job: &Job, records: &[Record], found: &
     let mut made: BTreeMap<(String, String), Done> = BTreeMap::new();
     for record in records {
         match &record.event {
-            Event::AttemptStarted(started) => {
-                let entry = made.entry(key(job, started.subject)).or_default();
-                entry.starts.push(record.at.since(job.submitted_at));
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                let entry = made.entry(key(job, started.of)).or_default();
+                entry.starts.push(record.at.since(job.times.submitted_at));
             }
-            Event::RetryScheduled(retrying) => {
-                let entry = made.entry(key(job, retrying.subject)).or_default();
+            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
+                let entry = made.entry(key(job, retrying.of)).or_default();
                 entry.delays.push(retrying.delay);
                 entry.spent = retrying.sum.spent_after;
             }

@@ -1,7 +1,8 @@
 //! A function fits on one screen: at most 70 lines.
 //!
 //! Counted from the line of `fn` to its closing brace, comments and blank lines included,
-//! because they take up the screen too. Tests are free: a scenario told in one go reads
+//! because they take up the screen too. A function that is one `match` without a catch-all may be as long
+//! as its enum has variants: it would be split only to fit. Tests are free: a scenario told in one go reads
 //! better than one cut up.
 
 use crate::tidy::text_file::{TextFile, line_of};
@@ -31,6 +32,9 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
         })
         .filter_map(|function| {
             let end = rust_code::body_end(code, function.after_name)?;
+            if is_one_match(code.get(function.after_name..end)?) {
+                return None;
+            }
             let first = line_of(code, function.start);
             let lines = line_of(code, end) - first + 1;
             (lines > MOST).then(|| {
@@ -42,6 +46,16 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
             })
         })
         .collect()
+}
+
+/// Whether the body of a function, from its name on, is nothing but an exhaustive match.
+fn is_one_match(function: &str) -> bool {
+    let inner = function.trim_end().strip_suffix('}').unwrap_or_default();
+    let length = inner.trim_end().len();
+    let mut found = rust_code::matches(function).into_iter();
+    let whole = found.find(|it| it.end == length && it.is_exhaustive());
+    let head = whole.and_then(|it| function.get(..it.start));
+    head.is_some_and(|head| head.trim_end().ends_with('{'))
 }
 
 #[cfg(test)]
@@ -60,6 +74,17 @@ mod tests {
             spoken(violations, [("a.rs", &format!("\n{}", function(71)))]),
             ["a.rs:2: `long` has 71 lines, 70 is the most: it does not fit on a screen"]
         );
+    }
+
+    #[test]
+    fn a_match_that_names_everything_may_be_longer_and_one_with_a_catch_all_may_not() {
+        let arms = "        A::B { c, .. } => {}\n".repeat(80);
+        let whole = format!("fn f(a: A) -> B {{\n    match a {{\n{arms}    }}\n}}\n");
+        assert_eq!(spoken(violations, [("a.rs", &whole)]), [""; 0]);
+        let rest = whole.replacen("A::B { c, .. }", "_", 1);
+        assert_eq!(spoken(violations, [("a.rs", &rest)]).len(), 1);
+        let more = whole.replace("    match", "    b();\n    match");
+        assert_eq!(spoken(violations, [("a.rs", &more)]).len(), 1);
     }
 
     #[test]

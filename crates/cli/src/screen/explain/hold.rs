@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use undaunted_engine::view::history::{Attempt, Keeping};
+use undaunted_engine::view::history::{BreakerHold, PastAttempt};
 use undaunted_engine::view::{SumView, holding, rfc3339};
 
 use super::item::{Explained, balances};
@@ -36,10 +36,9 @@ pub(super) struct ReleasedJson<'a> {
 }
 
 impl Explained<'_> {
-    /// How it is held now, if it is.
     pub(super) fn held_now(&self, out: &mut impl Write) -> io::Result<()> {
-        let (step, item) = self.place;
-        let Some(held) = holding(self.job, self.breakers, step, item) else {
+        let item = self.place;
+        let Some(held) = holding(self.job, self.breakers, item) else {
             return Ok(());
         };
         for (label, fact) in story(self.job, self.breakers, &held, self.now) {
@@ -49,14 +48,14 @@ impl Explained<'_> {
     }
 
     pub(super) fn held_json(&self) -> Option<HoldingJson> {
-        let (step, item) = self.place;
-        let held = holding(self.job, self.breakers, step, item)?;
+        let item = self.place;
+        let held = holding(self.job, self.breakers, item)?;
         Some(json(self.breakers, &held))
     }
 
     /// A breaker kept it back.
-    pub(super) fn kept(&self, out: &mut impl Write, hold: &Keeping) -> io::Result<()> {
-        let name = self.command_name(hold.subject.command);
+    pub(super) fn kept(&self, out: &mut impl Write, hold: &BreakerHold) -> io::Result<()> {
+        let name = self.command_name(hold.of.command);
         let breaker = plain(&hold.breaker);
         writeln!(out, "\n  {name} is held by {breaker}")?;
         writeln!(out, "    at         {}", rfc3339(hold.at))?;
@@ -87,12 +86,11 @@ impl Explained<'_> {
         }
     }
 
-    /// A breaker has let it go.
-    pub(super) fn let_go(&self, out: &mut impl Write, hold: &Keeping) -> io::Result<()> {
+    pub(super) fn let_go(&self, out: &mut impl Write, hold: &BreakerHold) -> io::Result<()> {
         let Some((at, time)) = hold.released else {
             return Ok(());
         };
-        let name = self.command_name(hold.subject.command);
+        let name = self.command_name(hold.of.command);
         let breaker = plain(&hold.breaker);
         let time = measured(time);
         writeln!(out, "\n  {name} is let go by {breaker} after {time}")?;
@@ -100,7 +98,7 @@ impl Explained<'_> {
     }
 
     /// Whether an attempt was to find out if the target is back.
-    pub(super) fn probed(out: &mut impl Write, attempt: &Attempt) -> io::Result<()> {
+    pub(super) fn probed(out: &mut impl Write, attempt: &PastAttempt) -> io::Result<()> {
         match &attempt.pass {
             Some(pass) if pass.probe => writeln!(
                 out,
@@ -111,10 +109,10 @@ impl Explained<'_> {
         }
     }
 
-    pub(super) fn kept_json<'a>(&'a self, hold: &'a Keeping) -> HeldJson<'a> {
+    pub(super) fn kept_json<'a>(&'a self, hold: &'a BreakerHold) -> HeldJson<'a> {
         HeldJson {
-            command: self.command_name(hold.subject.command),
-            attempt: hold.subject.attempt,
+            command: self.command_name(hold.of.command),
+            attempt: hold.of.attempt.0,
             at: rfc3339(hold.at),
             breaker: &hold.breaker,
             why: if hold.sum.is_some() { "rule" } else { "open" },
@@ -125,11 +123,11 @@ impl Explained<'_> {
         }
     }
 
-    pub(super) fn let_go_json<'a>(&'a self, hold: &'a Keeping) -> Option<ReleasedJson<'a>> {
+    pub(super) fn let_go_json<'a>(&'a self, hold: &'a BreakerHold) -> Option<ReleasedJson<'a>> {
         let (at, time) = hold.released?;
         Some(ReleasedJson {
-            command: self.command_name(hold.subject.command),
-            attempt: hold.subject.attempt,
+            command: self.command_name(hold.of.command),
+            attempt: hold.of.attempt.0,
             at: rfc3339(at),
             breaker: &hold.breaker,
             held_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),

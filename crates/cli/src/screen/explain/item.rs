@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::Value;
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Sum;
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Attempt, Failure, History, Keeping, Mend, Planned, Stop};
-use undaunted_engine::view::{Forecast, holding, rfc3339};
+use undaunted_engine::view::history::{
+    AttemptFailure, BreakerHold, History, Mend, PastAttempt, ScheduledRetry, Stop,
+};
+use undaunted_engine::view::{Forecast, ItemStanding, holding, rfc3339};
 use undaunted_policy::{Cause, Class, Decision, RetryConfig, Timestamp};
 
 use super::place;
@@ -20,7 +23,6 @@ use crate::screen::policies;
 use crate::screen::summary::error_lines;
 use crate::screen::words::quoted as quoted_word;
 use crate::screen::words::{count, one_line, retry_of};
-use crate::target::{self, ItemPlace};
 
 /// How many retries are foretold line by line.
 const LISTED: usize = 5;
@@ -28,10 +30,10 @@ const LISTED: usize = 5;
 /// An item, or one command of it, and all that is known of it.
 pub(crate) struct Explained<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) breakers: &'a Admission,
-    pub(crate) place: ItemPlace,
+    pub(crate) breakers: &'a AdmissionControl,
+    pub(crate) place: ItemId,
     /// The only command that was asked about.
-    pub(crate) command: Option<u32>,
+    pub(crate) command: Option<CommandId>,
     pub(crate) history: &'a History,
     pub(crate) rules: &'a BTreeMap<RuleKey, Value>,
     pub(crate) now: Timestamp,
@@ -42,20 +44,20 @@ pub(crate) struct Explained<'a> {
 
 /// Something that has happened, in order.
 pub(super) enum Entry<'a> {
-    Attempt(&'a Attempt),
+    Attempt(&'a PastAttempt),
     Stop(&'a Stop),
     Mend(&'a Mend),
-    Kept(&'a Keeping),
-    LetGo(&'a Keeping),
+    Kept(&'a BreakerHold),
+    LetGo(&'a BreakerHold),
 }
 
 impl Entry<'_> {
-    const fn command(&self) -> u32 {
+    const fn command(&self) -> CommandId {
         match self {
-            Self::Attempt(attempt) => attempt.subject.command,
-            Self::Stop(stop) => stop.subject.command,
-            Self::Mend(mend) => mend.subject.command,
-            Self::Kept(hold) | Self::LetGo(hold) => hold.subject.command,
+            Self::Attempt(attempt) => attempt.of.command,
+            Self::Stop(stop) => stop.of.command,
+            Self::Mend(mend) => mend.of.command,
+            Self::Kept(hold) | Self::LetGo(hold) => hold.of.command,
         }
     }
 
@@ -72,20 +74,18 @@ impl Entry<'_> {
 
 impl Explained<'_> {
     pub(super) fn name(&self) -> &str {
-        target::name(self.job, self.place)
+        self.job.identity(self.place)
     }
 
-    pub(super) fn command_name(&self, command: u32) -> &str {
+    pub(super) fn command_name(&self, command: CommandId) -> &str {
         let command = self.job.plan().command(command);
         command
             .map(|command| command.id.as_str())
             .unwrap_or_default()
     }
 
-    pub(super) fn rule(&self, attempt: &Attempt) -> Option<&Value> {
-        let of = attempt.subject;
-        let key = (of.step, of.item, of.command, attempt.round, of.attempt);
-        self.rules.get(&key)
+    pub(super) fn rule(&self, attempt: &PastAttempt) -> Option<&Value> {
+        self.rules.get(&(attempt.of, attempt.round))
     }
 
     /// Attempts, stops, mends and holds in the order they happened.
@@ -139,7 +139,8 @@ impl Explained<'_> {
         if !self.history.attempts.is_empty() {
             writeln!(out, "  output:  undaunted logs {}", quoted(job, name))?;
         }
-        if matches!(place::word(self.job, self.place).0, "dead") {
+        let standing = ItemStanding::of(self.job, self.place);
+        if matches!(standing, ItemStanding::Dead(_)) {
             writeln!(
                 out,
                 "  again:   undaunted dlq redrive {job} {}",
@@ -151,11 +152,11 @@ impl Explained<'_> {
 
     /// By when it has to be done.
     fn deadline(&self, out: &mut impl Write) -> io::Result<()> {
-        let (step, item) = self.place;
-        let active = self.job.active(step, item);
-        let deadline = active.and_then(|active| self.job.deadline_of(step, active));
+        let item = self.place;
+        let active = self.job.active(item);
+        let deadline = active.and_then(|active| self.job.deadline_of(self.place.step, active));
         // A hold that ends with it has said so.
-        let said = holding(self.job, self.breakers, step, item).and_then(|held| held.expires);
+        let said = holding(self.job, self.breakers, item).and_then(|held| held.expires);
         let open = !self.job.stage.has_ended() && said != deadline;
         let Some(deadline) = deadline.filter(|_| open) else {
             return Ok(());
@@ -169,16 +170,16 @@ impl Explained<'_> {
     }
 
     /// Attempts that stand in no journal of ours come before the first that does.
-    fn imported(&self, attempt: &Attempt) -> Option<u32> {
-        let (of, round) = (attempt.subject, attempt.round);
-        let same = |it: &&Attempt| it.subject.command == of.command && it.round == round;
+    fn imported(&self, attempt: &PastAttempt) -> Option<u32> {
+        let (of, round) = (attempt.of, attempt.round);
+        let same = |it: &&PastAttempt| it.of.command == of.command && it.round == round;
         let first = self.history.attempts.iter().find(same)?;
-        let before = of.attempt.saturating_sub(1);
-        (first.subject == of && before > 0).then_some(before)
+        let before = of.attempt.0.saturating_sub(1);
+        (first.of == of && before > 0).then_some(before)
     }
 
-    fn attempt(&self, out: &mut impl Write, attempt: &Attempt) -> io::Result<()> {
-        let of = attempt.subject;
+    fn attempt(&self, out: &mut impl Write, attempt: &PastAttempt) -> io::Result<()> {
+        let of = attempt.of;
         if let Some(before) = self.imported(attempt) {
             let many = count(
                 usize::try_from(before).unwrap_or(usize::MAX),
@@ -228,10 +229,10 @@ impl Explained<'_> {
     }
 
     /// How many attempts there may be, by the terms that were applied if they are known.
-    fn bound(&self, attempt: &Attempt) -> Option<u64> {
-        let of = attempt.subject;
+    fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
+        let of = attempt.of;
         let stops = self.history.stops.iter();
-        let mut sums = stops.filter(|stop| stop.subject == of).map(|stop| stop.sum);
+        let mut sums = stops.filter(|stop| stop.of == of).map(|stop| stop.sum);
         let applied = attempt.retry.map(|planned| planned.sum);
         let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
             u64::from(sum.allowed?).saturating_add(1)
@@ -241,13 +242,13 @@ impl Explained<'_> {
             limits.attempts().executions()?
         };
         // A handler that mends its command gives it more.
-        (u64::from(of.attempt) <= bound).then_some(bound)
+        (u64::from(of.attempt.0) <= bound).then_some(bound)
     }
 
     /// Which rule decided, or which default.
-    fn judged(&self, attempt: &Attempt, failure: &Failure) -> String {
+    fn judged(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> String {
         if let Some(row) = failure.rule {
-            let command = self.job.plan().command(attempt.subject.command);
+            let command = self.job.plan().command(attempt.of.command);
             let config = command.map(|command| RetryConfig::from(&command.retry.policy));
             let config = config.and_then(|config| serde_json::to_value(config).ok());
             let usual = |name: &str| config.as_ref()?.get(name);
@@ -256,8 +257,15 @@ impl Explained<'_> {
             let written = written.unwrap_or_default();
             return format!("{} of the table: {written}", row.saturating_add(1));
         }
-        let (status, _) = place::word(self.job, self.place);
-        let cut = ["missing", "skipped"].contains(&status) && attempt.retry.is_none();
+        let cut = match ItemStanding::of(self.job, self.place) {
+            ItemStanding::Missing(_) | ItemStanding::Skipped(_) => attempt.retry.is_none(),
+            ItemStanding::Pending
+            | ItemStanding::Running
+            | ItemStanding::Waiting
+            | ItemStanding::Held
+            | ItemStanding::Succeeded
+            | ItemStanding::Dead(_) => false,
+        };
         if failure.cause == Cause::Interrupted && cut {
             return "not asked; it was ended because nobody waits for it".to_owned();
         }
@@ -273,7 +281,7 @@ impl Explained<'_> {
     }
 
     fn stop(&self, out: &mut impl Write, stop: &Stop) -> io::Result<()> {
-        let name = self.command_name(stop.subject.command);
+        let name = self.command_name(stop.of.command);
         writeln!(out, "\n  {name} is tried no further ({})", stop.reason)?;
         writeln!(out, "    at         {}", rfc3339(stop.at))?;
         let error = error_lines(&stop.error).join("\n               ");
@@ -292,7 +300,7 @@ impl Explained<'_> {
     }
 
     fn mend(&self, out: &mut impl Write, mend: Mend) -> io::Result<()> {
-        let name = self.command_name(mend.subject.command);
+        let name = self.command_name(mend.of.command);
         let then = if mend.again {
             "it is tried once more"
         } else {
@@ -347,22 +355,19 @@ impl Explained<'_> {
 impl Explained<'_> {
     /// What a forecast supposes.
     fn supposing(&self) -> &'static str {
-        let (step, item) = self.place;
-        let failed = self
-            .job
-            .active(step, item)
-            .is_some_and(|it| it.cause.is_some());
-        match (place::word(self.job, self.place).0, failed) {
-            ("held", true) => "when it is let go, if it goes on failing as it did",
-            ("held", false) => "when it is let go, if it then fails",
-            (_, true) => "if it goes on failing as it did",
-            (_, false) => "if it fails",
+        let item = self.place;
+        let failed = self.job.active(item).is_some_and(|it| it.cause.is_some());
+        let held = ItemStanding::of(self.job, item) == ItemStanding::Held;
+        match (held, failed) {
+            (true, true) => "when it is let go, if it goes on failing as it did",
+            (true, false) => "when it is let go, if it then fails",
+            (false, true) => "if it goes on failing as it did",
+            (false, false) => "if it fails",
         }
     }
 }
 
-/// A retry that was scheduled.
-fn retry(out: &mut impl Write, planned: &Planned) -> io::Result<()> {
+fn retry(out: &mut impl Write, planned: &ScheduledRetry) -> io::Result<()> {
     let sum = &planned.sum;
     delay(out, sum)?;
     let what = retry_of(sum.retry, sum.allowed);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use undaunted_engine::event::Sum;
 use undaunted_engine::task::correlation_id;
-use undaunted_engine::view::history::{Attempt, Stop};
-use undaunted_engine::view::{AttemptView, SumView, attempt, rfc3339};
+use undaunted_engine::view::history::{PastAttempt, Stop};
+use undaunted_engine::view::{AttemptView, ItemStanding, SumView, attempt, rfc3339};
 use undaunted_policy::{Decision, Reason, Verdict};
 
 use super::hold::{HeldJson, ReleasedJson};
@@ -91,18 +91,22 @@ struct StopsJson {
 
 impl Explained<'_> {
     pub(crate) fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        let (step, item) = self.place;
-        let (status, reason) = place::word(self.job, self.place);
+        let item = self.place;
+        let standing = ItemStanding::of(self.job, self.place);
         let due = place::due(self.job, self.place);
         let entries = self.entries();
         let shown = ItemJson {
             job: self.job.id(),
             item: self.name(),
-            index: item,
-            step: self.job.plan().step(step).map(|step| step.name.as_str()),
-            correlation_id: correlation_id(self.job, step, item),
-            status,
-            reason: reason.map(Reason::word),
+            index: item.index,
+            step: self
+                .job
+                .plan()
+                .step(item.step)
+                .map(|step| step.name.as_str()),
+            correlation_id: correlation_id(self.job, item),
+            status: standing.word(),
+            reason: standing.reason().map(Reason::word),
             error: self
                 .history
                 .end
@@ -115,8 +119,8 @@ impl Explained<'_> {
             held: self.held_json(),
             deadline: self
                 .job
-                .active(step, item)
-                .and_then(|active| self.job.deadline_of(step, active))
+                .active(item)
+                .and_then(|active| self.job.deadline_of(item.step, active))
                 .map(rfc3339),
             late: self.history.late.as_ref().map(late_json),
             history: entries.iter().map(|entry| self.entry(entry)).collect(),
@@ -131,8 +135,8 @@ impl Explained<'_> {
             Entry::Attempt(attempt) => EntryJson::Attempt(Box::new(self.attempt_json(attempt))),
             Entry::Stop(stop) => EntryJson::Stop(Box::new(self.stop_json(stop))),
             Entry::Mend(mend) => EntryJson::Mend(MendJson {
-                command: self.command_name(mend.subject.command),
-                attempt: mend.subject.attempt,
+                command: self.command_name(mend.of.command),
+                attempt: mend.of.attempt.0,
                 at: rfc3339(mend.at),
                 again: mend.again,
             }),
@@ -141,7 +145,7 @@ impl Explained<'_> {
         }
     }
 
-    fn attempt_json(&self, of: &Attempt) -> AttemptJson<'_> {
+    fn attempt_json(&self, of: &PastAttempt) -> AttemptJson<'_> {
         AttemptJson {
             attempt: attempt(self.job, of),
             rule: self.rule(of),
@@ -153,8 +157,8 @@ impl Explained<'_> {
 
     fn stop_json<'a>(&'a self, stop: &'a Stop) -> StopJson<'a> {
         StopJson {
-            command: self.command_name(stop.subject.command),
-            attempt: stop.subject.attempt,
+            command: self.command_name(stop.of.command),
+            attempt: stop.of.attempt.0,
             at: rfc3339(stop.at),
             reason: stop.reason.word(),
             error: &stop.error,

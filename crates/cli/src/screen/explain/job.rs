@@ -4,20 +4,21 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::{ItemCounts, Report, all_held, holding, report, rfc3339};
+use undaunted_engine::view::{
+    ItemCounts, ItemStanding, JobStanding, Report, Status, all_held, holding, report, rfc3339,
+};
 use undaunted_policy::{Reason, Timestamp};
 use undaunted_store::Owner;
 
 use super::item::quoted;
 use super::place;
 use crate::screen::holds::{self, HoldingJson};
-use crate::screen::jobs::standing;
 use crate::screen::limits::{self, Late};
 use crate::screen::summary::{counts, error_lines, status};
 use crate::screen::words::{one_line, plain};
-use crate::target::{self, ItemPlace};
 
 /// How many items of a kind are named.
 const NAMED: usize = 5;
@@ -62,34 +63,34 @@ struct LookJson<'a> {
 
 pub(crate) fn json(
     out: &mut impl Write,
-    (job, breakers): (&Job, &Admission),
+    (job, breakers): (&Job, &AdmissionControl),
     owner: Option<&Owner>,
     late: &[Late],
 ) -> io::Result<()> {
     let report = report(job);
     let counts = report.counts;
     let look = worth_a_look(job).into_iter().map(|place| {
-        let (status, reason) = place::word(job, place);
-        let name = target::name(job, place);
+        let standing = ItemStanding::of(job, place);
+        let name = job.identity(place);
         LookJson {
             item: name,
-            status,
-            reason: reason.map(Reason::word),
+            status: standing.word(),
+            reason: standing.reason().map(Reason::word),
             error: error_of(job, place),
             due_at: place::due(job, place).map(rfc3339),
-            held: holding(job, breakers, place.0, place.1).map(|held| holds::json(breakers, &held)),
+            held: holding(job, breakers, place).map(|held| holds::json(breakers, &held)),
             explain: format!("undaunted explain {}", quoted(job.id(), name)),
         }
     });
     let shown = JobJson {
         job: job.id(),
-        status: standing(job, owner),
+        status: JobStanding::of(job, owner.is_some()).word(),
         reason: report.reason.map(Reason::word),
         error: report.error.as_deref(),
         sentence: sentence(job, &report, owner),
         items: ItemsJson {
             counts: (&counts).into(),
-            running: job.running.len(),
+            running: job.starts.running.len(),
             waiting: job.steps.iter().map(|step| step.waiting.len()).sum(),
             held: all_held(job).count(),
         },
@@ -106,7 +107,7 @@ pub(crate) fn json(
 
 pub(crate) fn show(
     out: &mut impl Write,
-    (job, breakers): (&Job, &Admission),
+    (job, breakers): (&Job, &AdmissionControl),
     owner: Option<&Owner>,
     now: Timestamp,
     late: &[Late],
@@ -141,7 +142,7 @@ pub(crate) fn show(
         writeln!(out, "  late           {}", limits::of_late(job, one))?;
     }
     for found in worth_a_look(job) {
-        let name = target::name(job, found);
+        let name = job.identity(found);
         let is_there = owner.is_some() || !job.stage.has_ended();
         writeln!(
             out,
@@ -174,12 +175,12 @@ fn more(out: &mut impl Write, job: &Job) -> io::Result<()> {
 }
 
 /// What waits for a retry.
-fn all_waiting(job: &Job) -> impl Iterator<Item = ItemPlace> {
-    let steps = (0_u32..).zip(&job.steps);
+fn all_waiting(job: &Job) -> impl Iterator<Item = ItemId> {
+    let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
         let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |(_, item)| (step, item))
+        timed.map(move |(_, index)| step.item(index))
     })
 }
 
@@ -194,17 +195,23 @@ fn sentence(job: &Job, report: &Report, owner: Option<&Owner>) -> String {
         None => String::new(),
     };
     let resume = format!("go on with `undaunted resume {}`", job.id());
-    match standing(job, owner) {
-        "running" => match (job.paused, owner) {
-            (Some(since), _) => format!("paused since {}", rfc3339(since)),
-            (None, Some(owner)) => format!("running, by process {}", owner.pid),
-            (None, None) => "running".to_owned(),
-        },
-        "interrupted" => format!("interrupted: whoever ran it has died; {resume}"),
-        "suspended" => format!("suspended in good order; {resume}"),
-        "stopping" => format!("stopping{because}; what runs is waited for"),
-        "partial" => format!("{}{because}", status(report)),
-        status => format!("{status}{because}"),
+    let standing = JobStanding::of(job, owner.is_some());
+    match standing {
+        JobStanding::As(Status::Running) => {
+            let owner = owner.map(|owner| format!(", by process {}", owner.pid));
+            format!("running{}", owner.unwrap_or_default())
+        }
+        JobStanding::Interrupted => format!("interrupted: whoever ran it has died; {resume}"),
+        JobStanding::As(Status::Suspended) => format!("suspended in good order; {resume}"),
+        JobStanding::As(Status::Stopping) => {
+            format!("stopping{because}; what runs is waited for")
+        }
+        JobStanding::As(Status::Partial) => format!("{}{because}", status(report)),
+        JobStanding::Paused
+        | JobStanding::Unreadable
+        | JobStanding::As(Status::Completed | Status::Failed | Status::Cancelled) => {
+            format!("{}{because}", standing.word())
+        }
     }
 }
 
@@ -229,19 +236,19 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 /// What was said last by an item that failed.
-fn error_of(job: &Job, (step, item): ItemPlace) -> Option<&str> {
-    let dead = job.dead.get(&(step, item)).map(|dead| &**dead);
-    let active = job.active(step, item).or(dead)?;
+fn error_of(job: &Job, item: ItemId) -> Option<&str> {
+    let dead = job.dead.get(&item).map(|dead| &**dead);
+    let active = job.active(item).or(dead)?;
     Some(job.texts.read(active.error.as_ref()?))
 }
 
 /// Dead letters first, then what waits for a retry, then what is held; a few of each.
-fn worth_a_look(job: &Job) -> Vec<ItemPlace> {
-    let steps = || (0_u32..).zip(&job.steps);
+fn worth_a_look(job: &Job) -> Vec<ItemId> {
+    let steps = || StepId::all().zip(&job.steps);
     let dead = steps().flat_map(|(step, state)| {
         let items = state.items.iter();
         let dead = items.filter(|(_, it)| matches!(it, Item::Settled(Settled::Dead(_))));
-        dead.map(move |(item, _)| (step, item))
+        dead.map(move |(index, _)| step.item(index))
     });
     let held = all_held(job).take(NAMED);
     let waiting = all_waiting(job).take(NAMED).chain(held);

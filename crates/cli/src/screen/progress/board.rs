@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use undaunted_engine::breaker::Admission;
+use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::id::StepId;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
 
@@ -35,7 +36,6 @@ pub(super) struct Board<'j> {
     pub(super) paused: bool,
 }
 
-/// A step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepRow<'j> {
     pub(super) name: &'j str,
@@ -81,8 +81,13 @@ pub(super) struct TimeLeft<'j> {
 }
 
 impl<'j> Board<'j> {
-    pub(super) fn of(job: &'j Job, breakers: &Admission, speed: &Speed, now: Timestamp) -> Self {
-        let steps = (0_u32..).zip(&job.steps);
+    pub(super) fn of(
+        job: &'j Job,
+        breakers: &AdmissionControl,
+        speed: &Speed,
+        now: Timestamp,
+    ) -> Self {
+        let steps = StepId::all().zip(&job.steps);
         let steps: Vec<_> = steps
             .map(|(step, state)| StepRow::of(job, step, state))
             .collect();
@@ -95,7 +100,7 @@ impl<'j> Board<'j> {
             attempts: job.counts.attempts,
             attempts_in_ten_seconds: speed.attempts_in_ten_seconds(seen),
             so_far: speed.so_far(now),
-            paused: job.paused.is_some(),
+            paused: job.times.paused.is_some(),
         }
     }
 }
@@ -111,7 +116,7 @@ pub(super) fn seen(job: &Job, now: Timestamp) -> Seen {
 }
 
 impl<'j> StepRow<'j> {
-    fn of(job: &'j Job, step: u32, state: &StepState) -> Self {
+    fn of(job: &'j Job, step: StepId, state: &StepState) -> Self {
         let name = job.plan().step(step).map(|step| step.name.as_str());
         Self {
             name: name.unwrap_or_default(),
@@ -140,8 +145,7 @@ impl<'j> StepRow<'j> {
     }
 }
 
-/// What breakers hold.
-fn holds(job: &Job, breakers: &Admission, now: Timestamp) -> Vec<HoldRow> {
+fn holds(job: &Job, breakers: &AdmissionControl, now: Timestamp) -> Vec<HoldRow> {
     let held = job.steps.iter().flat_map(|step| step.held.breakers());
     let holding: BTreeSet<_> = held.collect();
     holding
@@ -157,18 +161,18 @@ fn holds(job: &Job, breakers: &Admission, now: Timestamp) -> Vec<HoldRow> {
 /// The next few retries of all steps.
 fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
     // What waits for a slot only is due at the beginning of time.
-    let steps = (0_u32..).zip(&job.steps);
+    let steps = StepId::all().zip(&job.steps);
     let mut first: Vec<_> = steps
         .flat_map(|(step, state)| {
             let waiting = state.waiting.due_after(Timestamp::ZERO).take(RETRIES);
-            waiting.map(move |(due, item)| (due, step, item))
+            waiting.map(move |(due, index)| (due, step.item(index)))
         })
         .collect();
     first.sort_unstable();
     let first = first.into_iter().take(RETRIES);
     first
-        .filter_map(|(due, step, item)| {
-            let active = job.active(step, item)?;
+        .filter_map(|(due, item)| {
+            let active = job.active(item)?;
             let error = active.error.as_ref().map(|error| job.texts.read(error));
             let error = error.and_then(|error| error.lines().last()).unwrap_or("");
             let cause = active.cause.map(cause_in_words).unwrap_or_default();
@@ -178,7 +182,7 @@ fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
             };
             Some(NextRetry {
                 due_in: due.since(now),
-                of: name_of(job, step, item, active.command),
+                of: name_of(job, item, active.command),
                 retry: active.attempts,
                 attempt: active.attempts.saturating_add(1),
                 why,

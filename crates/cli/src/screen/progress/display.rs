@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetwinsize;
 use signal_hook::consts::SIGCONT;
-use undaunted_engine::breaker::{Admission, BreakerChange};
+use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::{Passing, Record};
 use undaunted_engine::job::Job;
 use undaunted_runner::clock::Clock;
-use undaunted_runner::drive::Observer;
+use undaunted_runner::drive::{Observer, StoreOutage};
 
 use super::board::{Board, seen};
 use super::draw::Size;
@@ -118,6 +118,12 @@ impl Observer for Display {
         self.say(leaving(asked, running).as_deref());
     }
 
+    fn outage(&mut self, outage: &StoreOutage<'_>) {
+        if !matches!(self.place, Place::Nowhere) {
+            self.say(Some(&outage.to_string()));
+        }
+    }
+
     fn patience(&self) -> Option<Duration> {
         matches!(self.place, Place::Frames(_)).then_some(FRAME)
     }
@@ -129,7 +135,7 @@ impl Observer for Display {
         }
     }
 
-    fn tick(&mut self, job: &Job, breakers: &Admission) {
+    fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
         if let Place::Frames(frames) = &mut self.place {
             frames.tick(job, breakers);
         }
@@ -153,7 +159,7 @@ impl Frames {
         }
     }
 
-    fn tick(&mut self, job: &Job, breakers: &Admission) {
+    fn tick(&mut self, job: &Job, breakers: &AdmissionControl) {
         let instant = Instant::now();
         let has_frame = instant >= self.first;
         if instant < self.next || !has_frame && self.said.is_empty() {

@@ -111,7 +111,11 @@ impl StepRow<'_> {
         line.push(Tone::Plain, "  ");
         let tone = match self.stage {
             StepStage::Waiting => Tone::Faint,
-            _ => Tone::Plain,
+            StepStage::Reading(_)
+            | StepStage::Running
+            | StepStage::Completed
+            | StepStage::Failed
+            | StepStage::Skipped => Tone::Plain,
         };
         line.push(tone, &cut(&plain(self.name), names));
         line.pad(names.saturating_add(4));
@@ -119,8 +123,9 @@ impl StepRow<'_> {
             StepStage::Waiting => Some((Tone::Faint, "to come")),
             StepStage::Reading(_) => Some((Tone::Busy, "reading its items")),
             StepStage::Failed if self.items == 0 => Some((Tone::Bad, "failed")),
-            _ if self.items == 0 => Some((Tone::Good, "no items")),
-            _ => None,
+            StepStage::Running | StepStage::Completed | StepStage::Failed | StepStage::Skipped => {
+                (self.items == 0).then_some((Tone::Good, "no items"))
+            }
         };
         if let Some((tone, word)) = word {
             line.push(tone, word);
@@ -168,12 +173,17 @@ impl StepRow<'_> {
     /// What is said first is what is left when there is little room.
     fn facts(&self) -> Vec<(Tone, String)> {
         if !self.is_map {
-            let word = match (self.stage, self.running, self.waiting) {
-                (StepStage::Failed, ..) => (Tone::Bad, "failed"),
-                (StepStage::Completed, ..) => (Tone::Good, "done"),
-                (_, 0, 0) if self.held > 0 => (Tone::Busy, "held"),
-                (_, 0, 1..) => (Tone::Busy, "waiting"),
-                _ => (Tone::Plain, "running"),
+            let word = match self.stage {
+                StepStage::Failed => (Tone::Bad, "failed"),
+                StepStage::Completed => (Tone::Good, "done"),
+                StepStage::Waiting
+                | StepStage::Reading(_)
+                | StepStage::Running
+                | StepStage::Skipped => match (self.running, self.waiting) {
+                    (0, 0) if self.held > 0 => (Tone::Busy, "held"),
+                    (0, 1..) => (Tone::Busy, "waiting"),
+                    _ => (Tone::Plain, "running"),
+                },
             };
             return vec![(word.0, word.1.to_owned())];
         }

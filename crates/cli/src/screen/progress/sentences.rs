@@ -6,11 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undaunted_engine::decide::cause_in_words;
-use undaunted_engine::event::{Event, Failed, Record, Resumed, Retrying, Stopped, Subject};
+use undaunted_engine::event::{
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Record,
+    Resumed, Retrying, StepEvent,
+};
+use undaunted_engine::id::{CommandId, ItemId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::OnItemFailure;
-use undaunted_policy::Then;
+use undaunted_policy::{Then, Timestamp};
 
+use super::shared::{complete, configured, late_result};
 use crate::screen::duration::short;
 use crate::screen::resumes::held;
 use crate::screen::summary::error_lines;
@@ -23,7 +28,7 @@ pub(super) struct Sentences {
     /// Whether every start and every success is worth a line.
     pub(super) verbose: bool,
     /// What the last attempt of an item said, until it is known what follows from it.
-    pub(super) failed: BTreeMap<(u32, u32), String>,
+    pub(super) failed: BTreeMap<ItemId, String>,
     /// Breakers of which it was said that they are open.
     pub(super) open: BTreeSet<String>,
 }
@@ -39,43 +44,51 @@ impl Sentences {
     /// What is said of an event.
     pub(super) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
-            Event::JobResumed(found) => Some(resumed(job, found)),
-            Event::ItemsRead {
-                step, last: true, ..
-            } => Some(items_read(job, *step)),
-            Event::AttemptStarted(started) if self.verbose => {
-                let of = started.subject;
-                Some(format!(
-                    "  {}: attempt {} starts",
-                    subject(job, of),
-                    of.attempt
-                ))
-            }
-            Event::AttemptSucceeded(done) if done.subject.attempt > 1 || self.verbose => {
-                let of = done.subject;
-                let attempt = of.attempt;
-                Some(format!(
-                    "  {}: attempt {attempt} succeeded",
-                    subject(job, of)
-                ))
-            }
-            Event::AttemptFailed(failed) => {
-                self.note_failure(job, failed);
-                None
-            }
-            Event::RetryScheduled(retrying) => Some(self.retrying(job, retrying)),
-            Event::CommandStopped(stopped) => Some(self.stopped(job, stopped)),
-            Event::CommandRecovered { subject: of, .. } => {
-                Some(format!("  {}: recovered by on_failure", subject(job, *of)))
-            }
-            Event::JobPaused => Some(format!("  paused; go on:  undaunted unpause {}", job.id())),
-            Event::JobUnpaused { away } => Some(format!("  goes on after {} paused", short(*away))),
-            Event::JobStopping { reason } => Some(format!("  stops: {}", reason.sentence())),
-            _ => self.of_shared(job, record),
+            Event::Job(event) => of_job(job, event),
+            Event::Step(event) => of_step(job, event),
+            Event::Item(event) => self.of_item(job, event, record.at),
+            Event::Breaker(event) => of_breaker(job, event),
         }
     }
 
-    fn note_failure(&mut self, job: &Job, failed: &Failed) {
+    fn of_item(&mut self, job: &Job, event: &ItemEvent, at: Timestamp) -> Option<String> {
+        match event {
+            ItemEvent::AttemptStarted(started) => self.verbose.then(|| {
+                let of = started.of;
+                format!("  {}: attempt {} starts", subject(job, of), of.attempt)
+            }),
+            ItemEvent::AttemptSucceeded(done) => {
+                let of = done.of;
+                (of.attempt.0 > 1 || self.verbose)
+                    .then(|| format!("  {}: attempt {} succeeded", subject(job, of), of.attempt))
+            }
+            ItemEvent::AttemptFailed(failed) => {
+                self.note_failure(job, failed);
+                None
+            }
+            ItemEvent::RetryScheduled(retrying) => Some(self.retrying(job, retrying)),
+            ItemEvent::CommandStopped(stopped) => Some(self.stopped(job, stopped)),
+            ItemEvent::CommandRecovered { of, .. } => {
+                Some(format!("  {}: recovered by on_failure", subject(job, *of)))
+            }
+            ItemEvent::Held(held) => self.held(job, held, at),
+            ItemEvent::Released(released) => self.verbose.then(|| {
+                let name = job.texts.read(&released.breaker);
+                let (of, held) = (subject(job, released.of), short(released.held));
+                format!("  {of}: let go by {} after {held}", plain(name))
+            }),
+            ItemEvent::LateResult(late) => Some(late_result(job, late)),
+            ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::DeadLettered { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. } => None,
+        }
+    }
+
+    fn note_failure(&mut self, job: &Job, failed: &AttemptFailed) {
         let error = failed.error.as_ref().map(|error| job.texts.read(error));
         let last = error.and_then(|error| error.lines().last()).unwrap_or("");
         let cause = cause_in_words(failed.cause);
@@ -83,13 +96,13 @@ impl Sentences {
             "" => cause,
             last => format!("{cause}: {}", plain(last)),
         };
-        let of = failed.subject;
-        self.failed.insert((of.step, of.item), text);
+        let of = failed.of;
+        self.failed.insert(of.item(), text);
     }
 
     fn retrying(&mut self, job: &Job, retrying: &Retrying) -> String {
-        let of = retrying.subject;
-        let said = self.failed.remove(&(of.step, of.item)).unwrap_or_default();
+        let of = retrying.of;
+        let said = self.failed.remove(&of.item()).unwrap_or_default();
         let (retry, attempt) = (retrying.sum.retry, of.attempt);
         let bounds = retrying.sum.allowed.map(|allowed| {
             let executions = u64::from(allowed).saturating_add(1);
@@ -103,9 +116,9 @@ impl Sentences {
         )
     }
 
-    fn stopped(&mut self, job: &Job, stopped: &Stopped) -> String {
-        let of = stopped.subject;
-        self.failed.remove(&(of.step, of.item));
+    fn stopped(&mut self, job: &Job, stopped: &CommandStopped) -> String {
+        let of = stopped.of;
+        self.failed.remove(&of.item());
         let error = error_lines(job.texts.read(&stopped.error));
         let then = match stopped.handler {
             Some(_) => "; on_failure runs",
@@ -120,7 +133,7 @@ impl Sentences {
             "  {}: {what} after {}: {}{then}",
             subject(job, of),
             count(
-                usize::try_from(of.attempt).unwrap_or(usize::MAX),
+                usize::try_from(of.attempt.0).unwrap_or(usize::MAX),
                 "attempt",
                 "attempts"
             ),
@@ -129,7 +142,55 @@ impl Sentences {
     }
 }
 
-/// The first line.
+fn of_job(job: &Job, event: &JobEvent) -> Option<String> {
+    match event {
+        JobEvent::Resumed(found) => Some(resumed(job, found)),
+        JobEvent::Paused => Some(format!("  paused; go on:  undaunted unpause {}", job.id())),
+        JobEvent::Unpaused { away } => Some(format!("  goes on after {} paused", short(*away))),
+        JobEvent::Stopping { reason } => Some(format!("  stops: {}", reason.sentence())),
+        JobEvent::PoolToppedUp { added, total, .. } => Some(format!(
+            "  {added} more retries are allowed, {total} in all"
+        )),
+        JobEvent::Submitted(_)
+        | JobEvent::TextKept { .. }
+        | JobEvent::Completed(_)
+        | JobEvent::Partial(_)
+        | JobEvent::Failed(_)
+        | JobEvent::Cancelled(_)
+        | JobEvent::Suspended
+        | JobEvent::PolicyChanged { .. }
+        | JobEvent::Redriven { .. }
+        | JobEvent::StateImported { .. } => None,
+    }
+}
+
+fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
+    match event {
+        StepEvent::ItemsRead {
+            step, last: true, ..
+        } => Some(items_read(job, *step)),
+        StepEvent::CompletionReached(reached) => Some(complete(job, reached)),
+        StepEvent::Started { .. }
+        | StepEvent::ItemsRead { last: false, .. }
+        | StepEvent::InputFailed { .. }
+        | StepEvent::Completed { .. }
+        | StepEvent::Failed { .. }
+        | StepEvent::Skipped { .. }
+        | StepEvent::Unreachable { .. }
+        | StepEvent::AttributeSet { .. } => None,
+    }
+}
+
+/// What a job of an earlier release has recorded of its breakers.
+fn of_breaker(job: &Job, event: &BreakerEvent) -> Option<String> {
+    match event {
+        BreakerEvent::Configured { breaker, changes } => Some(configured(job, breaker, changes)),
+        BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. } => {
+            None
+        }
+    }
+}
+
 pub(super) fn headline(job: &Job) -> String {
     let name = job.workflow().name.as_deref();
     let file = job.submitted().file.rsplit('/').next();
@@ -159,7 +220,7 @@ fn resumed(job: &Job, resumed: &Resumed) -> String {
     } else {
         format!("last heard of {away} ago")
     };
-    let paused = match job.paused {
+    let paused = match job.times.paused {
         Some(_) => format!("\n  paused; go on:  undaunted unpause {}", job.id()),
         None => String::new(),
     };
@@ -174,7 +235,7 @@ fn resumed(job: &Job, resumed: &Resumed) -> String {
     )
 }
 
-fn items_read(job: &Job, step: u32) -> String {
+fn items_read(job: &Job, step: StepId) -> String {
     let items = job.step(step).map_or(0, |state| state.items.len());
     let items = usize::try_from(items).unwrap_or(usize::MAX);
     let items = count(items, "item", "items");
@@ -186,15 +247,14 @@ fn items_read(job: &Job, step: u32) -> String {
     )
 }
 
-pub(super) fn subject(job: &Job, of: Subject) -> String {
-    name_of(job, of.step, of.item, of.command)
+pub(super) fn subject(job: &Job, of: AttemptId) -> String {
+    name_of(job, of.item(), of.command)
 }
 
 /// The item, and its command where an item has several.
-pub(super) fn name_of(job: &Job, step: u32, item: u32, command: u32) -> String {
-    let identity = job.step(step).map(|state| state.items.identity(item));
-    let identity = plain(identity.unwrap_or_default());
-    let step = job.plan().step(step);
+pub(super) fn name_of(job: &Job, item: ItemId, command: CommandId) -> String {
+    let identity = plain(job.identity(item));
+    let step = job.plan().step(item.step);
     let only = step.is_some_and(|step| step.commands.len() == 1);
     match job.plan().command(command) {
         Some(found) if !(only && job.plan().is_main(command)) => {
@@ -205,8 +265,8 @@ pub(super) fn name_of(job: &Job, step: u32, item: u32, command: u32) -> String {
 }
 
 /// Whether an item is skipped because of this: by a rule of the command, or by one for all items.
-fn is_skipped(job: &Job, stopped: &Stopped) -> bool {
-    let of = stopped.subject;
+fn is_skipped(job: &Job, stopped: &CommandStopped) -> bool {
+    let of = stopped.of;
     let command = job.plan().command(of.command);
     let rule = stopped.rule.and_then(|rule| usize::try_from(rule).ok());
     let rule = command

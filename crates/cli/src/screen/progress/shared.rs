@@ -4,38 +4,16 @@
 //! item is told of only to those who want to know everything.
 
 use undaunted_engine::breaker::{BreakerChange, Change};
-use undaunted_engine::event::{Event, Held, Late, PolicyChange, Reached, Record, Text};
+use undaunted_engine::event::{Held, Late, PolicyChange, Reached, Text};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Timestamp, WhenOpen};
 
 use super::sentences::{Sentences, subject};
-use crate::screen::duration::short;
 use crate::screen::holds::ahead;
 use crate::screen::limits::outcome;
 use crate::screen::words::{count, plain};
 
 impl Sentences {
-    /// What is said of an event about what many items share.
-    pub(super) fn of_shared(&mut self, job: &Job, record: &Record) -> Option<String> {
-        match &record.event {
-            Event::Held(held) => self.held(job, held, record.at),
-            Event::Released(released) => self.verbose.then(|| {
-                let name = job.texts.read(&released.breaker);
-                let (of, held) = (subject(job, released.subject), short(released.held));
-                format!("  {of}: let go by {} after {held}", plain(name))
-            }),
-            Event::BreakerConfigured { breaker, changes } => {
-                Some(configured(job, breaker, changes))
-            }
-            Event::CompletionReached(reached) => Some(complete(job, reached)),
-            Event::LateResult(late) => Some(late_result(job, late)),
-            Event::PoolToppedUp { added, total, .. } => Some(format!(
-                "  {added} more retries are allowed, {total} in all"
-            )),
-            _ => None,
-        }
-    }
-
     /// What is said when a breaker opens, half opens or closes.
     pub(super) fn turned(
         &mut self,
@@ -45,24 +23,29 @@ impl Sentences {
     ) -> Option<String> {
         match change.change {
             Change::Opened | Change::Tripped => Some(self.opened(name, change)),
-            Change::HalfOpened if self.verbose => {
+            Change::HalfOpened => self.verbose.then(|| {
                 let name = plain(name);
-                Some(format!("  {name}: one goes ahead to find out"))
-            }
+                format!("  {name}: one goes ahead to find out")
+            }),
             Change::Closed | Change::Reset => Some(self.closed(job, name, change)),
-            _ => None,
+            Change::Configured
+            | Change::Failed
+            | Change::Succeeded
+            | Change::Probed
+            | Change::ProbeSucceeded
+            | Change::ProbeLost => None,
         }
     }
 
-    fn held(&mut self, job: &Job, held: &Held, now: Timestamp) -> Option<String> {
-        let of = held.subject;
+    pub(super) fn held(&mut self, job: &Job, held: &Held, now: Timestamp) -> Option<String> {
+        let of = held.of;
         let name = plain(job.texts.read(&held.breaker));
         let again = match held.until {
             Some(until) => format!("it looks again in {}", ahead(until.since(now))),
             None => "a probe is under way".to_owned(),
         };
         if let Some(sum) = &held.sum {
-            let said = self.failed.remove(&(of.step, of.item)).unwrap_or_default();
+            let said = self.failed.remove(&of.item()).unwrap_or_default();
             let attempt = of.attempt;
             let bounds = sum.allowed.map(|allowed| {
                 let executions = u64::from(allowed).saturating_add(1);
@@ -115,15 +98,16 @@ impl Sentences {
                 format!("; {held} on")
             }
         };
-        let why = match change.change {
-            Change::Reset => "by hand",
-            _ => "the target is back",
+        let why = if change.change == Change::Reset {
+            "by hand"
+        } else {
+            "the target is back"
         };
         format!("  {} closes: {why}{held}", plain(name))
     }
 }
 
-fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) -> String {
+pub(super) fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) -> String {
     let changes = changes.iter().map(|change| {
         let setting = change.setting.strip_prefix("breaker.");
         let setting = setting.unwrap_or(&change.setting);
@@ -137,16 +121,14 @@ fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) -> String {
     )
 }
 
-fn complete(job: &Job, reached: &Reached) -> String {
+pub(super) fn complete(job: &Job, reached: &Reached) -> String {
     let step = job.plan().step(reached.step);
     let step = step.map(|step| plain(&step.name)).unwrap_or_default();
     format!("  {step}: {}", outcome(reached))
 }
 
-fn late_result(job: &Job, late: &Late) -> String {
-    let name = job
-        .step(late.step)
-        .map(|state| plain(state.items.identity(late.item)));
+pub(super) fn late_result(job: &Job, late: &Late) -> String {
+    let name = plain(job.identity(late.item()));
     let result = match late.reason {
         None => "succeeded".to_owned(),
         Some(reason) => format!("failed ({reason})"),
@@ -156,6 +138,5 @@ fn late_result(job: &Job, late: &Late) -> String {
     } else {
         "and does not count"
     };
-    let name = name.unwrap_or_default();
     format!("  {name}: came late, {result}, {counts}")
 }

@@ -57,7 +57,6 @@ impl Speed {
         now.since(self.first.at)
     }
 
-    /// Attempts in ten seconds.
     pub(super) fn attempts_in_ten_seconds(&self, now: Seen) -> Option<u64> {
         let from = self.oldest();
         let passed = millis(now.at.since(from.at).max(Duration::from_millis(1)));

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 
-/// Writes to memory.
 pub(super) type To<'b> = minicbor::Encoder<&'b mut Vec<u8>>;
 /// What writing to memory comes to: it cannot fail.
 pub(super) type Put = Result<(), minicbor::encode::Error<Infallible>>;

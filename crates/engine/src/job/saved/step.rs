@@ -153,7 +153,7 @@ fn doing(items: &Items) -> (Queue, u32) {
         match items.active(item).map(|active| active.doing) {
             Some(Doing::Waiting(due)) => waiting.push((due, item)),
             Some(Doing::Running(_)) => running = running.saturating_add(1),
-            _ => {}
+            Some(Doing::Held | Doing::Undecided) | None => {}
         }
     }
     (waiting.into_iter().collect(), running)

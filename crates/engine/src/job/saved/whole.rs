@@ -5,21 +5,25 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Decoder, Encode, Encoder};
 use serde_json::Value;
-use undaunted_policy::{Pool, PoolLimits, Reason, Ticket, Timestamp};
+use undaunted_policy::{Pool, PoolLimits, Ticket, Timestamp};
 
 use super::super::item::Scope;
+use super::super::mishaps::Mishaps;
 use super::super::plans::Plans;
-use super::super::state::{Job, JobError, Mishap, Stage};
+use super::super::starts::Starts;
+use super::super::state::{Job, JobError, Stage};
 use super::super::texts::Texts;
+use super::super::times::Times;
 use super::active::{self, Read, Written};
 use super::form::{Put, Take, To};
 use super::{json_map, step};
-use crate::event::{Counts, Event, ImportedCommand, Record, Submitted, codec};
+use crate::event::{Counts, Event, ImportedCommand, JobEvent, Record, Submitted};
 use crate::flow::Given;
+use crate::id::{ItemId, StepId};
 
 /// What a saved job begins with: the release that wrote it and the number of the form, which grows
 /// with every change of what is saved or of what an event means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 1");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
 
 /// Why bytes are not a job that was saved by this release. Its journal is read instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,10 +34,7 @@ pub enum SavedError {
     Another,
     /// It cannot be read.
     #[error("it cannot be read: {what}")]
-    Malformed {
-        /// What is wrong.
-        what: String,
-    },
+    Malformed { what: String },
     /// Its workflow is not one for this release.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -44,9 +45,8 @@ pub enum SavedError {
 struct Whole {
     #[n(0)]
     submitted: Submitted,
-    /// When it was submitted, changed last, run last and gone on with.
     #[n(1)]
-    times: [u64; 4],
+    times: Times,
     #[n(2)]
     stage: Stage,
     #[n(3)]
@@ -56,7 +56,7 @@ struct Whole {
     #[n(5)]
     next_start: u64,
     #[n(6)]
-    running: BTreeMap<u64, (u32, u32)>,
+    running: BTreeMap<u64, ItemId>,
     #[n(7)]
     accepted: BTreeMap<u64, u64>,
     /// Breaker, generation, and whether the attempt is a probe.
@@ -74,25 +74,17 @@ struct Whole {
     attributes: BTreeMap<String, Value>,
     /// The steps that gave them.
     #[n(13)]
-    givers: BTreeMap<String, u32>,
+    givers: BTreeMap<String, StepId>,
     #[n(14)]
     texts: Vec<String>,
-    #[n(15)]
-    paused: Option<u64>,
     #[n(16)]
     imported: Vec<ImportedCommand>,
     #[n(17)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
-    stopped: Option<Reason>,
-    #[n(18)]
-    failure: Option<Mishap>,
-    #[n(19)]
-    recovered: Option<Mishap>,
+    mishaps: Mishaps,
 }
 
 impl Job {
     /// The job as bytes. Not between the records of one decision.
-    #[must_use]
     pub fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
@@ -108,8 +100,8 @@ impl Job {
             step::put(state, &mut written, to)?;
         }
         to.encode(u32::try_from(self.dead.len()).unwrap_or(u32::MAX))?;
-        for (&(of, item), dead) in &self.dead {
-            to.u32(of)?.u32(item)?;
+        for (item, dead) in &self.dead {
+            to.u32(item.step.0)?.u32(item.index)?;
             active::put(dead, &mut written, to)?;
         }
         Ok(())
@@ -119,27 +111,18 @@ impl Job {
         // All its parts are named, so that one that is added is not forgotten here.
         let Self {
             submitted,
-            submitted_at,
-            last_at,
-            run_until,
+            times,
             stage,
             rounds,
             run,
-            resumed_at,
-            next_start,
-            running,
-            accepted,
-            passes,
+            starts,
             pool,
             counts,
             scope,
             attributes,
             texts,
-            paused,
             imported,
-            stopped,
-            failure,
-            recovered,
+            mishaps,
             // These follow from the others, are not on record, or are saved by themselves.
             plan: _,
             open: _,
@@ -148,7 +131,12 @@ impl Job {
             steps: _,
             dead: _,
         } = self;
-        let times = [*submitted_at, *last_at, *run_until, *resumed_at];
+        let Starts {
+            next,
+            running,
+            accepted,
+            passes,
+        } = starts;
         let passes = passes.iter().map(|(start, (breaker, ticket))| {
             let pass = (breaker.to_string(), ticket.generation(), ticket.probe);
             (*start, pass)
@@ -161,11 +149,11 @@ impl Job {
         let givers = givers.filter_map(|(name, given)| Some((name.clone(), given.step?)));
         Whole {
             submitted: (**submitted).clone(),
-            times: times.map(Timestamp::as_nanos),
+            times: *times,
             stage: *stage,
             rounds: *rounds,
             run: *run,
-            next_start: *next_start,
+            next_start: *next,
             running: running.clone(),
             accepted: until.collect(),
             passes: passes.collect(),
@@ -175,19 +163,11 @@ impl Job {
             attributes: values.collect(),
             givers: givers.collect(),
             texts: texts.iter().map(str::to_owned).collect(),
-            paused: paused.map(Timestamp::as_nanos),
             imported: imported.values().cloned().collect(),
-            stopped: *stopped,
-            failure: failure.clone(),
-            recovered: recovered.clone(),
+            mishaps: mishaps.clone(),
         }
     }
 
-    /// The job that was saved.
-    ///
-    /// # Errors
-    ///
-    /// [`SavedError`]
     pub fn restore(bytes: &[u8], plans: &Plans) -> Result<Self, SavedError> {
         let mut from = Decoder::new(bytes);
         if from.str().ok() != Some(MARK) {
@@ -199,6 +179,10 @@ impl Job {
         let whole: Whole = from.decode().map_err(malformed)?;
         let mut job = whole.begin(plans)?;
         job.take_steps(&mut from).map_err(malformed)?;
+        if from.position() < bytes.len() {
+            let what = "something stands behind its end".to_owned();
+            return Err(SavedError::Malformed { what });
+        }
         job.find_open();
         Ok(job)
     }
@@ -209,9 +193,9 @@ impl Job {
         let steps = (0..many).map(|_| step::take(from, &mut read));
         self.steps = steps.collect::<Take<_>>()?;
         for _ in 0..from.u32()? {
-            let place = (from.u32()?, from.u32()?);
+            let item = StepId(from.u32()?).item(from.u32()?);
             let dead = active::take(from, &mut read)?;
-            self.dead.insert(place, Box::new(dead));
+            self.dead.insert(item, Box::new(dead));
         }
         for standing in &read.0 {
             self.alike.meet(standing);
@@ -223,24 +207,22 @@ impl Job {
 impl Whole {
     /// The job, without its steps.
     fn begin(self, plans: &Plans) -> Result<Job, JobError> {
-        let [submitted_at, last_at, run_until, resumed_at] = self.times.map(Timestamp::from_nanos);
         let mut job = Job::begin_sharing(
             &Record {
-                at: submitted_at,
-                event: Event::JobSubmitted(Box::new(self.submitted)),
+                at: self.times.submitted_at,
+                event: Event::Job(JobEvent::Submitted(Box::new(self.submitted))),
             },
             plans,
         )?;
-        (job.last_at, job.run_until, job.resumed_at) = (last_at, run_until, resumed_at);
-        (job.stage, job.stopped) = (self.stage, self.stopped);
-        (job.rounds, job.run, job.next_start) = (self.rounds, self.run, self.next_start);
-        job.running = self.running;
+        (job.times, job.stage, job.mishaps) = (self.times, self.stage, self.mishaps);
+        (job.rounds, job.run, job.starts.next) = (self.rounds, self.run, self.next_start);
+        job.starts.running = self.running;
         let accepted = self.accepted.into_iter();
         let accepted = accepted.map(|(start, until)| (start, Timestamp::from_nanos(until)));
-        job.accepted = accepted.collect();
+        job.starts.accepted = accepted.collect();
         for (start, (breaker, generation, probe)) in self.passes {
             let pass = (Arc::from(breaker), Ticket::restored(generation, probe));
-            job.passes.insert(start, pass);
+            job.starts.passes.insert(start, pass);
         }
         job.pool = self.pool.map(|(total, per_item, consumed)| Pool {
             limits: PoolLimits { total, per_item },
@@ -256,9 +238,7 @@ impl Whole {
             all.keep(text);
             all
         });
-        job.paused = self.paused.map(Timestamp::from_nanos);
         job.import(&self.imported);
-        (job.failure, job.recovered) = (self.failure, self.recovered);
         Ok(job)
     }
 }

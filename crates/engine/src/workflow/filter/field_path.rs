@@ -67,7 +67,6 @@ impl FieldPath {
     }
 
     /// The value the path leads to, if there is one. A null is a value.
-    #[must_use]
     pub fn get<'v>(&self, item: &'v Value) -> Option<&'v Value> {
         self.steps
             .iter()

@@ -30,13 +30,11 @@ impl Filter {
     }
 
     /// Whether the filter holds for the item.
-    #[must_use]
     pub fn matches(&self, item: &Value) -> bool {
         self.root.holds_for(item)
     }
 
     /// The filter as it was written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -59,7 +59,6 @@ impl SortBy {
     }
 
     /// Which of two items comes first. Missing and null are the same.
-    #[must_use]
     pub fn compare(&self, a: &Value, b: &Value) -> Ordering {
         let paths = self.terms.iter().map(|term| &term.path);
         self.first_difference(paths.map(|path| (path.get(a), path.get(b))))
@@ -100,7 +99,6 @@ impl SortBy {
     }
 
     /// The order as it was written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -9,7 +9,6 @@ use std::path::Path;
 /// How an input is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// One JSON document.
     Json,
     /// One JSON value a line.
     JsonLines,
@@ -32,7 +31,6 @@ impl Format {
     ];
 
     /// The format of a file with this name; lines, if the name says nothing.
-    #[must_use]
     pub fn of_path(path: &str) -> Self {
         let extension = Path::new(path).extension().unwrap_or_default();
         match extension.to_ascii_lowercase().to_str() {
@@ -45,14 +43,12 @@ impl Format {
     }
 
     /// The format with this name in `format:`.
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let mut names = Self::NAMES.into_iter();
         names.find_map(|(known, format)| (known == name).then_some(format))
     }
 
     /// Its name in `format:`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",

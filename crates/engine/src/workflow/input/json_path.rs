@@ -51,7 +51,6 @@ impl JsonPath {
     }
 
     /// The values the path leads to, in the order of the document (or the one the path asks for).
-    #[must_use]
     pub fn query<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
         self.path.query(document).all()
     }
@@ -74,7 +73,6 @@ impl JsonPath {
     }
 
     /// The path as it was written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use undaunted_policy::BreakerSettings;
 
 use super::retry::Resolved;
+use crate::task::Action;
 use crate::workflow::source::Span;
-use crate::workflow::template::{JsonTemplate, ShellTemplate, TextTemplate};
+use crate::workflow::template::{JsonTemplate, TextTemplate};
 
 /// One command of an item.
 #[derive(Clone, Debug)]
@@ -17,7 +18,6 @@ pub struct Command {
     pub id: String,
     /// Its place among all commands of the workflow, from 0: where its jitter is drawn from.
     pub index: u64,
-    /// What it does.
     pub action: Action,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Command {
     /// What runs after it has succeeded.
     pub on_success: Vec<Command>,
     /// The breaker it asks before every attempt, if it has one.
-    pub breaker: Option<Box<Breaker>>,
+    pub breaker: Option<Box<CommandBreaker>>,
     /// Whether it says that it wants none, so that nobody recommends one.
     pub declines_breaker: bool,
     /// What becomes of an attempt that vanished with its process.
@@ -45,56 +45,11 @@ pub struct Command {
     pub span: Span,
 }
 
-/// What a command does.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Runs a text in the shell.
-    Shell(ShellTemplate),
-    /// Gives a prompt to an agent.
-    Agent {
-        /// The agent.
-        name: String,
-        /// The prompt.
-        prompt: TextTemplate,
-    },
-    /// Sends an HTTP request.
-    Http(Box<Http>),
-    /// Writes a file.
-    WriteFile(Box<WriteFile>),
-    /// Calls a function of the program that runs the job.
-    Function(Box<Function>),
-    /// Calls a step of a flow.
-    Step(Box<StepCall>),
-    /// A flow of its own, with these goals. What it begins with is the value of the item.
-    SubFlow(Vec<String>),
-}
-
-impl Action {
-    /// The key it is written with.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        match self {
-            Self::Shell(_) => "shell",
-            Self::Agent { name, .. } => name,
-            Self::Http(_) => "http",
-            Self::WriteFile(_) => "write_file",
-            Self::Function(_) => "function",
-            Self::Step(_) => "step",
-            Self::SubFlow(_) => "flow",
-        }
-    }
-}
-
-/// An HTTP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Http {
-    /// The method.
     pub method: String,
-    /// The address.
     pub url: TextTemplate,
-    /// Headers to send.
     pub headers: Vec<(String, TextTemplate)>,
-    /// What to send.
     pub body: Option<Body>,
     /// Statuses that count as success.
     pub expect: Vec<RangeInclusive<u16>>,
@@ -114,7 +69,6 @@ pub struct Function {
 /// A call of a step of a flow. What it is given is the value of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepCall {
-    /// The address.
     pub endpoint: String,
     /// Whether the result comes later, by webhook.
     pub later: bool,
@@ -123,7 +77,6 @@ pub struct StepCall {
 /// The body of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// A text as it is.
     Text(TextTemplate),
     /// Anything else, as JSON.
     Json(JsonTemplate),
@@ -139,16 +92,12 @@ pub enum Protocol {
     Argyll,
 }
 
-/// A file to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteFile {
-    /// Where.
     pub path: TextTemplate,
-    /// What.
     pub content: TextTemplate,
     /// Whether missing directories are made.
     pub create_dirs: bool,
-    /// Its permissions.
     pub mode: Option<u32>,
 }
 
@@ -164,14 +113,12 @@ pub struct Capture {
 /// How captured output is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureFormat {
-    /// As text.
     #[default]
     String,
     /// As one JSON document.
     Json,
     /// As a list of lines.
     Lines,
-    /// As a number.
     Number,
     /// As `true` or `false`.
     Boolean,
@@ -190,7 +137,7 @@ pub struct Handler {
 
 /// The breaker a command asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Breaker {
+pub struct CommandBreaker {
     /// Its name; without one it is that of the origin a request goes to.
     pub name: Option<String>,
     /// When it opens, and for how long.

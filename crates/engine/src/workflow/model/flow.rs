@@ -1,12 +1,13 @@
 //! A flow: steps that wait for each other's attributes, planned backwards from the goals.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_policy::CompletionRule;
 
-use super::command::Breaker;
+use super::command::CommandBreaker;
 use super::map::OnComplete;
 use super::retry::Resolved;
 use crate::workflow::source::Span;
@@ -34,14 +35,13 @@ pub struct Flow {
 /// The definition of a flow step.
 #[derive(Clone, Debug)]
 pub struct FlowStep {
-    /// What people read.
     pub name: String,
     /// How it is done.
     pub kind: StepKind,
     /// When it is done at all: a condition in CEL.
     pub predicate: Option<String>,
     /// How its items are retried.
-    pub retry: Resolved,
+    pub retry: Arc<Resolved>,
     /// How many of its items run at a time.
     pub parallelism: u32,
     /// Names to find it by.
@@ -49,7 +49,7 @@ pub struct FlowStep {
     /// What it takes and gives.
     pub attributes: BTreeMap<String, Attribute>,
     /// The breaker it asks, if it has one.
-    pub breaker: Option<Breaker>,
+    pub breaker: Option<CommandBreaker>,
     /// What it waits for.
     pub completion: CompletionRule,
     /// What becomes of what still runs then.
@@ -105,6 +105,5 @@ pub enum Role {
     Optional,
     /// In, always the same.
     Const,
-    /// Out.
     Output,
 }

@@ -12,7 +12,7 @@ use crate::workflow::template::{ShellTemplate, TextTemplate};
 #[derive(Clone, Debug)]
 pub struct Map {
     /// Where the items come from.
-    pub input: Input,
+    pub input: MapInput,
     /// Which of them are taken, and in which order.
     pub selection: Selection,
     /// How many run at a time.
@@ -31,8 +31,7 @@ pub struct Map {
 
 /// Where items come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
-    /// What is read.
+pub struct MapInput {
     pub source: InputSource,
     /// How it is read.
     pub format: Format,
@@ -41,7 +40,6 @@ pub struct Input {
 /// What items are read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputSource {
-    /// A file.
     File(TextTemplate),
     /// The output of a command.
     Shell(ShellTemplate),
@@ -50,7 +48,6 @@ pub enum InputSource {
 /// How many items run at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaxParallel {
-    /// So many.
     Number(u32),
     /// As many as this environment variable says when the job is submitted.
     Variable(String),
@@ -64,7 +61,6 @@ impl MaxParallel {
 /// What becomes of what still runs when a step is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnComplete {
-    /// It is ended.
     #[default]
     Cancel,
     /// It goes on, and its results are late.

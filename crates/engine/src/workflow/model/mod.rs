@@ -7,12 +7,13 @@ mod retry;
 mod step;
 mod workflow;
 
+pub use crate::task::Action;
 pub use command::{
-    Action, Body, Breaker, Capture, CaptureFormat, Command, Function, Handler, Http, OnInterrupt,
+    Body, Capture, CaptureFormat, Command, CommandBreaker, Function, Handler, Http, OnInterrupt,
     Protocol, StepCall, WriteFile,
 };
 pub use flow::{Aim, Attribute, Flow, FlowStep, Role, StepKind};
-pub use map::{Input, InputSource, Map, MaxParallel, OnComplete};
+pub use map::{InputSource, Map, MapInput, MaxParallel, OnComplete};
 pub use retry::{Origin, Place, Resolved};
-pub use step::{OnItemFailure, Phase, Step, Work};
+pub use step::{OnItemFailure, Step, StepPhase, StepWork};
 pub use workflow::{Mode, PoolRequest, Secret, Workflow};

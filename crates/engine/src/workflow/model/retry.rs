@@ -9,7 +9,6 @@ use crate::workflow::source::Span;
 /// A policy put together from several places.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// What holds.
     pub policy: Policy,
     /// Who gave which setting, by name; what is missing here is a default.
     origins: Box<[(&'static str, Origin)]>,
@@ -17,7 +16,6 @@ pub struct Resolved {
 
 impl Resolved {
     /// No `retry_config` anywhere: run once.
-    #[must_use]
     pub fn once() -> Self {
         Self {
             policy: Policy::ONCE,
@@ -33,7 +31,6 @@ impl Resolved {
     }
 
     /// Who gave this setting; nobody, if it is a default.
-    #[must_use]
     pub fn origin(&self, setting: &str) -> Option<Origin> {
         let found = self.origins.iter().find(|(name, _)| *name == setting);
         found.map(|(_, origin)| *origin)
@@ -48,7 +45,6 @@ impl Resolved {
 /// Where a value was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// In which block.
     pub place: Place,
     /// Where in the file.
     pub span: Span,
@@ -75,7 +71,6 @@ pub enum Place {
 
 impl Place {
     /// Where that is, in the words of the file.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Command => "retry_config of the command",

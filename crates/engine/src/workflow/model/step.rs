@@ -1,5 +1,7 @@
 //! A step: a set of items, and the commands each of them goes through.
 
+use std::sync::Arc;
+
 use super::command::Command;
 use super::flow::FlowStep;
 use super::map::Map;
@@ -10,39 +12,33 @@ pub struct Step {
     /// What it is called.
     pub name: String,
     /// Which part of the workflow it belongs to.
-    pub phase: Phase,
+    pub phase: StepPhase,
     /// The steps that have to be complete first, by their place in the workflow.
     pub needs: Vec<usize>,
     /// What its items are.
-    pub work: Work,
+    pub work: StepWork,
     /// The commands of one item, in order.
     pub commands: Vec<Command>,
 }
 
 /// Which part of the workflow a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum StepPhase {
     /// A command of a list.
     Sequence,
-    /// Before the map.
     Setup,
-    /// The map.
     Map,
-    /// After the map.
     Reduce,
-    /// A step of a flow.
     Flow,
 }
 
 /// What the items of a step are.
 #[derive(Clone, Debug)]
-pub enum Work {
-    /// One item.
+pub enum StepWork {
     One,
     /// One item for each element of an input.
     Map(Box<Map>),
-    /// Calls of a flow step.
-    Call(Box<FlowStep>),
+    Call(Arc<FlowStep>),
 }
 
 /// What becomes of an item that has failed.
@@ -51,7 +47,6 @@ pub enum OnItemFailure {
     /// It becomes a dead letter.
     #[default]
     DeadLetter,
-    /// It is skipped.
     Skip,
     /// It stops the step.
     Stop,

@@ -64,6 +64,5 @@ pub struct PoolRequest {
 pub enum Secret {
     /// An environment variable of whoever runs the job.
     Env(String),
-    /// A file.
     File(String),
 }

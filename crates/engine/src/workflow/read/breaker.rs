@@ -9,7 +9,7 @@ use undaunted_policy::{BreakerSettings, WhenOpen};
 use crate::task::short;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
-use crate::workflow::model::{Action, Breaker, Command, StepKind};
+use crate::workflow::model::{Action, Command, CommandBreaker, StepKind};
 use crate::workflow::yaml::{Node, Value};
 
 use super::reader::{Fields, Reader};
@@ -20,8 +20,7 @@ pub(super) enum Asked {
     Nothing,
     /// `breaker: false`.
     None,
-    /// A breaker.
-    One(Breaker),
+    One(CommandBreaker),
     /// Something that cannot be read; the problem is on the list.
     Wrong,
 }
@@ -48,7 +47,7 @@ impl Reader<'_> {
         &mut self,
         fields: &Fields<'_>,
         kind: Option<&StepKind>,
-    ) -> Option<Breaker> {
+    ) -> Option<CommandBreaker> {
         let asked = self.asked_breaker(fields);
         if matches!(kind, Some(StepKind::SubFlow { .. })) {
             if matches!(asked, Asked::One(_)) {
@@ -63,11 +62,11 @@ impl Reader<'_> {
 
     /// The breaker of a command or a step; without a word about it a request has one if the operator
     /// says so, or if its job was stored before breakers were opt-in.
-    fn granted(&self, asked: Asked, is_http: bool) -> Option<Breaker> {
+    fn granted(&self, asked: Asked, is_http: bool) -> Option<CommandBreaker> {
         match asked {
             Asked::One(breaker) => Some(breaker),
             Asked::Nothing if is_http && self.operator.breaker_per_origin => {
-                Some(Breaker::default())
+                Some(CommandBreaker::default())
             }
             Asked::Nothing | Asked::None | Asked::Wrong => None,
         }
@@ -79,7 +78,7 @@ impl Reader<'_> {
         };
         let breaker = match node.value {
             Value::Bool(false) => return Asked::None,
-            Value::Bool(true) => Some(Breaker::default()),
+            Value::Bool(true) => Some(CommandBreaker::default()),
             Value::Map(_) => self.breaker_settings(node),
             _ => {
                 let message = format!("expected a breaker, found {}", node.kind());
@@ -109,7 +108,7 @@ impl Reader<'_> {
     }
 
     /// A breaker with settings of its own.
-    fn breaker_settings(&mut self, node: &Node<'_>) -> Option<Breaker> {
+    fn breaker_settings(&mut self, node: &Node<'_>) -> Option<CommandBreaker> {
         let fields = self.fields(node, Table::Breaker)?;
         let mut settings = BreakerSettings::DEFAULT;
         let name = fields.get("name").and_then(|node| self.identifier(node));
@@ -142,7 +141,7 @@ impl Reader<'_> {
             self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
         }
         self.check_breaker(&fields, name.as_deref(), settings);
-        Some(Breaker { name, settings })
+        Some(CommandBreaker { name, settings })
     }
 
     /// One name is one breaker: it cannot have two settings in one file.

@@ -167,23 +167,17 @@ impl Reader<'_> {
         })
     }
 
-    /// Only programs have an environment, and only they and files have a directory.
     fn check_surroundings(&mut self, fields: &Fields<'_>, action: &Action) {
-        let unused: &[&str] = match action {
-            Action::Shell(_) | Action::Agent { .. } => &[],
-            Action::WriteFile(_) => &["env"],
-            _ => &["env", "working_dir"],
-        };
+        let unused = action.unused_keys();
         for entry in fields.entries {
             if unused.contains(&&*entry.key) {
                 let (key, kind) = (&*entry.key, action.kind());
                 let message = format!("`{key}` has no effect on a command that is `{kind}`");
-                let (code, help) = match action {
-                    // Whoever embeds jobs sees errors only.
-                    Action::Function(_) => {
-                        (Code::Conflict, "give the function what it needs by `with`")
-                    }
-                    _ => (Code::NoEffect, "leave it out"),
+                // A program that embeds jobs sees errors only.
+                let (code, help) = if matches!(action, Action::Function(_)) {
+                    (Code::Conflict, "give the function what it needs by `with`")
+                } else {
+                    (Code::NoEffect, "leave it out")
                 };
                 self.problem_with_help(code, entry.key_span, message, help);
             }

@@ -4,7 +4,7 @@
 //! Wrong keys and wrong words are found here first, in the words of everything else.
 
 use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::keys::{Shape, Table};
+use crate::workflow::keys::{Shape, Table, plain_strategies};
 use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
@@ -22,7 +22,7 @@ fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
             let Shape::Keys(inner) = key.shape else {
                 return None;
             };
-            let needed = inner.required().first()?;
+            let needed = *inner.required().first()?;
             Some(format!(
                 "it needs settings of its own: `{{{word}: {{{needed}: …}}}}`"
             ))
@@ -37,6 +37,9 @@ impl Reader<'_> {
         match (shape, &node.value) {
             (Shape::Keys(table), _) => self.conforms_to(node, *table),
             (Shape::Words(words), Value::Text(word)) => self.known_word(node, word, words),
+            (Shape::Strategy, Value::Text(word)) => {
+                self.known_word(node, word, &plain_strategies())
+            }
             (Shape::Words(words), _) => {
                 self.expected(node, &format!("one of {}", words.join(", ")));
                 false
@@ -81,7 +84,7 @@ impl Reader<'_> {
     fn conforms_to_any(&mut self, node: &Node<'_>, shapes: &[Shape]) -> bool {
         let kind = |shape: &&Shape| match (shape, &node.value) {
             (Shape::Keys(_), Value::Map(_)) | (Shape::ListOf(_), Value::List(_)) => true,
-            (Shape::Words(_), Value::Text(_)) => !shapes
+            (Shape::Words(_) | Shape::Strategy, Value::Text(_)) => !shapes
                 .iter()
                 .any(|shape| matches!(shape, Shape::Text | Shape::Duration)),
             _ => false,

@@ -10,18 +10,27 @@ use crate::flow::check_predicate;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{
-    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Phase, Place, Resolved, Role,
-    Step, StepCall, StepKind, Work, Workflow,
+    Action, Aim, Attribute, Command, FlowStep, OnInterrupt, Origin, Place, Resolved, Role, Step,
+    StepCall, StepKind, StepPhase, StepWork, Workflow,
 };
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Entry, Node, Value};
 
 use super::layer::said;
-use super::plan;
+use super::plan::plan_flow;
 use super::reader::{Fields, Reader};
 
 /// How long a call may take when nothing is said.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The `type` of a step.
+#[derive(Clone, Copy, PartialEq)]
+enum StepType {
+    Sync,
+    Async,
+    Script,
+    Flow,
+}
 
 /// The only command of a step's items.
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
@@ -49,7 +58,7 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
         working_dir: None,
         capture: None,
         output_limit: None,
-        retry: Arc::new(step.retry.clone()),
+        retry: Arc::clone(&step.retry),
         on_failure: None,
         on_success: Vec::new(),
         breaker: step.breaker.clone().map(Box::new),
@@ -59,7 +68,17 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     }
 }
 
-/// Whether a value is of a kind.
+/// A step of a workflow, which is not planned yet.
+pub(crate) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
+    Step {
+        commands: vec![command(&id, index, &step)],
+        name: id,
+        phase: StepPhase::Flow,
+        needs: Vec::new(),
+        work: StepWork::Call(step),
+    }
+}
+
 const fn is_of(kind: &str, value: &serde_json::Value) -> bool {
     use serde_json::Value;
     match kind.as_bytes() {
@@ -90,7 +109,7 @@ impl Reader<'_> {
             // A plan without the steps that could not be read would miss what is there.
             return;
         };
-        match plan::plan(&workflow.steps, aim) {
+        match plan_flow(&workflow.steps, aim) {
             Ok((flow, needs)) => {
                 for (step, needs) in workflow.steps.iter_mut().zip(needs) {
                     step.needs = needs;
@@ -156,13 +175,7 @@ impl Reader<'_> {
             }
             spans.push(node.span);
             let index = u64::try_from(steps.len()).unwrap_or(u64::MAX);
-            steps.push(Step {
-                commands: vec![command(&id, index, &step)],
-                name: id,
-                phase: Phase::Flow,
-                needs: Vec::new(),
-                work: Work::Call(Box::new(step)),
-            });
+            steps.push(flow_step(id, index, Arc::new(step)));
         }
         (spans.len() == nodes.len()).then_some(spans)
     }
@@ -242,22 +255,22 @@ impl Reader<'_> {
 
     fn step_kind(&mut self, fields: &Fields<'_>) -> Option<StepKind> {
         let words = [
-            ("sync", 's'),
-            ("async", 'a'),
-            ("script", 'x'),
-            ("flow", 'f'),
+            ("sync", StepType::Sync),
+            ("async", StepType::Async),
+            ("script", StepType::Script),
+            ("flow", StepType::Flow),
         ];
         let Some(node) = fields.get("type") else {
             self.missing(fields, "type", Table::FlowStep);
             return None;
         };
         let kind = self.word(node, &words)?;
-        if kind == 'x' {
+        if kind == StepType::Script {
             let message = "steps of type `script` are not supported";
             self.problem(Code::Unsupported, node.span, message);
             return None;
         }
-        let (needed, other) = if kind == 'f' {
+        let (needed, other) = if kind == StepType::Flow {
             ("flow", "http")
         } else {
             ("http", "flow")
@@ -270,7 +283,7 @@ impl Reader<'_> {
             self.missing(fields, needed, Table::FlowStep);
             return None;
         };
-        if kind == 'f' {
+        if kind == StepType::Flow {
             let fields = self.fields(node, Table::FlowGoals)?;
             let Some(goals) = fields.get("goals") else {
                 self.missing(&fields, "goals", Table::FlowGoals);
@@ -283,7 +296,10 @@ impl Reader<'_> {
         let timeout = fields.get("timeout").and_then(|node| self.count(node));
         let patience = fields.get("completion_timeout");
         let patience = patience.and_then(|node| self.at_least_one(node));
-        if let Some(node) = fields.get("completion_timeout").filter(|_| kind != 'a') {
+        if let Some(node) = fields
+            .get("completion_timeout")
+            .filter(|_| kind != StepType::Async)
+        {
             let message = "`completion_timeout` has no effect for a step that answers at once";
             self.problem(Code::NoEffect, node.span, message);
         }
@@ -302,7 +318,7 @@ impl Reader<'_> {
             timeout: timeout
                 .filter(|millis| *millis > 0)
                 .map_or(CALL_TIMEOUT, Duration::from_millis),
-            later: kind == 'a',
+            later: kind == StepType::Async,
             patience: patience.map(Duration::from_millis),
         })
     }
@@ -403,7 +419,7 @@ impl Reader<'_> {
         fields: &Fields<'_>,
         work: Option<&WorkConfig>,
         deadline: Option<(Duration, Span)>,
-    ) -> Resolved {
+    ) -> Arc<Resolved> {
         let defaults = &self.operator.work;
         let config = match work {
             None => Ok(defaults.retry_config()),
@@ -411,7 +427,7 @@ impl Reader<'_> {
         };
         // What could not be meant was noted when it was read.
         let Ok(mut config) = config else {
-            return Resolved::once();
+            return Arc::clone(&self.once);
         };
         let mut origins = BTreeMap::new();
         let place = Place::WorkConfig;
@@ -442,7 +458,7 @@ impl Reader<'_> {
             let place = Place::Deadline;
             origins.insert("deadline", Origin { place, span });
         }
-        Resolved::new(config.build().unwrap_or_default(), origins)
+        Arc::new(Resolved::new(config.build().unwrap_or_default(), origins))
     }
 
     fn attribute(&mut self, entry: &Entry<'_>) -> Option<(String, Attribute)> {

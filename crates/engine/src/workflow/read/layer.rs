@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use undaunted_policy::{PolicyError, RetryConfig, Then};
+use undaunted_policy::{Backoff, Parameter, PolicyError, RetryConfig, Then};
 
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
@@ -155,8 +155,11 @@ pub(super) fn said(code: Code, span: Span, text: &str) -> Diagnostic {
 
 /// Parameters of a strategy are part of the setting `backoff`.
 fn setting_of(error: &PolicyError) -> &'static str {
+    let strategies = Backoff::ALL.iter().map(Backoff::strategy);
+    let mut parameters = strategies.flat_map(|strategy| strategy.parameters);
     match error.field() {
-        "base" | "increment" | "delays" => "backoff",
+        field @ Parameter::INITIAL_DELAY => field,
+        field if parameters.any(|parameter| parameter.of == field) => "backoff",
         "retry_on" | "retry_statuses" => "rules",
         field => field,
     }

@@ -6,7 +6,7 @@ use crate::workflow::diagnostic::Code;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, SyntaxError};
 use crate::workflow::input::{Format, JsonPath, Selection};
 use crate::workflow::keys::Table;
-use crate::workflow::model::{Input, InputSource, Map, MaxParallel, Place};
+use crate::workflow::model::{InputSource, Map, MapInput, MaxParallel, Place};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
@@ -126,9 +126,9 @@ impl Reader<'_> {
         }
     }
 
-    fn input(&mut self, node: &Node<'_>) -> Option<Input> {
+    fn input(&mut self, node: &Node<'_>) -> Option<MapInput> {
         if let Value::Text(path) = &node.value {
-            return Some(Input {
+            return Some(MapInput {
                 format: Format::of_path(path),
                 source: InputSource::File(self.text_template(node)?),
             });
@@ -143,12 +143,12 @@ impl Reader<'_> {
                     Value::Text(path) => Format::of_path(path),
                     _ => Format::Lines,
                 };
-                Some(Input {
+                Some(MapInput {
                     format: format.unwrap_or(by_name),
                     source: InputSource::File(self.text_template(file)?),
                 })
             }
-            (None, Some(shell)) => Some(Input {
+            (None, Some(shell)) => Some(MapInput {
                 format: format.unwrap_or(Format::Lines),
                 source: InputSource::Shell(self.shell_template(shell)?),
             }),

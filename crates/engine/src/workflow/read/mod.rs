@@ -17,5 +17,7 @@ mod reader;
 mod settings;
 mod workflow;
 
+pub(crate) use flow::flow_step;
+pub(crate) use plan::{NoPlan, plan_flow};
 pub(crate) use reader::Reader;
-pub(crate) use workflow::workflow;
+pub(crate) use workflow::{blank, workflow};

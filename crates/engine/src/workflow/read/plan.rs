@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::workflow::diagnostic::{Code, nearest};
-use crate::workflow::model::{Aim, Attribute, Flow, Role, Step, StepKind, Work};
+use crate::workflow::model::{Aim, Attribute, Flow, Role, Step, StepKind, StepWork};
 
 /// Why there is no plan.
 #[derive(Debug)]
-pub(super) struct NoPlan {
-    pub(super) code: Code,
-    pub(super) message: String,
-    pub(super) help: Option<String>,
-    pub(super) step: Option<usize>,
+pub(crate) struct NoPlan {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+    pub(crate) step: Option<usize>,
 }
 
 /// The steps that lead to the goals, and for every step the ones it waits for.
-pub(super) fn plan(
+pub(crate) fn plan_flow(
     steps: &[Step],
     Aim { goals, init }: Aim,
 ) -> Result<(Flow, Vec<Vec<usize>>), Vec<NoPlan>> {
@@ -89,18 +89,18 @@ fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<
 /// What a step that is a flow of its own has to reach.
 fn inner_goals(step: &Step) -> &[String] {
     match &step.work {
-        Work::Call(call) => match &call.kind {
+        StepWork::Call(call) => match &call.kind {
             StepKind::SubFlow { goals } => goals,
             StepKind::Call { .. } => &[],
         },
-        _ => &[],
+        StepWork::One | StepWork::Map(_) => &[],
     }
 }
 
 fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {
     let call = match &step.work {
-        Work::Call(call) => Some(&call.attributes),
-        _ => None,
+        StepWork::Call(call) => Some(&call.attributes),
+        StepWork::One | StepWork::Map(_) => None,
     };
     call.into_iter().flatten()
 }

@@ -16,7 +16,6 @@ use crate::workflow::yaml::{Entry, Node, Value};
 
 use super::names::Scope;
 
-/// Reads one file.
 pub(crate) struct Reader<'s> {
     pub(crate) source: &'s Source,
     pub(super) operator: &'s Operator,
@@ -65,6 +64,8 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s Source, operator: &'s Operator) -> Self {
+        #[cfg(feature = "count-checks")]
+        crate::workflow::count_check();
         Self {
             source,
             operator,
@@ -348,9 +349,9 @@ impl<'s> Reader<'s> {
 
 /// The mappings that do have this key.
 fn elsewhere(key: &str) -> Option<String> {
-    let tables = Table::ALL.iter();
+    let tables = Table::all();
     let holders = tables.filter(|table| table.keys().any(|known| known.name() == key));
-    let titles: Vec<_> = holders.map(|table| table.title()).collect();
+    let titles: Vec<_> = holders.map(Table::title).collect();
     match titles.as_slice() {
         [] => None,
         [.., _] if titles.len() > 3 => None,

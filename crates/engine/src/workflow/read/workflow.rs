@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
-use crate::workflow::model::{Mode, Phase, Place, PoolRequest, Secret, Step, Work, Workflow};
+use crate::workflow::model::{
+    Mode, Place, PoolRequest, Secret, Step, StepPhase, StepWork, Workflow,
+};
 use crate::workflow::source::Span;
 use crate::workflow::yaml::{Node, Value};
 
@@ -21,7 +23,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     reader.agents.insert("claude".to_owned());
     if matches!(root.value, Value::List(_)) {
         let mut workflow = blank(Mode::Sequence);
-        reader.chain(root, Around::NOTHING, &mut workflow, Phase::Sequence);
+        reader.chain(root, Around::NOTHING, &mut workflow, StepPhase::Sequence);
         return Some(workflow);
     }
     let fields = reader.top_fields(root)?;
@@ -37,7 +39,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
                 timeout: None,
             };
             if let Some(node) = fields.get("commands") {
-                reader.chain(node, around, &mut workflow, Phase::Sequence);
+                reader.chain(node, around, &mut workflow, StepPhase::Sequence);
             } else {
                 reader.missing(&fields, "commands", Table::Workflow);
             }
@@ -48,7 +50,8 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     Some(workflow)
 }
 
-fn blank(mode: Mode) -> Workflow {
+/// A workflow without steps, as one that says nothing of itself has it.
+pub(crate) fn blank(mode: Mode) -> Workflow {
     let claude = ["claude", "--print", "{prompt}"].map(str::to_owned);
     Workflow {
         name: None,
@@ -72,7 +75,7 @@ impl Reader<'_> {
         node: &Node<'_>,
         around: Around<'_>,
         workflow: &mut Workflow,
-        phase: Phase,
+        phase: StepPhase,
     ) {
         self.each_command(node, around, |command| {
             let before = workflow.steps.len().checked_sub(1);
@@ -80,7 +83,7 @@ impl Reader<'_> {
                 name: command.id.clone(),
                 phase,
                 needs: before.into_iter().collect(),
-                work: Work::One,
+                work: StepWork::One,
                 commands: vec![command],
             });
         });
@@ -346,7 +349,7 @@ impl Reader<'_> {
             timeout: None,
         };
         if let Some(node) = fields.get("setup").filter(|node| !Self::is_nothing(node)) {
-            self.chain(node, around, workflow, Phase::Setup);
+            self.chain(node, around, workflow, StepPhase::Setup);
         }
         let Some(node) = fields.get("map") else {
             self.missing(fields, "map", Table::Workflow);
@@ -365,7 +368,7 @@ impl Reader<'_> {
             ..outside
         };
         if let Some(node) = fields.get("reduce").filter(|node| !Self::is_nothing(node)) {
-            self.chain(node, around, workflow, Phase::Reduce);
+            self.chain(node, around, workflow, StepPhase::Reduce);
         }
     }
 
@@ -402,9 +405,9 @@ impl Reader<'_> {
         let before = workflow.steps.len().checked_sub(1);
         workflow.steps.push(Step {
             name: "map".to_owned(),
-            phase: Phase::Map,
+            phase: StepPhase::Map,
             needs: before.into_iter().collect(),
-            work: Work::Map(Box::new(map)),
+            work: StepWork::Map(Box::new(map)),
             commands,
         });
     }

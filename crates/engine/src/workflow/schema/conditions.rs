@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::workflow::keys::Table;
+use crate::workflow::keys::{ACTIONS, Table};
 
 /// What else holds for a mapping. `known` are its keys where others may be the names of agents.
 pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
@@ -67,11 +67,9 @@ fn either(first: &str, second: &str) -> Value {
 
 /// A command does one thing. A key that is not known is an agent, and then the action.
 fn one_action(known: Option<&[&str]>) -> Value {
-    let actions = ["shell", "claude", "http", "write_file", "function"];
-    let mut alternatives: Vec<_> = actions
-        .iter()
-        .map(|action| json!({"required": [action]}))
-        .collect();
+    let actions = ACTIONS.iter();
+    let actions = actions.map(|action| json!({"required": [action.name()]}));
+    let mut alternatives: Vec<_> = actions.collect();
     if let Some(known) = known {
         alternatives.push(json!({"not": {"propertyNames": {"enum": known}}}));
     }

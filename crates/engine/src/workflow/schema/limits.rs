@@ -29,7 +29,7 @@ const SIGNAL: &str =
     "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
 
 /// The keywords to lay over the value of this key; none for most.
-pub(super) fn of(table: Table, key: &Key) -> Value {
+pub(super) fn of(table: Table, key: Key) -> Value {
     match (table, key.name()) {
         (Table::Http, "headers") => json!({"propertyNames": {"pattern": HEADER}}),
         (_, "env" | "secrets") if matches!(key.shape, Shape::MapOf(_)) => {
@@ -41,7 +41,7 @@ pub(super) fn of(table: Table, key: &Key) -> Value {
         (Table::Workflow, name) => workflow(name),
         (Table::Command | Table::Handler, name) => command(name),
         (Table::Map | Table::TimeoutConfig, name) => map(name),
-        (Table::RetryConfig | Table::Exponential | Table::Rule, name) => retry(name),
+        (Table::RetryConfig | Table::Rule, name) => retry(name),
         (Table::FlowStep | Table::FlowHttp | Table::Predicate | Table::WorkConfig, name) => {
             flow(name)
         }
@@ -128,7 +128,6 @@ fn retry(name: &str) -> Value {
     match name {
         "attempts" | "max_attempts" | "max_retries" => json!({"maximum": u32::MAX}),
         "jitter_factor" => json!({"minimum": 0, "maximum": 1}),
-        "base" | "multiplier" => json!({"minimum": 1}),
         // A condition that lists nothing would be met by everything.
         "exit_code" => each(json!({"maximum": 255})),
         "signal" => each(json!({"minimum": 1, "maximum": 64, "pattern": SIGNAL})),

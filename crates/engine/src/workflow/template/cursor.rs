@@ -20,7 +20,6 @@ pub(super) enum Token {
 /// Where backquotes stand, which decides what a backslash hides inside of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layer {
-    /// Not in quotes.
     Bare,
     /// In double quotes: `\"` is a `"` too.
     Double,
@@ -100,7 +99,6 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// What comes next.
     pub(super) fn peek(&self) -> Option<Token> {
         Some(self.next()?.0)
     }
@@ -142,7 +140,6 @@ impl<'t> Cursor<'t> {
         Some(token)
     }
 
-    /// Takes so many.
     pub(super) fn skip(&mut self, count: usize) {
         for _ in 0..count {
             self.bump();

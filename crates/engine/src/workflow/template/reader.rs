@@ -16,9 +16,7 @@ const LITERAL: &str = "a literal `${` is written `$${`";
 /// Whose names those are that we do not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// Nobody's.
     Text,
-    /// The shell's.
     Shell,
 }
 

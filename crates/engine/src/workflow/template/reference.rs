@@ -45,37 +45,31 @@ pub struct Reference {
 
 impl Reference {
     /// What it begins with.
-    #[must_use]
     pub fn root(&self) -> &Root {
         &self.root
     }
 
     /// The path behind the root.
-    #[must_use]
     pub fn path(&self) -> &[Segment] {
         &self.path
     }
 
     /// The text after `:-`, which stands in for what is missing, null or an empty string.
-    #[must_use]
     pub fn default(&self) -> Option<&str> {
         self.default.as_deref()
     }
 
     /// Whether it is `${raw:…}`: in a shell text the value is inserted as it is.
-    #[must_use]
     pub fn is_raw(&self) -> bool {
         self.raw
     }
 
     /// The name as written, without `raw:` and without the default: `item.a.b[0]`.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// What the path leads to, from the value of the root.
-    #[must_use]
     pub fn follow<'v>(&self, root: &'v Value) -> Option<&'v Value> {
         self.path
             .iter()

@@ -48,7 +48,6 @@ pub enum ValueError {
 
 impl ValueError {
     /// What to write instead.
-    #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "`:-` gives a default, as in `${item.name:-none}`",

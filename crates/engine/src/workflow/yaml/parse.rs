@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
+use granit_parser::{ErrorKind, Event as Parsed, Parser, ScalarStyle, ScanError, options};
 
 use super::tree::{Entry, Node, Value};
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
@@ -92,14 +92,14 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
     }
 
-    fn take(&mut self, event: Event<'s>, span: Span) -> Result<(), Diagnostic> {
+    fn take(&mut self, event: Parsed<'s>, span: Span) -> Result<(), Diagnostic> {
         if let Some(tag) = event.tag() {
             let message = format!("`{}` is a tag", tag.original());
             let help = "tags have no meaning here; leave it out";
             return Err(Diagnostic::new(Code::Syntax, span, message).help(help));
         }
         match event {
-            Event::Scalar(text, style, anchor, _) => {
+            Parsed::Scalar(text, style, anchor, _) => {
                 // A long text counts for more than one when it is copied.
                 let size = (text.len() / 64).saturating_add(1);
                 let value = match style {
@@ -108,10 +108,10 @@ impl<'s, 'p> Tree<'s, 'p> {
                 };
                 self.put(Node { span, value }, size, anchor)
             }
-            Event::SequenceStart(_, anchor, _) => {
+            Parsed::SequenceStart(_, anchor, _) => {
                 self.begin(span, anchor, Content::List(Vec::new()))
             }
-            Event::MappingStart(_, anchor, _) => {
+            Parsed::MappingStart(_, anchor, _) => {
                 let content = Content::Map {
                     entries: Vec::new(),
                     seen: BTreeMap::new(),
@@ -119,9 +119,9 @@ impl<'s, 'p> Tree<'s, 'p> {
                 };
                 self.begin(span, anchor, content)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(span),
-            Event::Alias(anchor) => self.alias(anchor, span),
-            Event::DocumentStart(..) => {
+            Parsed::SequenceEnd | Parsed::MappingEnd => self.end(span),
+            Parsed::Alias(anchor) => self.alias(anchor, span),
+            Parsed::DocumentStart(..) => {
                 self.documents = self.documents.saturating_add(1);
                 if self.documents > 1 {
                     let message = "a second document begins here";

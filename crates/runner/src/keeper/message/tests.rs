@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Refusal, Reply, Request, reread_reply, reread_request};
-use crate::bytes::{decode, encode};
+use undaunted_engine::event::codec::read;
+
+use super::{Refusal, Reply, Request, reread_reply, reread_request, written};
 use crate::keeper::Spec;
 use crate::keeper::frame::{Frame, framed, next_frame};
+use crate::keeper::greeting::{greeting, not_let_in, refusal, understood};
 use crate::spool::reread_log;
 
 fn text() -> impl Strategy<Value = OsString> {
@@ -50,16 +52,16 @@ proptest! {
         let Frame::Message(payload) = next_frame(&mut stream.as_slice()).unwrap() else {
             panic!("no message");
         };
-        prop_assert_eq!(decode::<Request>(&payload), Ok(request));
+        prop_assert_eq!(read::<Request>(&payload), Ok(request));
     }
 
     #[test]
     fn a_message_cut_off_or_with_something_behind_it_is_none(spec in spec(), cut in any::<prop::sample::Index>()) {
-        let mut whole = encode(&Request::Start(spec));
+        let mut whole = written(&Request::Start(spec));
         let cut = cut.index(whole.len());
-        prop_assert!(decode::<Request>(&whole[..cut]).is_err());
+        prop_assert!(read::<Request>(&whole[..cut]).is_err());
         whole.push(0);
-        prop_assert!(decode::<Request>(&whole).is_err());
+        prop_assert!(read::<Request>(&whole).is_err());
     }
 
     #[test]
@@ -72,21 +74,31 @@ proptest! {
 #[test]
 fn a_length_alone_takes_no_memory() {
     // A start whose list of arguments claims four billion entries.
-    let mut claim = vec![1, 0, 0, 0, 0, 0, 0, 0, 0];
-    claim.extend([255; 4]);
-    assert!(decode::<Request>(&claim).is_err());
+    let claim = [0x82, 0, 0x81, 0x82, 7, 0x9a, 255, 255, 255, 255];
+    assert!(read::<Request>(&claim).is_err());
+    // The same for an argument of four billion bytes.
+    let claim = [0x82, 0, 0x81, 0x82, 7, 0x81, 0x5a, 255, 255, 255, 255];
+    assert!(read::<Request>(&claim).is_err());
     let longest = [255, 255, 255, 255, 0];
     assert_eq!(next_frame(&mut longest.as_slice()).unwrap(), Frame::TooLong);
 }
 
 #[test]
-fn the_greeting_keeps_its_bytes() {
+fn the_greeting_and_its_refusal_keep_their_bytes() {
     // A keeper of another release must be able to say that it does not understand.
-    let hello = framed(&Request::Hello { version: 1 }).unwrap();
-    assert_eq!(hello, [5, 0, 0, 0, 0, 1, 0, 0, 0]);
-    let refused = Reply::Refused {
+    assert_eq!(greeting(), [5, 0, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(understood(&[0, 2, 0, 0, 0]), Ok(()));
+    assert_eq!(understood(&[0, 1, 0, 0, 0]), Err(Refusal::Version));
+    assert_eq!(understood(&[0, 2, 0, 0, 0, 0]), Err(Refusal::Malformed));
+    let reasons = [Refusal::Malformed, Refusal::Version, Refusal::Busy];
+    for (number, why) in (0..).zip(reasons) {
+        let refused = not_let_in(why);
+        assert_eq!(refused, [7, 0, 0, 0, 5, 0, number, 0, 0, 0, 0]);
+        assert_eq!(refusal(&refused[4..]), Some(why));
+    }
+    let refused = written(&Reply::Refused {
         id: None,
         why: Refusal::Version,
-    };
-    assert_eq!(framed(&refused).unwrap(), [7, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0]);
+    });
+    assert_eq!(refusal(&refused), None);
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::{Found, Log};
-use crate::spool::{End, Entries, Exited, Header, Kept, Record, Spool, Why};
+use crate::spool::{End, EndedBy, Entries, Exited, Header, Record, Spool, SpooledOutput};
 
 fn header() -> Header {
     Header {
@@ -28,11 +28,11 @@ fn exited(id: u64) -> Record {
     Record::Exited(Exited {
         id,
         end: End::Signal(9),
-        why: Why::Timeout,
+        why: EndedBy::Timeout,
         began: SystemTime::UNIX_EPOCH,
         ended: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
-        stdout: Kept::default(),
-        stderr: Kept::default(),
+        stdout: SpooledOutput::default(),
+        stderr: SpooledOutput::default(),
         left: 0,
     })
 }

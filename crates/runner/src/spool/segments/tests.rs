@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use super::{FULL, Segments};
-use crate::spool::{Kept, Spool};
+use crate::spool::{Spool, SpooledOutput};
 
 fn spool() -> (tempfile::TempDir, Spool) {
     let folder = tempfile::tempdir().unwrap();
@@ -12,17 +12,17 @@ fn spool() -> (tempfile::TempDir, Spool) {
     (folder, spool)
 }
 
-fn keep(segments: &Segments, text: &str) -> Kept {
+fn keep(segments: &Segments, text: &str) -> SpooledOutput {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     segments.keep(&file, 0).unwrap()
 }
 
-fn place(kept: Kept) -> (u32, u64) {
+fn place(kept: SpooledOutput) -> (u32, u64) {
     (kept.segment, kept.offset)
 }
 
-fn read(spool: &Spool, kept: Kept) -> String {
+fn read(spool: &Spool, kept: SpooledOutput) -> String {
     String::from_utf8(spool.capture(&kept, 100).unwrap()).unwrap()
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snapbox::{IntoData, assert_data_eq, str};
-use undaunted_engine::breaker::{Admission, BreakerChange, Gate, Prober, Report};
+use undaunted_engine::breaker::{AdmissionControl, BreakerChange, BreakerReport, Gate, Prober};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, offers, ready};
-use undaunted_engine::event::{Event, NewItem, Record};
+use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
+use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Doing, Job};
+use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{Cause, Timestamp};
@@ -24,7 +26,7 @@ const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 pub(super) struct Scene {
     pub(super) job: Job,
     /// The breakers it uses: at most one, which all its commands ask.
-    pub(super) breakers: Admission,
+    pub(super) breakers: AdmissionControl,
     seq: u64,
     pub(super) now: Timestamp,
     /// What is said as usual, and to whoever wants to know everything.
@@ -49,14 +51,14 @@ impl Scene {
             flow: None,
             token_key: None,
         };
-        let submitted = submission(&workflow, text, around).expect("it can be run");
+        let submitted = submission(Plan::new(workflow), text, around).expect("it can be run");
         let record = Record {
             at: T0,
-            event: Event::JobSubmitted(Box::new(submitted)),
+            event: Event::Job(JobEvent::Submitted(Box::new(submitted))),
         };
         let job = Job::begin(&record).expect("a job");
         let mut scene = Self {
-            breakers: Admission::of(job.plan().breakers()),
+            breakers: AdmissionControl::of(job.plan().breakers()),
             seq: 0,
             job,
             now: T0,
@@ -83,7 +85,7 @@ impl Scene {
     }
 
     /// What breakers are told is on the disk at once.
-    fn hear(&mut self, reports: &[Report]) -> Vec<(Arc<str>, BreakerChange)> {
+    fn hear(&mut self, reports: &[BreakerReport]) -> Vec<(Arc<str>, BreakerChange)> {
         let id = self.job.shared_id();
         self.breakers.tick(self.now);
         for report in reports {
@@ -92,7 +94,10 @@ impl Scene {
             self.seq += 1;
             if self.breakers.seal(name, &id, self.seq).is_some() {
                 let (version, _) = self.breakers.version(name).expect("known");
-                assert!(self.breakers.written(name, &id, self.seq, version + 1));
+                assert!(
+                    self.breakers
+                        .written(name, &id, self.seq, Some(version + 1))
+                );
             }
         }
         self.breakers.refresh();
@@ -101,7 +106,7 @@ impl Scene {
         self.breakers.take_turned()
     }
 
-    pub(super) fn read(&mut self, step: u32, names: &[&str]) {
+    pub(super) fn read(&mut self, step: StepId, names: &[&str]) {
         let items = names.iter().map(|name| NewItem {
             identity: (*name).to_owned(),
             input: format!("{name:?}"),
@@ -112,16 +117,15 @@ impl Scene {
 
     pub(super) fn start(&mut self) {
         self.breakers.tick(self.now);
-        for (step, item) in ready(&self.job, &self.breakers, self.now) {
+        for item in ready(&self.job, &self.breakers, self.now) {
             let names: Vec<_> = self.breakers.names().cloned().collect();
             let gate = names.first().map_or(Gate::None, |name| {
                 if self.breakers.may_probe(name) {
                     self.breakers.probed_by(name, Prober::Ours);
                 }
-                ask(&self.job, &mut self.breakers, (step, item), name)
+                ask(&self.job, &mut self.breakers, item, name)
             });
             self.tell(&Input::Start {
-                step,
                 item,
                 refused: None,
                 gate,
@@ -129,8 +133,8 @@ impl Scene {
         }
     }
 
-    pub(super) fn end(&mut self, step: u32, item: u32, error: Option<&str>) {
-        let active = self.job.active(step, item).expect("active");
+    pub(super) fn end(&mut self, item: ItemId, error: Option<&str>) {
+        let active = self.job.active(item).expect("active");
         let Doing::Running(start) = active.doing else {
             panic!("it runs: {active:?}")
         };
@@ -144,11 +148,11 @@ impl Scene {
 
     /// Ends the first attempt that runs; whether there was one.
     pub(super) fn end_running(&mut self, error: Option<&str>) -> bool {
-        let first = self.job.running.first_key_value();
-        let Some((_, &(step, item))) = first else {
+        let first = self.job.starts.running.first_key_value();
+        let Some((_, &item)) = first else {
             return false;
         };
-        self.end(step, item, error);
+        self.end(item, error);
         true
     }
 
@@ -176,18 +180,18 @@ fn a_board_holds_what_the_job_knows() {
     let mut scene = Scene::of(MAP);
     let mut speed = Speed::new(seen(&scene.job, scene.now));
     scene.read(
-        0,
+        StepId(0),
         &["north", "east", "so\u{1b}[2Juth", "west", "up", "down"],
     );
     scene.start();
     scene.wait(2000);
-    scene.end(0, 0, None);
-    scene.end(0, 1, Some("a line\nno answer"));
+    scene.end(StepId(0).item(0), None);
+    scene.end(StepId(0).item(1), Some("a line\nno answer"));
     scene.wait(500);
-    scene.end(0, 2, Some(""));
+    scene.end(StepId(0).item(2), Some(""));
     scene.start();
     scene.wait(1500);
-    scene.end(0, 3, None);
+    scene.end(StepId(0).item(3), None);
     speed.note(seen(&scene.job, scene.now));
     let board = Board::of(&scene.job, &scene.breakers, &speed, scene.now);
     let lines = board.lines(Size {
@@ -213,11 +217,11 @@ fn a_board_holds_what_the_job_knows() {
 fn no_wait_outlasts_the_time_that_is_left() {
     let mut scene = Scene::of(MAP);
     let speed = Speed::new(seen(&scene.job, scene.now));
-    scene.read(0, &["north", "east"]);
+    scene.read(StepId(0), &["north", "east"]);
     scene.start();
     scene.wait(3000);
-    scene.end(0, 0, None);
-    scene.end(0, 1, Some("no answer"));
+    scene.end(StepId(0).item(0), None);
+    scene.end(StepId(0).item(1), Some("no answer"));
     let left = Board::of(&scene.job, &scene.breakers, &speed, scene.now).left;
     assert_eq!(left.expect("it is known").time, Duration::from_secs(8));
 }

@@ -2,6 +2,7 @@
 
 use snapbox::{IntoData, assert_data_eq, str};
 use undaunted_engine::breaker::{BreakerRecord, Fact, Signal};
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
 
 use super::jobs::{MAP, Scene};
@@ -9,19 +10,19 @@ use crate::screen::progress::sentences::{headline, leaving};
 
 fn said(verbose: bool) -> String {
     let mut scene = Scene::of(MAP);
-    scene.read(0, &["north", "so\u{1b}[2Juth"]);
+    scene.read(StepId(0), &["north", "so\u{1b}[2Juth"]);
     scene.start();
     scene.tell(&Input::Pause);
     scene.wait(1500);
     scene.tell(&Input::Unpause);
-    scene.end(0, 0, None);
-    scene.end(0, 1, Some("it says:\n\x1b[1mno\x1b[0m answer"));
+    scene.end(StepId(0).item(0), None);
+    scene.end(StepId(0).item(1), Some("it says:\n\x1b[1mno\x1b[0m answer"));
     scene.wait(8000);
     scene.start();
-    scene.end(0, 1, Some("no\tanswer\nstill none"));
+    scene.end(StepId(0).item(1), Some("no\tanswer\nstill none"));
     scene.tell(&Input::Woke);
     scene.start();
-    scene.end(1, 0, None);
+    scene.end(StepId(1).item(0), None);
     format!("{}\n{}", headline(&scene.job), lines_of(&scene, verbose))
 }
 
@@ -75,11 +76,11 @@ map:
 /// Two failures open the breaker, the first probe fails, the second closes it.
 fn outage(verbose: bool) -> String {
     let mut scene = Scene::of(OUTAGE);
-    scene.read(0, &["a", "b", "c", "d"]);
+    scene.read(StepId(0), &["a", "b", "c", "d"]);
     scene.start();
-    scene.end(0, 0, Some("no answer"));
-    scene.end(0, 1, Some("no answer"));
-    scene.end(0, 2, Some("no answer"));
+    scene.end(StepId(0).item(0), Some("no answer"));
+    scene.end(StepId(0).item(1), Some("no answer"));
+    scene.end(StepId(0).item(2), Some("no answer"));
     scene.start();
     scene.wait(1000);
     scene.start();
@@ -184,7 +185,7 @@ fn a_breaker_that_another_job_has_opened_is_said_once() {
     };
     scene.breakers.tick(scene.now);
     assert!(scene.breakers.learn("payments", [(1, failed)]));
-    scene.read(0, &["a", "b", "c", "d"]);
+    scene.read(StepId(0), &["a", "b", "c", "d"]);
     scene.start();
     assert_data_eq!(
         lines_of(&scene, false).to_owned(),
@@ -201,9 +202,9 @@ fn a_breaker_that_another_job_has_opened_is_said_once() {
 fn a_rule_that_holds_is_said_with_the_failure() {
     let rules = "rules: [{exit_code: 1, then: hold}], backoff: fixed";
     let mut scene = Scene::of(&OUTAGE.replace("backoff: fixed", rules));
-    scene.read(0, &["a"]);
+    scene.read(StepId(0), &["a"]);
     scene.start();
-    scene.end(0, 0, Some("down for maintenance"));
+    scene.end(StepId(0).item(0), Some("down for maintenance"));
     assert_data_eq!(lines_of(&scene, false).to_owned(), str![[r"
   map: 1 item, 3 at a time
   payments opens (a rule says so): what asks it is held; it looks again in 30s
@@ -216,7 +217,7 @@ fn a_rule_that_holds_is_said_with_the_failure() {
 fn best_effort(more: &str) -> Scene {
     let rule = format!("input: orders.json\n  best_effort: true\n  best_effort_min_dcs: 2\n{more}");
     let mut scene = Scene::of(&MAP.replace("input: regions.json", &rule));
-    scene.read(0, &["north", "east", "south", "west"]);
+    scene.read(StepId(0), &["north", "east", "south", "west"]);
     scene.start();
     scene
 }
@@ -224,8 +225,8 @@ fn best_effort(more: &str) -> Scene {
 #[test]
 fn a_completion_rule_says_what_it_did_not_wait_for() {
     let mut scene = best_effort("");
-    scene.end(0, 0, None);
-    scene.end(0, 1, None);
+    scene.end(StepId(0).item(0), None);
+    scene.end(StepId(0).item(1), None);
     assert_data_eq!(
         lines_of(&scene, false).to_owned(),
         str![[r"
@@ -236,7 +237,7 @@ fn a_completion_rule_says_what_it_did_not_wait_for() {
         .raw()
     );
     let mut scene = best_effort("  best_effort_deadline_seconds: 9\n");
-    scene.end(0, 0, None);
+    scene.end(StepId(0).item(0), None);
     scene.wait(9000);
     scene.tell(&Input::Woke);
     assert_data_eq!(
@@ -249,9 +250,9 @@ fn a_completion_rule_says_what_it_did_not_wait_for() {
         .raw()
     );
     let mut scene = best_effort("  on_complete: leave\n");
-    scene.end(0, 0, None);
-    scene.end(0, 1, None);
-    scene.end(0, 2, None);
+    scene.end(StepId(0).item(0), None);
+    scene.end(StepId(0).item(1), None);
+    scene.end(StepId(0).item(2), None);
     assert_data_eq!(
         lines_of(&scene, false).to_owned(),
         str![[r"

@@ -15,7 +15,6 @@ enum Use {
     Data,
     /// It is the name of a variable, which may be evaluated.
     Name,
-    /// It is run.
     Code,
 }
 

@@ -34,7 +34,6 @@ enum Place {
     Command,
     /// Behind an assignment or a redirection: more of them, or the name of the command.
     Prefix,
-    /// An argument.
     Argument,
     /// The variable of `for`.
     ForName,
@@ -47,7 +46,6 @@ enum Place {
 /// What the command does with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
-    /// Nothing that matters.
     Other,
     /// `let`, or `declare -i`: it computes.
     Let,

@@ -53,7 +53,6 @@ impl Edits {
         slot
     }
 
-    /// The variable of a slot.
     pub(super) fn variable(&self, slot: usize) -> &str {
         let slot = self.slots.get(slot);
         slot.and_then(|slot| slot.variable.as_deref())

@@ -13,10 +13,11 @@ pub(super) enum Frame<'t> {
     /// A list of commands.
     Commands(Commands<'t>),
     /// Double quotes; whether they stand in a `${…}` that is quoted already.
-    Double { again: bool },
+    Double {
+        again: bool,
+    },
     /// `${…}` of the shell.
     Parameter(Parameter),
-    /// Arithmetic.
     Arithmetic(Arithmetic),
     /// The bodies of here-documents.
     Bodies(Bodies),
@@ -39,7 +40,6 @@ impl Frame<'_> {
 pub(super) enum Next<'t> {
     /// The frame goes on.
     Stay,
-    /// The frame ends.
     Close,
     /// A frame begins inside of it.
     Open(Frame<'t>),
@@ -48,7 +48,6 @@ pub(super) enum Next<'t> {
 /// `${…}` of the shell.
 #[derive(Debug)]
 pub(super) struct Parameter {
-    /// Where it stands.
     pub(super) outer: Spot,
     pub(super) stage: Stage,
     /// Whether an odd number of `'` has passed where they mean nothing to most shells.
@@ -108,7 +107,6 @@ pub(super) enum Stage {
     Offset,
 }
 
-/// Arithmetic.
 #[derive(Debug)]
 pub(super) struct Arithmetic {
     /// How many parentheses or brackets are open inside of it.

@@ -43,7 +43,6 @@ impl<'t> Lexer<'t, '_> {
         Next::Stay
     }
 
-    /// Backquotes begin.
     pub(super) fn open_backquotes(&mut self, spot: Spot) -> Next<'t> {
         self.cursor.bump();
         let Some(layer) = self.cursor.open_layer(spot.layer()) else {

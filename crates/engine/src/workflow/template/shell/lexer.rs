@@ -267,7 +267,6 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// Refuses a reference.
     pub(super) fn refuse(&mut self, range: Range<usize>, name: &str, obstacle: Obstacle) {
         let message = obstacle.message(&format!("${{{name}}}"));
         self.report(range, message, obstacle.help(name));

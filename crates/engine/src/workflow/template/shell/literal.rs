@@ -11,7 +11,6 @@ use crate::workflow::template::cursor::{Cursor, Token};
 pub(super) struct Literal {
     /// What is written out, quotes removed.
     pub(super) text: String,
-    /// What follows it.
     pub(super) rest: Rest,
 }
 

@@ -18,13 +18,10 @@ use crate::workflow::template::cursor::Layer;
 /// Where something stands in a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
-    /// Outside of quotes.
     Bare,
-    /// In double quotes.
     Double,
     /// In a here-document that is expanded.
     Body,
-    /// In single quotes.
     Single,
 }
 

@@ -20,7 +20,6 @@ enum Shape {
     Subscript(usize),
     /// Behind a name and `=`.
     Assignment,
-    /// Anything else.
     Other,
 }
 
@@ -33,7 +32,6 @@ pub(super) struct Word<'t> {
     shape: Shape,
     /// How many references were placed before it.
     pub(super) first_reference: usize,
-    /// Where it begins.
     pub(super) start: Cursor<'t>,
 }
 

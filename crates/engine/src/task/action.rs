@@ -1,0 +1,208 @@
+//! What a command does: as it is written, and as one attempt is to do it.
+//!
+//! Everything that depends on the kind of a command stands here, in exhaustive matches, but how it is
+//! read from a file and how it is executed.
+
+use std::time::Duration;
+
+use super::call::{Call, call, step_call};
+use super::function::{FunctionCall, function_call};
+use super::identity::receipt_token;
+use super::seen::Seen;
+use super::sub_flow::{SubFlow, sub_flow};
+use crate::event::AttemptId;
+use crate::job::Job;
+use crate::workflow::template::{JsonTemplate, Reference, ShellTemplate, TextTemplate, ValueError};
+use crate::workflow::{Body, Function, Http, StepCall, WriteFile};
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Runs a text in the shell.
+    Shell(ShellTemplate),
+    /// Gives a prompt to an agent.
+    Agent {
+        name: String,
+        prompt: TextTemplate,
+    },
+    /// Sends an HTTP request.
+    Http(Box<Http>),
+    WriteFile(Box<WriteFile>),
+    /// Calls a function of the program that runs the job.
+    Function(Box<Function>),
+    /// Calls a step of a flow.
+    Step(Box<StepCall>),
+    /// A flow of its own, with these goals. What it begins with is the value of the item.
+    SubFlow(Vec<String>),
+}
+
+/// The work of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskWork {
+    Run {
+        /// It and its arguments.
+        argv: Vec<String>,
+    },
+    Call(Box<Call>),
+    Function(Box<FunctionCall>),
+    Flow(Box<SubFlow>),
+    Write {
+        path: String,
+        content: String,
+        /// Whether missing directories are made.
+        create_dirs: bool,
+        mode: Option<u32>,
+        /// The receipt token of its command.
+        token: String,
+    },
+}
+
+impl Action {
+    /// The key it is written with.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Shell(_) => "shell",
+            Self::Agent { name, .. } => name,
+            Self::Http(_) => "http",
+            Self::WriteFile(_) => "write_file",
+            Self::Function(_) => "function",
+            Self::Step(_) => "step",
+            Self::SubFlow(_) => "flow",
+        }
+    }
+
+    /// Whether a process does it, which has an environment and needs a keeper.
+    pub const fn is_program(&self) -> bool {
+        match self {
+            Self::Shell(_) | Self::Agent { .. } => true,
+            Self::Http(_)
+            | Self::WriteFile(_)
+            | Self::Function(_)
+            | Self::Step(_)
+            | Self::SubFlow(_) => false,
+        }
+    }
+
+    /// Keys of a command that have no effect on it: only programs have an environment, and only they and
+    /// files have a directory.
+    pub(crate) const fn unused_keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Shell(_) | Self::Agent { .. } => &[],
+            Self::WriteFile(_) => &["env"],
+            Self::Http(_) | Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => {
+                &["env", "working_dir"]
+            }
+        }
+    }
+
+    /// Whether its output is always kept, because nothing else keeps what it gives.
+    pub(crate) const fn always_gives(&self) -> bool {
+        match self {
+            Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => true,
+            Self::Shell(_) | Self::Agent { .. } | Self::Http(_) | Self::WriteFile(_) => false,
+        }
+    }
+
+    /// How long an attempt may take if its command does not say: a request is not waited for for ever.
+    pub(super) const fn default_timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Http(_) | Self::Step(_) => Some(Duration::from_secs(30)),
+            Self::Shell(_)
+            | Self::Agent { .. }
+            | Self::WriteFile(_)
+            | Self::Function(_)
+            | Self::SubFlow(_) => None,
+        }
+    }
+
+    /// Everything it refers to.
+    pub(crate) fn each_reference(&self, take: &mut dyn FnMut(&Reference)) {
+        match self {
+            Self::Shell(script) => script.references().for_each(&mut *take),
+            Self::Agent { prompt, .. } => prompt.references().for_each(&mut *take),
+            Self::WriteFile(file) => {
+                file.path.references().for_each(&mut *take);
+                file.content.references().for_each(&mut *take);
+            }
+            Self::Function(function) => {
+                let with = function.with.iter();
+                with.flat_map(JsonTemplate::references).for_each(&mut *take);
+            }
+            // What a step is given is the value of its item.
+            Self::Step(_) | Self::SubFlow(_) => {}
+            Self::Http(http) => {
+                http.url.references().for_each(&mut *take);
+                for (_, value) in &http.headers {
+                    value.references().for_each(&mut *take);
+                }
+                match &http.body {
+                    Some(Body::Text(text)) => text.references().for_each(&mut *take),
+                    Some(Body::Json(json)) => json.references().for_each(&mut *take),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// What one attempt is to do. Values that a shell reads by name are added to its environment.
+    pub(super) fn work(
+        &self,
+        seen: &Seen<'_>,
+        of: AttemptId,
+        round: u32,
+        env: &mut Vec<(String, String)>,
+    ) -> Result<TaskWork, ValueError> {
+        Ok(match self {
+            Self::Shell(text) => {
+                let script = text.render(seen)?;
+                env.extend(script.env);
+                TaskWork::shell(seen.job, script.text)
+            }
+            Self::Agent { name, prompt } => {
+                let prompt = prompt.render(seen)?;
+                let argv = seen.job.workflow().agents.get(name);
+                let argv = argv.into_iter().flatten();
+                TaskWork::Run {
+                    argv: argv.map(|word| word.replace("{prompt}", &prompt)).collect(),
+                }
+            }
+            Self::WriteFile(file) => TaskWork::Write {
+                path: file.path.render(seen)?,
+                content: file.content.render(seen)?,
+                create_dirs: file.create_dirs,
+                mode: file.mode,
+                token: receipt_token(seen.job, of.item(), of.command, round),
+            },
+            Self::Function(function) => {
+                TaskWork::Function(Box::new(function_call(seen, function, of, round)?))
+            }
+            Self::Step(step) => TaskWork::Call(Box::new(step_call(seen, step, of, round))),
+            Self::SubFlow(goals) => TaskWork::Flow(Box::new(sub_flow(seen, goals, of, round))),
+            Self::Http(http) => {
+                let with_secrets = seen.with_secrets();
+                let call = call(&with_secrets, http, of, round)?;
+                if with_secrets.asked_for_item_file() {
+                    seen.ask_for_item_file();
+                }
+                TaskWork::Call(Box::new(call))
+            }
+        })
+    }
+}
+
+impl TaskWork {
+    /// A text for the shell of a job's workflow.
+    pub(super) fn shell(job: &Job, text: String) -> Self {
+        Self::Run {
+            argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text],
+        }
+    }
+
+    /// The program it runs, if it is one.
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::Run { argv } => argv.first().map(String::as_str),
+            Self::Call(_) | Self::Function(_) | Self::Flow(_) | Self::Write { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How a job and its items stand, seen from outside.
+
+use undaunted_policy::Reason;
+
+use super::report::Status;
+use crate::id::ItemId;
+use crate::job::{Doing, Item, Job, Settled};
+
+/// How a job stands, which its journal alone does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStanding {
+    /// Nothing new is started until it is unpaused.
+    Paused,
+    /// It should run, and no process runs it: the one that did has died.
+    Interrupted,
+    /// Its journal cannot be used.
+    Unreadable,
+    /// As its journal has it.
+    As(Status),
+}
+
+impl JobStanding {
+    /// How a job stands that some process owns, or none.
+    pub fn of(job: &Job, is_owned: bool) -> Self {
+        match Status::from(job.stage) {
+            Status::Running | Status::Suspended if job.times.paused.is_some() => Self::Paused,
+            Status::Running | Status::Stopping if !is_owned => Self::Interrupted,
+            status => Self::As(status),
+        }
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Interrupted => "interrupted",
+            Self::Unreadable => "unreadable",
+            Self::As(status) => status.word(),
+        }
+    }
+}
+
+/// How an item stands, and why, if it ended so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemStanding {
+    Pending,
+    Running,
+    Waiting,
+    Held,
+    Succeeded,
+    Dead(Reason),
+    Skipped(Reason),
+    /// Its step was complete without it.
+    Missing(Reason),
+}
+
+impl ItemStanding {
+    pub fn of(job: &Job, item: ItemId) -> Self {
+        match job.item(item) {
+            None | Some(Item::Pending) => Self::Pending,
+            Some(Item::Active(active)) => match active.doing {
+                Doing::Running(_) => Self::Running,
+                Doing::Waiting(_) | Doing::Undecided => Self::Waiting,
+                Doing::Held => Self::Held,
+            },
+            Some(Item::Settled(Settled::Succeeded)) => Self::Succeeded,
+            Some(Item::Settled(Settled::Dead(reason))) => Self::Dead(reason),
+            Some(Item::Settled(Settled::Skipped(reason))) => Self::Skipped(reason),
+            Some(Item::Settled(Settled::Missing(reason))) => Self::Missing(reason),
+        }
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Held => "held",
+            Self::Succeeded => "succeeded",
+            Self::Dead(_) => "dead",
+            Self::Skipped(_) => "skipped",
+            Self::Missing(_) => "missing",
+        }
+    }
+
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Dead(reason) | Self::Skipped(reason) | Self::Missing(reason) => Some(reason),
+            Self::Pending | Self::Running | Self::Waiting | Self::Held | Self::Succeeded => None,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Flows of steps that were checked before.
+//!
+//! What is assembled here is what the text of the flow would be checked to, apart from the places in
+//! that text: nothing is parsed, and flows share the steps they have in common.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::model::{Aim, FlowStep, Mode, PoolRequest, Step, Workflow};
+use super::read::{NoPlan, blank, flow_step, plan_flow};
+
+/// A flow of checked steps. The attributes it begins with are not part of it, so that flows that begin
+/// with others can share its plan.
+pub fn assemble(
+    steps: impl IntoIterator<Item = (String, Arc<FlowStep>)>,
+    pool: Option<PoolRequest>,
+    aim: &Aim,
+) -> Result<Workflow, Vec<String>> {
+    let steps = (0..).zip(steps);
+    let steps = steps.map(|(index, (id, step))| flow_step(id, index, step));
+    let workflow = Workflow {
+        steps: steps.collect(),
+        pool,
+        ..blank(Mode::Flow)
+    };
+    let conflicts = conflicts(&workflow.steps);
+    if !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    aim_at(workflow, aim).map_err(|problems| {
+        let said = problems.into_iter().map(|problem| match problem.help {
+            Some(help) => format!("{} ({help})", problem.message),
+            None => problem.message,
+        });
+        said.collect()
+    })
+}
+
+/// The steps of a flow, planned for other goals and another beginning; or everything that keeps it from
+/// being planned, in the order of the steps.
+pub(crate) fn aim_at(mut workflow: Workflow, aim: &Aim) -> Result<Workflow, Vec<NoPlan>> {
+    let planned = plan_flow(&workflow.steps, aim.clone());
+    let (mut flow, needs) = planned.map_err(|mut problems| {
+        problems.sort_by(|a, b| (a.step, a.code, &a.message).cmp(&(b.step, b.code, &b.message)));
+        problems
+    })?;
+    for (step, needs) in workflow.steps.iter_mut().zip(needs) {
+        step.needs = needs;
+    }
+    flow.init.clear();
+    workflow.flow = Some(flow);
+    Ok(workflow)
+}
+
+/// One name is one breaker: it cannot have two settings in one flow.
+fn conflicts(steps: &[Step]) -> Vec<String> {
+    let mut known = BTreeMap::new();
+    let breakers = steps.iter().flat_map(|step| &step.commands);
+    let breakers = breakers.filter_map(|command| command.breaker.as_deref());
+    let others = breakers.filter_map(|breaker| {
+        let name = breaker.name.as_deref()?;
+        let first = *known.entry(name).or_insert(breaker.settings);
+        (first != breaker.settings)
+            .then(|| format!("the breaker `{name}` has other settings elsewhere"))
+    });
+    others.collect()
+}

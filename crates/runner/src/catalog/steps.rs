@@ -1,0 +1,98 @@
+//! Registered steps as they were checked.
+//!
+//! The catalog has their definitions; this process keeps what each was checked to, from its
+//! registration on. A definition is checked once, however often it is registered and however many
+//! flows need it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use undaunted_engine::workflow::{FlowStep, Operator, Source, check_step, plain_definition};
+
+use super::Book;
+use crate::complaint::complaint;
+use crate::journal::JournalError;
+use crate::lock::locked;
+
+/// How many definitions are kept beside those of the catalog, which may have been replaced or refused.
+const SPARE: usize = 1024;
+
+/// The steps of a catalog, checked.
+pub(crate) struct Steps {
+    book: Book,
+    operator: Operator,
+    /// By their definitions as they were given; or what is wrong with them.
+    known: Mutex<BTreeMap<Arc<str>, Checked>>,
+}
+
+/// A step, or everything that is wrong with its definition.
+type Checked = Result<Arc<RegisteredStep>, String>;
+
+/// A step that was registered, or can be.
+#[derive(Debug)]
+pub(crate) struct RegisteredStep {
+    pub(crate) id: String,
+    /// Its definition as it is understood, which is a part of the texts of its flows.
+    pub(crate) definition: Value,
+    pub(crate) checked: Arc<FlowStep>,
+}
+
+impl RegisteredStep {
+    /// Checks a definition; or says everything that is wrong with it.
+    pub(crate) fn check(definition: &Value, operator: &Operator) -> Result<Self, String> {
+        let definition = plain_definition(definition);
+        let source = Source::new("step", definition.to_string());
+        match check_step(&source, operator) {
+            Ok((id, step)) => Ok(Self {
+                id,
+                definition,
+                checked: Arc::new(step),
+            }),
+            Err(found) => Err(complaint(&source, &found)),
+        }
+    }
+}
+
+impl Steps {
+    pub(crate) fn new(book: Book, operator: Operator) -> Self {
+        Self {
+            book,
+            operator,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The step of a definition that is registered, or is to be; or everything that is wrong with it.
+    pub(crate) fn check(&self, definition: &Value) -> Checked {
+        self.check_given(definition.to_string().into(), || definition.clone())
+    }
+
+    /// The steps of the catalog, by their ids. One that an earlier release took and this one does not is
+    /// as good as none.
+    pub(crate) fn all(&self) -> Result<BTreeMap<String, Arc<RegisteredStep>>, JournalError> {
+        let steps = self.book.read(|catalog| catalog.steps.clone())?.into_iter();
+        let steps = steps.filter_map(|(id, given)| {
+            let read = || serde_json::from_str(&given).unwrap_or_default();
+            let step = self.check_given(Arc::clone(&given), read);
+            Some((id, step.ok()?))
+        });
+        Ok(steps.collect())
+    }
+
+    fn check_given(&self, given: Arc<str>, definition: impl FnOnce() -> Value) -> Checked {
+        if let Some(known) = locked(&self.known).get(&given) {
+            return known.clone();
+        }
+        let checked = RegisteredStep::check(&definition(), &self.operator).map(Arc::new);
+        let mut known = locked(&self.known);
+        self.book.known(|catalog, _| {
+            if known.len() > catalog.steps.len().saturating_add(SPARE) {
+                let wanted: BTreeSet<&Arc<str>> = catalog.steps.values().collect();
+                known.retain(|given, _| wanted.contains(given));
+            }
+        });
+        known.insert(given, checked.clone());
+        checked
+    }
+}

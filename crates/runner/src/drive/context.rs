@@ -1,0 +1,100 @@
+//! What everything that belongs to one running job may use, and does not change.
+
+use std::collections::BTreeSet;
+
+use undaunted_engine::input::AttemptEnd;
+use undaunted_engine::job::Job;
+use undaunted_policy::{Cause, Class, Timestamp};
+
+use super::message::Notifier;
+use super::running::World;
+use crate::clock::Clock;
+use crate::executor::{ExecutorMessage, failed};
+use crate::folder::JobFolder;
+use crate::secrets::Secrets;
+
+/// The surroundings of a job that is being run.
+pub(crate) struct JobContext<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) folder: JobFolder,
+    pub(crate) secrets: Secrets,
+    /// Where results that come later are to be sent.
+    pub(crate) webhooks: String,
+    pub(crate) notifier: Notifier,
+    pub(crate) leaving: Leaving,
+    clock: Clock,
+}
+
+/// How often the loop was asked to leave the job, and what it did not begin for that reason.
+#[derive(Default)]
+pub(crate) struct Leaving {
+    asked: u32,
+    unbegun: BTreeSet<u64>,
+}
+
+impl<'w> JobContext<'w> {
+    pub(super) fn new(
+        world: &'w World,
+        folder: JobFolder,
+        secrets: Secrets,
+        webhooks: String,
+        notifier: Notifier,
+    ) -> Self {
+        Self {
+            clock: Clock::set_by(&*world.machine),
+            world,
+            folder,
+            secrets,
+            webhooks,
+            notifier,
+            leaving: Leaving::default(),
+        }
+    }
+
+    /// What time it is for the job.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.at(self.world.machine.uptime())
+    }
+
+    /// Reports the end of an attempt. Heard later: the job may be in the middle of something.
+    pub(crate) fn end(&self, end: AttemptEnd) {
+        self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
+    }
+
+    /// Reports that an executor was given work that is not of its kind.
+    pub(crate) fn cannot_begin(&self, start: u64) {
+        let why = "its command cannot be run by this release";
+        self.end(failed(start, Cause::Other(Class::Permanent), why));
+    }
+}
+
+impl Leaving {
+    /// The loop is asked to leave, once more. For the how-manieth time.
+    pub(super) const fn ask(&mut self) -> u32 {
+        self.asked = self.asked.saturating_add(1);
+        self.asked
+    }
+
+    /// Whether nothing new is to begin.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.asked > 0
+    }
+
+    /// Whether what runs is ended, too.
+    pub(crate) const fn is_at_once(&self) -> bool {
+        self.asked > 1
+    }
+
+    /// An attempt did not begin because the loop leaves. The process that resumes the job begins it.
+    pub(super) fn leave_unbegun(&mut self, start: u64) {
+        self.unbegun.insert(start);
+    }
+
+    /// Whether nothing is waited for but attempts that did not begin.
+    pub(super) fn is_done(&self, job: &Job) -> bool {
+        let mut running = job.starts.running.keys();
+        self.is_at_once()
+            && !self.unbegun.is_empty()
+            && running.all(|start| self.unbegun.contains(start))
+    }
+}

@@ -1,0 +1,292 @@
+//! What the event loop asks its store: one question a round, answered beside the loop.
+//!
+//! While the store cannot be reached nothing is handed over and nothing starts. The loop repeats its
+//! question, less and less often; once it is answered, every batch whose fate is not known is submitted
+//! again, in the order of the first time, and the version it continues tells whether it stood before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use undaunted_store::{AggregateId, Findings, Question, StoreError, Version};
+
+use super::error::DriveError;
+use super::handle::Post;
+use super::hub::Hub;
+use super::observe::StoreOutage;
+use super::running::Drive;
+use crate::journal;
+
+/// How often to ask what others have done in the store.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The longest wait between two questions to a store that cannot be reached.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The questions of an event loop.
+pub(super) struct Rounds<'w> {
+    /// When the last round began, by the machine's uptime.
+    began: Duration,
+    /// What was asked and is not answered yet.
+    under_way: Option<Asked>,
+    /// The pulse of the last findings, and the journals they were about.
+    last: Option<(u64, BTreeSet<AggregateId>)>,
+    /// Whether the last question failed, but not for an outage.
+    failed: bool,
+    outage: Option<Outage>,
+    /// Jobs that could not begin during an outage.
+    unbegun: Vec<Drive<'w>>,
+}
+
+struct Asked {
+    question: Question,
+    /// Whether it begins a round, or is asked between two because a start waits for it.
+    is_round: bool,
+    /// Whether a job was taken on since, of which something may have been asked before.
+    is_outdated: bool,
+}
+
+/// A time in which the store cannot be reached.
+struct Outage {
+    since: Duration,
+    tries: u32,
+    /// When to ask again.
+    next: Duration,
+    error: StoreError,
+}
+
+impl Rounds<'_> {
+    pub(super) const fn new(now: Duration) -> Self {
+        Self {
+            began: now,
+            under_way: None,
+            last: None,
+            failed: false,
+            outage: None,
+            unbegun: Vec::new(),
+        }
+    }
+
+    /// How long the loop may rest before it asks again.
+    pub(super) fn patience(&self, now: Duration) -> Duration {
+        match (&self.outage, &self.under_way) {
+            // The answer wakes it.
+            (_, Some(_)) => LOOK,
+            (Some(outage), None) => outage.next.saturating_sub(now),
+            (None, None) => LOOK.saturating_sub(now.saturating_sub(self.began)),
+        }
+    }
+
+    /// When the store is to be asked again that cannot be reached, by the machine's uptime.
+    pub(super) fn next_try(&self) -> Option<Duration> {
+        let outage = self.outage.as_ref()?;
+        self.under_way.is_none().then_some(outage.next)
+    }
+
+    /// A job was taken on: the last findings say nothing of it.
+    pub(super) fn forget_last(&mut self) {
+        self.last = None;
+        if let Some(asked) = &mut self.under_way {
+            asked.is_outdated = true;
+        }
+    }
+}
+
+impl<'w> Hub<'w> {
+    /// Asks the store, if it is time to or a start waits for it, and it is not being asked.
+    pub(super) fn ask_store(&mut self) {
+        let now = self.world.machine.uptime();
+        let is_due = match &self.rounds.outage {
+            Some(outage) => now >= outage.next,
+            None => now.saturating_sub(self.rounds.began) >= LOOK,
+        };
+        let is_wanted = self.rounds.outage.is_none() && self.breakers.borrow().has_questions();
+        if self.rounds.under_way.is_some() || !(is_due || is_wanted) {
+            return;
+        }
+        let mut awaits = BTreeSet::new();
+        if is_due {
+            self.rounds.began = now;
+            self.note_alive();
+            awaits = self.sub_flows_elsewhere();
+        }
+        awaits.extend(self.breakers.borrow_mut().overdue_probes(self.world));
+        let follows = self.breakers.borrow().follows();
+        let last = self.rounds.last.as_ref();
+        let last = last.filter(|(_, of)| follows.keys().all(|name| of.contains(name)));
+        let since = last.map(|(pulse, _)| *pulse);
+        let since = since.filter(|_| !follows.values().any(|known| *known == Version::EMPTY));
+        let question = Question {
+            follows,
+            awaits,
+            since,
+        };
+        self.rounds.under_way = Some(Asked {
+            question: question.clone(),
+            is_round: is_due,
+            is_outdated: false,
+        });
+        let post = self.post.clone();
+        self.world.store.ask(
+            question,
+            // A loop that has left asks nothing more.
+            Box::new(move |found| drop(post.send(Post::Found(Box::new(found))))),
+        );
+    }
+
+    /// The store has answered. Whether that has consequences.
+    pub(super) fn found(
+        &mut self,
+        found: Result<Findings, StoreError>,
+        touched: &mut BTreeMap<Arc<str>, bool>,
+    ) -> bool {
+        let Some(asked) = self.rounds.under_way.take() else {
+            return false;
+        };
+        let mut findings = match found {
+            Ok(findings) => findings,
+            Err(error) if error.is_outage() => {
+                self.begin_outage(&error);
+                return true;
+            }
+            // Once may be chance.
+            Err(error) if std::mem::replace(&mut self.rounds.failed, true) => {
+                self.give_up(&error);
+                return true;
+            }
+            Err(_) => {
+                self.rounds.began = Duration::ZERO;
+                return true;
+            }
+        };
+        self.rounds.failed = false;
+        let of = asked.question.follows.keys().cloned().collect();
+        self.rounds.last = (!asked.is_outdated).then_some((findings.pulse, of));
+        let mut matters = !findings.requests.is_empty() || !findings.records.is_empty();
+        let mut breakers = self.breakers.borrow_mut();
+        breakers.learn(self.world, &asked.question, &mut findings);
+        if asked.is_round {
+            // What cannot be read or written of a breaker is told to the jobs that ask it.
+            drop(breakers.look(self.world));
+        }
+        for job in breakers.take_waiting() {
+            matters = true;
+            touched.entry(job).or_default();
+        }
+        drop(breakers);
+        for (aggregate, requests) in findings.requests {
+            let name: Arc<str> = aggregate.id().into();
+            let place = self.jobs.get_mut(&name);
+            let place = place.filter(|_| aggregate.family() == journal::FAMILY);
+            match (place, requests) {
+                (None, _) => {}
+                (Some(place), Ok(requests)) => {
+                    place.drive.hear_requests(requests);
+                    touched.entry(name).or_default();
+                }
+                (Some(_), Err(error)) => self.settle(&name, Err(error.into())),
+            }
+        }
+        matters |= self.end_outage(touched);
+        matters | self.look_for_sub_flows(&findings.unowned)
+    }
+
+    /// The store cannot be reached: everything waits.
+    pub(super) fn begin_outage(&mut self, error: &StoreError) {
+        let now = self.world.machine.uptime();
+        self.breakers.borrow_mut().is_cut_off = true;
+        let outage = self.rounds.outage.get_or_insert_with(|| Outage {
+            since: now,
+            tries: 0,
+            next: now,
+            error: error.clone(),
+        });
+        if self.rounds.under_way.is_some() || now < outage.next {
+            return;
+        }
+        let is_first = outage.tries == 0;
+        outage.tries = outage.tries.saturating_add(1);
+        let longest = LOOK.saturating_mul(1 << outage.tries.min(8)).min(LONGEST);
+        // Processes that have lost the same store do not come back at the same instant.
+        let part = now.subsec_nanos() % 512;
+        let spread = longest.saturating_mul(part) / 1024;
+        outage.next = now.saturating_add(longest).saturating_sub(spread);
+        outage.error = error.clone();
+        if is_first {
+            self.tell_outage(&StoreOutage::Begins(error));
+        }
+        if self.interrupts > 1 {
+            self.give_up(error);
+        }
+    }
+
+    /// The store has answered: what waited for it is done. Whether there was an outage.
+    fn end_outage(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
+        let Some(outage) = self.rounds.outage.take() else {
+            return false;
+        };
+        self.breakers.borrow_mut().is_cut_off = false;
+        let mut lost: Vec<(u64, Arc<str>)> = Vec::new();
+        for (name, place) in &self.jobs {
+            let orders = place
+                .drive
+                .journal
+                .lost()
+                .map(|order| (order, Arc::clone(name)));
+            lost.extend(orders);
+            touched.insert(Arc::clone(name), true);
+        }
+        lost.sort();
+        for (order, name) in lost {
+            if let Some(place) = self.jobs.get_mut(&name) {
+                place.drive.hand_over_again(order);
+            }
+        }
+        for drive in std::mem::take(&mut self.rounds.unbegun) {
+            self.begin(Box::new(drive));
+        }
+        if outage.tries > 0 {
+            let lasted = self.world.machine.uptime().saturating_sub(outage.since);
+            self.tell_outage(&StoreOutage::Ends(lasted));
+        }
+        true
+    }
+
+    /// A job could not begin because of an outage. It does when that ends.
+    pub(super) fn begin_later(&mut self, drive: Drive<'w>, error: &StoreError) {
+        self.rounds.unbegun.push(drive);
+        self.begin_outage(error);
+    }
+
+    /// One job's observer tells the user; the others would only repeat it.
+    fn tell_outage(&mut self, outage: &StoreOutage<'_>) {
+        let first = self.names().into_iter().next();
+        let place = first.and_then(|name| self.jobs.get_mut(&name));
+        let unbegun = self.rounds.unbegun.first_mut();
+        if let Some(drive) = place.map(|place| &mut *place.drive).or(unbegun) {
+            drive.observer.outage(outage);
+        }
+    }
+
+    /// What the user wants done at once is done, though the store cannot be reached.
+    pub(super) fn leave_during_outage(&mut self) {
+        if self.interrupts > 1
+            && let Some(outage) = &self.rounds.outage
+        {
+            let error = outage.error.clone();
+            self.give_up(&error);
+        }
+    }
+
+    /// The store cannot be used: no job can be run.
+    fn give_up(&mut self, error: &StoreError) {
+        for name in self.names() {
+            self.leave(&name, Err(DriveError::from(error.clone())));
+        }
+        for drive in std::mem::take(&mut self.rounds.unbegun) {
+            let name: Arc<str> = drive.job.shared_id();
+            drop(drive.leave());
+            self.left.push((name, Err(error.clone().into())));
+        }
+    }
+}

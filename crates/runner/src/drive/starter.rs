@@ -1,0 +1,160 @@
+//! What may start now: put together before its start is recorded, begun when that is on the disk.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use undaunted_engine::breaker::Gate;
+use undaunted_engine::effect::{self, Effect};
+use undaunted_engine::id::ItemId;
+use undaunted_engine::input::Input;
+use undaunted_engine::task::{Files, Task, task};
+use undaunted_policy::Timestamp;
+
+use super::error::DriveError;
+use super::pace::Pace;
+use super::running::Drive;
+
+/// What is known of attempts that have not begun.
+pub(super) struct Starter {
+    pub(super) pace: Pace,
+    /// When the job was last asked what may start.
+    filled_at: Timestamp,
+    /// What attempts are to do that wait for their record, by the number of the start.
+    prepared: BTreeMap<u64, Task>,
+    /// The results of the map, once something needs them.
+    pub(super) results: Option<Value>,
+}
+
+impl Starter {
+    pub(super) const fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            filled_at: Timestamp::ZERO,
+            prepared: BTreeMap::new(),
+            results: None,
+        }
+    }
+
+    /// What an attempt is to do whose record is on the disk.
+    pub(super) fn take(&mut self, start: u64) -> Option<Task> {
+        self.prepared.remove(&start)
+    }
+}
+
+impl Drive<'_> {
+    /// Starts everything that may start now.
+    pub(super) fn fill(&mut self) -> Result<(), DriveError> {
+        if self.context.leaving.is_asked() {
+            if self.executors.inputs.is_empty() {
+                self.decide(&Input::Suspend);
+            }
+            return Ok(());
+        }
+        if self.executors.programs.is_settling() || self.breakers.borrow().is_cut_off {
+            return Ok(());
+        }
+        loop {
+            self.starter.filled_at = self.now();
+            let ready = self.ready(self.starter.filled_at);
+            let before = self.journal.pending.records.len();
+            for item in ready {
+                let uptime = self.context.world.machine.uptime();
+                if !self.starter.pace.allows(uptime) || !self.start(item)? {
+                    return Ok(());
+                }
+            }
+            if self.journal.pending.records.len() == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts the next attempt of an item. False if it has to wait for the store first.
+    fn start(&mut self, item: ItemId) -> Result<bool, DriveError> {
+        if self.needs_results(item.step) {
+            if !self.journal.is_written() {
+                return Ok(false);
+            }
+            self.read_results()?;
+        }
+        let task = self.task(item);
+        let prepared = task.and_then(|task| {
+            let breaker = self.breaker_for(item, &task)?;
+            Ok((task, breaker))
+        });
+        let gate = match &prepared {
+            Ok((_, Some((name, settings)))) => {
+                let (world, breaker) = (self.context.world, (name, *settings));
+                let mut cache = self.breakers.borrow_mut();
+                let Some(gate) = cache.ask(world, &self.job, item, breaker)? else {
+                    return Ok(false);
+                };
+                gate
+            }
+            Ok((_, None)) | Err(_) => Gate::None,
+        };
+        let refused = prepared.as_ref().err().cloned();
+        let before = self.journal.pending.records.len();
+        self.decide(&Input::Start {
+            item,
+            refused,
+            gate,
+        });
+        let records = &self.journal.pending.records;
+        let new = records.get(before..).unwrap_or_default();
+        let begun = new.iter().find_map(effect::wanted_by);
+        if let (Some(Effect::Begin { start, .. }), Ok((task, _))) = (begun, prepared) {
+            self.starter.prepared.insert(start, task);
+        }
+        Ok(true)
+    }
+
+    /// What the next attempt of an item is to do, or why that cannot be said.
+    pub(super) fn task(&self, item: ItemId) -> Result<Task, String> {
+        let item_file = self.context.folder.item(item);
+        let results_file = self.context.folder.results();
+        let files = Files {
+            item: &item_file.to_string_lossy(),
+            results: self.starter.results.as_ref(),
+            results_file: &results_file.to_string_lossy(),
+            secrets: self.context.secrets.values(),
+            webhooks: &self.context.webhooks,
+        };
+        match task(&self.job, item, files, self.now()) {
+            Ok(Some(task)) => Ok(task),
+            Ok(None) => Err("its command cannot be run by this release".to_owned()),
+            Err(error) => Err(format!("{error} ({})", error.help())),
+        }
+    }
+
+    /// When it has to be looked at if nothing happens before, by the machine's uptime.
+    pub(super) fn due(&self) -> Option<Duration> {
+        /// Whatever is due all the time is not looked at all the time.
+        const LEAST: Duration = Duration::from_millis(1);
+        let world = self.context.world;
+        let leaves = self.context.leaving.is_asked();
+        let now = self.now();
+        // What has fallen due since has not been started.
+        let wake = effect::next_wake(&self.job, self.starter.filled_at);
+        let wake = wake.filter(|_| !leaves);
+        let wake = wake.map(|at| at.since(now).max(LEAST));
+        // A pace matters only to those who would start.
+        let uptime = world.machine.uptime();
+        let paced = self.starter.pace.wait(uptime);
+        let paced = paced.filter(|_| !self.ready(now).is_empty());
+        let rule = effect::awaits_rule(&self.job).then_some(world.check_interval);
+        let looked = self.observer.patience();
+        if self.breakers.borrow().is_cut_off {
+            // It has its turn when the store can be reached.
+            return uptime.checked_add(looked?);
+        }
+        let opening = self.opening().filter(|_| !leaves);
+        let opening = opening.map(|wait| wait.max(LEAST));
+        let first = [wake, paced, rule, looked, opening]
+            .into_iter()
+            .flatten()
+            .min();
+        uptime.checked_add(first?)
+    }
+}

@@ -1,0 +1,59 @@
+//! A registered step is checked once, however often it is registered and however many flows need it.
+
+use serde_json::{Value, json};
+use undaunted_engine::workflow::{checks_made, plain_definition};
+use undaunted_runner::flows::Begun;
+
+use crate::http_server::{Reply, StepServer};
+use crate::world::{World, step, wanted};
+
+#[test]
+fn steps_are_checked_when_they_are_registered_and_never_for_their_flows() {
+    let fine = Reply::outputs(&json!({"y": 1, "z": 1}));
+    let server = StepServer::start();
+    let server = server
+        .on("/first", std::slice::from_ref(&fine))
+        .on("/last", std::slice::from_ref(&fine));
+    let first = json!({"x": {"role": "required", "for_each": true}, "y": {"role": "output"}});
+    let last = json!({"y": {"role": "required"}, "z": {"role": "output"}});
+    let world = World::of(&[]);
+    let engine = world.engine();
+    let steps = [
+        step("first", &server.url("/first"), &first, &Value::Null),
+        step("last", &server.url("/last"), &last, &Value::Null),
+        json!({
+            "id": "outer", "type": "flow", "flow": {"goals": ["first"]},
+            "attributes": {"x": {"role": "required"}, "y": {"role": "output"}},
+        }),
+    ];
+    let before = checks_made();
+    let made = || checks_made() - before;
+    for step in &steps {
+        let definition = plain_definition(step);
+        engine.host().check_step(&definition).unwrap();
+        world.register(step);
+        engine.host().check_step(&definition).unwrap();
+    }
+    assert_eq!(made(), 3);
+    for number in 0..10 {
+        let goal = if number % 2 == 0 { "first" } else { "outer" };
+        let flow = wanted(&format!("flow-{number}"), goal, &json!({"x": [number]}));
+        engine.start(&flow);
+    }
+    for number in 0..10 {
+        engine.completes(&format!("flow-{number}"));
+    }
+    // Clients that start a flow again, or look at one, have it from the same plan.
+    let again = engine
+        .host()
+        .start(&wanted("flow-3", "outer", &json!({"x": [3]})));
+    assert_eq!(again.unwrap(), Begun::Before);
+    assert_eq!(made(), 3);
+
+    // What a flow says of its steps makes other definitions of them: those are checked, once a flow.
+    let mut asked = wanted("best", "last", &json!({"x": [1, 2]}));
+    let _ = asked.of_steps.insert("best_effort".to_owned(), true.into());
+    engine.start(&asked);
+    engine.completes("best");
+    assert_eq!(made(), 4);
+}

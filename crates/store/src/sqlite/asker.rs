@@ -1,0 +1,192 @@
+//! The thread that answers an event loop's questions, so that the loop never waits for the database.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+use super::frame::Seal;
+use super::heads;
+use super::owners::{self, Sign};
+use super::readers::Readers;
+use super::reading::Reading;
+use super::writer::Broken;
+use crate::aggregate::AggregateId;
+use crate::error::StoreError;
+use crate::question::{Findings, OnFindings, Question};
+use crate::request::{Request, RequestId};
+use crate::version::Version;
+
+/// Answers questions on a thread of its own, which ends with it.
+pub(super) struct Asker {
+    questions: Option<Sender<(Question, OnFindings)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What questions are answered from.
+pub(super) struct Source {
+    pub(super) readers: Arc<Readers>,
+    pub(super) owners: PathBuf,
+    pub(super) sign: Arc<Sign>,
+    pub(super) broken: Broken,
+}
+
+impl Asker {
+    pub(super) fn start(source: Source) -> std::io::Result<Self> {
+        let (questions, asked) = channel();
+        let thread = std::thread::Builder::new()
+            .name("store-asker".to_owned())
+            .spawn(move || source.answer_all(&asked))?;
+        Ok(Self {
+            questions: Some(questions),
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) fn ask(&self, question: Question, done: OnFindings) {
+        let sent = self.questions.as_ref().map(|to| to.send((question, done)));
+        if let Some(Err(unsent)) = sent {
+            (unsent.0.1)(Err(StoreError::closed()));
+        }
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.questions = None;
+        if let Some(thread) = self.thread.take() {
+            // It has its connection to close; a panic was told where it happened.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Source {
+    fn answer_all(self, asked: &Receiver<(Question, OnFindings)>) {
+        // Its number for changes can be compared only with those of the same connection.
+        let mut own = None;
+        for (question, done) in asked {
+            done(self.answer(&mut own, &question));
+        }
+    }
+
+    fn answer(
+        &self,
+        own: &mut Option<Connection>,
+        question: &Question,
+    ) -> Result<Findings, StoreError> {
+        if let Some(error) = self.broken.get() {
+            return Err(error.clone());
+        }
+        let connection = match own.take() {
+            Some(connection) => connection,
+            None => self.readers.open()?,
+        };
+        let found = found(own.insert(connection), question, self.sign.name());
+        let (mut findings, advanced, claimed_by) = self.readers.about(found)?;
+        for (aggregate, number, after) in advanced {
+            let read = Reading::new(&self.readers, aggregate.clone(), number, after);
+            let records = read.and_then(Iterator::collect);
+            findings.records.insert(aggregate, records);
+        }
+        for aggregate in &question.awaits {
+            let is_living = match claimed_by.get(aggregate) {
+                Some(owner) => owners::living(&self.owners, owner)?.is_some(),
+                None => false,
+            };
+            if !is_living {
+                findings.unowned.insert(aggregate.clone());
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// Followed journals that have more records: their rows' number, and the last record known.
+type Advanced = Vec<(AggregateId, i64, Version)>;
+/// The names of the owners of awaited aggregates.
+type Owners = BTreeMap<AggregateId, String>;
+
+/// All that the database says, in one transaction.
+fn found(
+    connection: &Connection,
+    question: &Question,
+    sign: &str,
+) -> rusqlite::Result<(Findings, Advanced, Owners)> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut pragma = transaction.prepare_cached("PRAGMA data_version")?;
+    let number: i64 = pragma.query_row([], |row| row.get(0))?;
+    let mut findings = Findings {
+        pulse: u64::from_ne_bytes(number.to_ne_bytes()),
+        ..Findings::default()
+    };
+    let mut advanced = Vec::new();
+    if question.since != Some(findings.pulse) {
+        findings.requests = requests_to(&transaction, sign)?;
+        for (aggregate, after) in &question.follows {
+            let known = heads::ask(&transaction, aggregate)?;
+            if let Some(known) = known.filter(|known| known.head.version > *after) {
+                advanced.push((aggregate.clone(), known.number, *after));
+            }
+        }
+    }
+    let mut owners = Owners::new();
+    for aggregate in &question.awaits {
+        if let Some(owner) = owners::named(&transaction, aggregate)? {
+            owners.insert(aggregate.clone(), owner);
+        }
+    }
+    Ok((findings, advanced, owners))
+}
+
+/// What was asked of everything that a handle has claimed.
+fn requests_to(
+    connection: &Connection,
+    sign: &str,
+) -> rusqlite::Result<BTreeMap<AggregateId, Result<Vec<Request>, StoreError>>> {
+    // The cross join begins with the requests, of which there are none most of the time.
+    let mut select = connection.prepare_cached(
+        "SELECT family, aggregates.id, requests.id, body FROM requests CROSS JOIN aggregates
+         WHERE number = aggregate AND owner = ?1 ORDER BY requests.id",
+    )?;
+    let mut rows = select.query([sign])?;
+    let mut found: BTreeMap<AggregateId, Vec<(i64, Vec<u8>)>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (family, id): (String, String) = (row.get(0)?, row.get(1)?);
+        if let Ok(aggregate) = AggregateId::new(family, id) {
+            let of = found.entry(aggregate).or_default();
+            of.push((row.get(2)?, row.get(3)?));
+        }
+    }
+    let unsealed = found.into_iter().map(|(aggregate, rows)| {
+        let requests = unsealed(&aggregate, rows);
+        (aggregate, requests)
+    });
+    Ok(unsealed.collect())
+}
+
+/// Requests from their rows.
+pub(super) fn unsealed(
+    aggregate: &AggregateId,
+    rows: Vec<(i64, Vec<u8>)>,
+) -> Result<Vec<Request>, StoreError> {
+    let seal = Seal::of(aggregate);
+    let requests = rows.into_iter().map(|(id, body)| {
+        let id = u64::try_from(id).unwrap_or(0);
+        match seal.read(&mut body.as_slice(), Version(id)) {
+            Ok(bytes) => Ok(Request {
+                id: RequestId(id),
+                bytes: bytes.to_vec(),
+            }),
+            Err(what) => Err(StoreError::DamagedRequest {
+                aggregate: aggregate.clone(),
+                request: RequestId(id),
+                what,
+            }),
+        }
+    });
+    requests.collect()
+}
