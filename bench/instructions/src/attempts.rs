@@ -6,7 +6,7 @@ use std::time::Duration;
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record, Submitted};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::task::{Files, task};
@@ -68,10 +68,10 @@ fn start(job: &mut Job, item: u32) -> Vec<Record> {
     react(job, &input, NOW).records
 }
 
-fn end(job: &mut Job, item: u32, failure: Option<Cause>) -> Vec<Record> {
+fn end(job: &mut Job, start: StartId, failure: Option<Cause>) -> Vec<Record> {
     let error = failure.map_or("", |_| "the server is away");
     let end = AttemptEnd {
-        start: u64::from(item),
+        start,
         failure,
         took: Duration::from_millis(12),
         error: error.to_owned(),
@@ -93,13 +93,12 @@ fn attempts(job: &mut Job, items: u32, failure: Option<Cause>) -> Result<Vec<Rec
 }
 
 /// The number of the start that was recorded last.
-fn first(records: &[Record]) -> Result<u32, Failure> {
+fn first(records: &[Record]) -> Result<StartId, Failure> {
     let started = records.iter().rev().find_map(|record| match &record.event {
         Event::Item(ItemEvent::AttemptStarted(started)) => Some(started.start),
         _ => None,
     });
-    let started = started.ok_or("nothing was started")?;
-    Ok(u32::try_from(started)?)
+    Ok(started.ok_or("nothing was started")?)
 }
 
 pub(crate) fn succeed(rounds: u32) -> Result<(), Failure> {

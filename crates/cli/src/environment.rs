@@ -1,4 +1,4 @@
-//! What the operator says in environment variables.
+//! The settings of the operator, in environment variables.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,9 +10,8 @@ use undaunted_policy::{Attempts, Ceilings, CompletionRule};
 
 use crate::exit::Refused;
 
-/// The operator's settings; what is not set has its default.
 pub(crate) fn operator() -> Result<Operator, Refused> {
-    // Used later, but what is wrong with it is said before anything is stored.
+    // Used later, but an error in it is reported before anything is stored.
     check_interval()?;
     let pool = Ceilings::DEFAULT;
     let work = work()?;
@@ -44,7 +43,6 @@ pub(crate) fn operator() -> Result<Operator, Refused> {
     })
 }
 
-/// How steps are retried that do not say.
 fn work() -> Result<WorkDefaults, Refused> {
     let usual = WorkDefaults::DEFAULT;
     let retries = read(
@@ -70,20 +68,19 @@ fn work() -> Result<WorkDefaults, Refused> {
     Ok(work)
 }
 
-/// How often at least a completion rule is asked; it is asked at every result and at its deadline
-/// in any case.
+/// How often a completion rule is evaluated at least; every result and its deadline trigger it too.
 pub(crate) fn check_interval() -> Result<Duration, Refused> {
     const DEFAULT: Duration = Duration::from_secs(5);
     Ok(seconds("BEST_EFFORT_CHECK_INTERVAL_SECONDS")?.unwrap_or(DEFAULT))
 }
 
-/// A variable that holds a text; one that is empty says nothing.
+/// A text variable; an empty one counts as unset.
 pub(crate) fn text(name: &str) -> Result<Option<String>, Refused> {
     let text = read(name, "a text in UTF-8", |value| Some(value.to_owned()))?;
     Ok(text.filter(|text| !text.is_empty()))
 }
 
-/// The same for one that nobody may see.
+/// As [`text`], for a secret: the value is not part of the error.
 pub(crate) fn secret(name: &str) -> Result<Option<String>, Refused> {
     let value = env::var_os(name).filter(|value| !value.is_empty());
     let value = value.map(OsString::into_string).transpose();

@@ -1,30 +1,25 @@
-//! Exit codes, and the last words before one.
+//! Exit codes, and the last message before one.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use undaunted_engine::view::Status;
 
-/// How a command ended that did what it was asked for.
+/// How a command ended that was carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
     #[default]
     Done,
-    /// The job has failed or was cancelled.
     Failed,
-    /// The job is done, with dead letters.
     Partial,
-    /// The job can be gone on with.
     Suspended,
-    /// The same, because somebody insisted.
+    /// As `Suspended`, after a second signal.
     Interrupted,
     /// The exit status of the command that was run.
     Status(u8),
 }
 
 impl Exit {
-    /// What a job has come to, for whoever ran it.
     pub(crate) const fn of(status: Status) -> Self {
         match status {
             Status::Completed => Self::Done,
@@ -46,24 +41,19 @@ impl Exit {
     }
 }
 
-/// Why a command ended without doing what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    /// What was typed cannot be meant.
     #[error("{0}")]
     Usage(String),
-    /// A workflow or a block of settings is not valid. What is wrong was shown already.
+    /// A workflow or a block of settings is not valid. The diagnostics were shown already.
     #[error("{0}")]
     Invalid(String),
-    /// What was named does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The store cannot be used, or somebody else has the job.
+    /// The store cannot be used, or another process owns the job.
     #[error("{message}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
     Store {
-        /// What happened.
         message: String,
-        /// What to do about it.
         help: Option<String>,
     },
 }
@@ -79,8 +69,7 @@ impl Refused {
     }
 }
 
-/// What a command's end means for whoever called us. A reader that went away (`| head`) has seen
-/// what it wanted.
+/// The exit code of a command. A broken pipe (`| head`) is a success: the reader has what it wanted.
 pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     let error = match done {
         Ok(exit) => return ExitCode::from(exit.code()),
@@ -92,18 +81,18 @@ pub(crate) fn code(done: anyhow::Result<Exit>) -> ExitCode {
     if io.or(json) == Some(ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    // If even standard error is gone there is nobody left to tell.
+    // If even standard error is gone, only the code is left.
     let _ = writeln!(io::stderr(), "error: {error:#}");
     let refused = error.downcast_ref::<Refused>();
     ExitCode::from(refused.map_or(1, Refused::code))
 }
 
-/// What `exec` exits with for its own errors.
+/// The status of `exec` for its own errors.
 const OWN: u8 = 125;
 
-/// Says what is wrong with what was typed, or shows the help that was asked for.
+/// Prints clap's error, or the help that was asked for.
 pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
-    // If there is nobody to tell, the code says it.
+    // If standard error is gone, only the code is left.
     let _ = wrong.print();
     let mut typed = std::env::args_os().skip(1).take_while(|word| word != "--");
     let code = match wrong.exit_code() {
@@ -114,7 +103,7 @@ pub(crate) fn of_usage(wrong: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The same for `exec`, whose own errors must not be taken for those of the command.
+/// As [`code`], for `exec`, whose own errors must not be taken for those of the command.
 pub(crate) fn of_exec(done: anyhow::Result<Exit>) -> ExitCode {
     match done {
         Err(error) => {

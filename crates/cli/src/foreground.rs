@@ -1,4 +1,4 @@
-//! Running a job in the foreground: signals become requests to leave.
+//! Running a job in the foreground: signals become interrupts of the event loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,8 +14,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::jobs::{Jobs, of_drive};
 use crate::webhooks;
 
-/// Runs a job until it has ended or was suspended. The number says how often somebody wanted us to
-/// leave.
+/// Runs a job until it has ended or was suspended. The number is that of the signals received.
 pub(crate) fn run(
     jobs: &Jobs,
     held: ClaimedJob,
@@ -27,9 +26,8 @@ pub(crate) fn run(
         world.catalog = Some(jobs.book()?);
     }
     let id = held.job.id().to_owned();
-    let is_flow = webhooks::are_needed(&held.job);
     let mut hub = Hub::new(&world);
-    let _webhooks = if is_flow {
+    let _webhooks = if webhooks::are_needed(&held.job) {
         let (webhooks, base) = webhooks::listen(hub.handle())?;
         hub.send_results_to(base);
         Some(webhooks)
@@ -43,7 +41,6 @@ pub(crate) fn run(
     Ok((job, interrupts))
 }
 
-/// Hears signals while a job runs.
 struct Listening {
     handle: signal_hook::iterator::Handle,
     heard: Arc<AtomicU32>,
@@ -60,8 +57,7 @@ impl Listening {
                 let before = counted.fetch_add(1, Ordering::AcqRel);
                 hub.interrupt();
                 if before > 1 {
-                    // Whoever insists once more gets what `kill -9` would do: nothing recorded is
-                    // lost.
+                    // The third signal works like `kill -9`: nothing recorded is lost.
                     std::process::exit(130);
                 }
             }
@@ -69,8 +65,7 @@ impl Listening {
         Ok(Self { handle, heard })
     }
 
-    /// Stops listening, and says how often somebody wanted us to leave. The thread ends by itself, and
-    /// nobody waits for that.
+    /// Stops listening and returns the number of signals. The thread ends by itself.
     fn end(self) -> u32 {
         self.handle.close();
         self.heard.load(Ordering::Acquire)

@@ -23,10 +23,10 @@ use undaunted_store::{AppendError, ClaimError, Listed, Location, Store, StoreErr
 use crate::environment::check_interval;
 use crate::exit::Refused;
 
-/// How long commands have between TERM and KILL.
+/// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where a store is that is not open yet, and where this process keeps its files.
+/// A store that is not open yet, and the local folder of this process.
 pub(crate) struct Place {
     location: Location,
     pub(crate) local: LocalFolder,
@@ -34,7 +34,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The store that was named, or the one everybody uses.
+    /// The store at this path, or the default one.
     pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
         let homeless = || {
             let what = "neither UNDAUNTED_HOME nor HOME is set; name a folder with --store";
@@ -44,7 +44,7 @@ impl Place {
             Some(name) => Location::named(name),
             None => Location::named(LocalFolder::usual().ok_or_else(homeless)?.path()),
         };
-        let location = location.map_err(|error| of_store(&error))?;
+        let location = location?;
         let local = LocalFolder::with(&location).ok_or_else(homeless)?;
         let own = env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
         let machine = Arc::new(Here::with_keeper(own, vec!["keeper".into()]));
@@ -55,8 +55,8 @@ impl Place {
         })
     }
 
-    /// Has the keeper of a job begin while the store is opened and the job submitted. Not in a store
-    /// that is not there yet: whoever makes it sees to it that the names of its folders are on the disk.
+    /// Starts the keeper of a job while the store is opened and the job submitted. Not if the store has to
+    /// be created: creating it also syncs the names of its folders.
     pub(crate) fn foresee(&self, job: &str, has_programs: bool) -> Foreseen {
         let folder = self.local.job(job);
         if has_programs && self.location.is_created() {
@@ -69,7 +69,7 @@ impl Place {
     }
 
     pub(crate) fn open(self) -> Result<Jobs, Refused> {
-        let store = self.location.open().map_err(|error| of_store(&error))?;
+        let store = self.location.open()?;
         Ok(Jobs {
             store,
             location: self.location,
@@ -80,15 +80,15 @@ impl Place {
     }
 }
 
-/// A job that is being put together. If it comes to nothing, nothing of it stays.
+/// A job that is being put together. Unless it is submitted, its folder and keeper are removed on drop.
 pub(crate) struct Foreseen {
     machine: Arc<Here>,
     folder: Option<JobFolder>,
 }
 
 impl Foreseen {
-    /// The job is submitted now. If that fails nobody knows whether it is on the disk, so what belongs to it
-    /// stays.
+    /// Called before the job is submitted: if that fails it is unknown whether the job is on the disk, so
+    /// its files stay.
     pub(crate) fn submitted(mut self) {
         self.folder = None;
     }
@@ -102,23 +102,21 @@ impl Drop for Foreseen {
     }
 }
 
-/// The store, open, where it is, and where this process keeps its files.
+/// An open store, and the local folder of this process.
 pub(crate) struct Jobs {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) location: Location,
     pub(crate) local: LocalFolder,
-    /// What the jobs that were read are planned to do: a text is checked once.
+    /// The plans of the jobs that were read: a workflow text is checked only once.
     pub(crate) plans: Plans,
     machine: Arc<Here>,
 }
 
 impl Jobs {
-    /// Opens the store that was named, or the one everybody uses.
     pub(crate) fn open(named: Option<&Path>) -> Result<Self, Refused> {
         Place::named(named)?.open()
     }
 
-    /// Where jobs of this store are run.
     pub(crate) fn world(&self) -> Result<World, Refused> {
         Ok(World {
             store: Arc::clone(&self.store),
@@ -132,24 +130,21 @@ impl Jobs {
         })
     }
 
-    /// The steps and flows of the store.
     pub(crate) fn book(&self) -> Result<Book, Refused> {
-        Book::open(Arc::clone(&self.store)).map_err(|error| of_journal(&error))
+        Ok(Book::open(Arc::clone(&self.store))?)
     }
 
-    /// The jobs whose ids begin so.
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Listed>, Refused> {
-        let listed = self.store.list(journal::FAMILY, prefix);
-        listed.map_err(|error| of_store(&error))
+        Ok(self.store.list(journal::FAMILY, prefix)?)
     }
 
-    /// The job that was meant.
+    /// The job with this id, with an id that begins so, or `@last`.
     pub(crate) fn find(&self, named: &str) -> Result<String, Refused> {
         if named == "@last" {
             return self.last();
         }
         let mut found = self.list(named)?;
-        // What items of flows wait for is meant only by whoever says so.
+        // Flows that items of flows have started are found only by a name with a colon.
         let is_part = |job: &Listed| job.aggregate.id().contains(':');
         if !named.contains(':') && !found.iter().all(is_part) {
             found.retain(|job| !is_part(job));
@@ -179,8 +174,7 @@ impl Jobs {
             if id.contains(':') {
                 continue;
             }
-            let submitted = self.first(id)?.map(|record| record.at);
-            let submitted = submitted.unwrap_or_default();
+            let submitted = self.first(id)?.map(|record| record.at).unwrap_or_default();
             if last.as_ref().is_none_or(|(latest, _)| submitted >= *latest) {
                 last = Some((submitted, id.to_owned()));
             }
@@ -189,57 +183,42 @@ impl Jobs {
             .ok_or_else(|| Refused::NotFound("there is no job yet".to_owned()))
     }
 
-    /// The submission of a job, if it can be read.
+    /// The submission of a job, if it can be decoded.
     pub(crate) fn first(&self, id: &str) -> Result<Option<Record>, Refused> {
         self.record(id, Version::default())
     }
 
-    /// The record behind a version.
     pub(crate) fn record(&self, id: &str, after: Version) -> Result<Option<Record>, Refused> {
-        let aggregate = journal::aggregate(id).map_err(|error| of_journal(&error))?;
-        let records = self.store.read(&aggregate, after);
-        let mut records = records.map_err(|error| of_store(&error))?;
-        match records.next() {
-            Some(Ok((_, bytes))) => Ok(Record::decode(&bytes).ok()),
-            Some(Err(error)) => Err(of_store(&error)),
-            None => Ok(None),
-        }
+        let aggregate = journal::aggregate(id)?;
+        let next = self.store.read(&aggregate, after)?.next().transpose()?;
+        Ok(next.and_then(|(_, bytes)| Record::decode(&bytes).ok()))
     }
 
-    /// A job as its journal has it.
     pub(crate) fn read(&self, id: &str) -> Result<Job, Refused> {
         Ok(self.known(id)?.job)
     }
 
-    /// The same, to be claimed afterwards.
+    /// As [`Jobs::read`], to be claimed afterwards.
     pub(crate) fn known(&self, id: &str) -> Result<Known, Refused> {
-        let read = Known::read(&*self.store, id, &self.plans);
-        read.map_err(|error| of_journal(&error))
+        Ok(Known::read(&*self.store, id, &self.plans)?)
     }
 
-    /// The breakers that a job uses, as they are now.
     pub(crate) fn breakers_of(&self, job: &Job) -> Result<AdmissionControl, Refused> {
         let mut breakers = AdmissionControl::of(job.plan().breakers());
         breakers.tick(Clock::set().now());
         for name in job.breakers() {
-            let found = breakers::read(&*self.store, &name).map_err(|error| of_journal(&error))?;
-            if let Some(journal) = found {
+            if let Some(journal) = breakers::read(&*self.store, &name)? {
                 breakers.meet(&name, journal);
             }
         }
         Ok(breakers)
     }
 
-    /// Whoever runs a job now.
     pub(crate) fn owner(&self, id: &str) -> Result<Option<undaunted_store::Owner>, Refused> {
-        let aggregate = journal::aggregate(id).map_err(|error| of_journal(&error))?;
-        self.store
-            .owner(&aggregate)
-            .map_err(|error| of_store(&error))
+        Ok(self.store.owner(&journal::aggregate(id)?)?)
     }
 }
 
-/// The name of the workflow in a submission.
 pub(crate) fn file_of(record: &Record) -> Option<&str> {
     let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
         return None;
@@ -247,7 +226,19 @@ pub(crate) fn file_of(record: &Record) -> Option<&str> {
     Some(&submitted.file)
 }
 
-pub(crate) fn of_store(error: &StoreError) -> Refused {
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        of_store(&error)
+    }
+}
+
+impl From<JournalError> for Refused {
+    fn from(error: JournalError) -> Self {
+        of_journal(&error)
+    }
+}
+
+fn of_store(error: &StoreError) -> Refused {
     Refused::Store {
         message: with_causes(error),
         help: error.help().map(str::to_owned),
@@ -301,13 +292,13 @@ fn of_append(error: &AppendError) -> Refused {
     }
 }
 
-/// Why a job could not be gone on with; what to type is always the same.
+/// Why the event loop has left a job, with the command that resumes it.
 pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
     let refused = match error {
         DriveError::Append(error) => of_append(error),
         DriveError::Store(error) => of_store(error),
         DriveError::Journal(error) => of_journal(error),
-        // Nothing here could go on with it.
+        // No command of this binary can run its functions.
         DriveError::Function { .. } => {
             return Refused::Usage(format!(
                 "{error}; the program that began job {job} goes on with it"
@@ -331,7 +322,6 @@ pub(crate) fn of_drive(error: &DriveError, job: &str) -> Refused {
     }
 }
 
-/// A name for a job that nobody else has, and a seed to draw from.
 pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
     const CHARACTERS: usize = 10;
     let name = random_name().map_err(|error| no_random(&error))?;
@@ -339,7 +329,7 @@ pub(crate) fn name_and_seed() -> Result<(String, u64), Refused> {
     Ok((id.to_owned(), drawn_number()?))
 }
 
-/// A number that nobody can guess.
+/// From the system's random source, so that it cannot be guessed.
 pub(crate) fn drawn_number() -> Result<u64, Refused> {
     random_number().map_err(|error| no_random(&error))
 }

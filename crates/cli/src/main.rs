@@ -1,6 +1,6 @@
 //! The binary `undaunted`.
 //!
-//! Reads the command line, hands over to one command, and turns what comes back into an exit code.
+//! Parses the command line, runs one command, and turns its result into an exit code.
 //! Results go to standard output, everything else to standard error.
 
 mod args;

@@ -1,7 +1,7 @@
-//! Passing on what the commands of a job write: as it comes, or item by item.
+//! Passing on the output of the commands of a job: as it comes, or item by item.
 //!
-//! Output is in files while a command runs and in the spool afterwards, so a reader that is slow or
-//! goes away holds up nobody but the printing.
+//! Output is in files while a command runs and in the spool afterwards, so a slow or closed reader delays
+//! only the printing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -15,45 +15,43 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::{Event, ItemEvent, Kept, Passing, Record};
-use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_policy::Cause;
 use undaunted_runner::drive::{Handle, Observer, StoreOutage};
 use undaunted_runner::folder::JobFolder;
 use undaunted_runner::journal;
-use undaunted_runner::spool::{self, Spool};
+use undaunted_runner::spool::{Spool, SpooledOutput};
 
 use crate::exit::Refused;
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::screen::progress::Display;
 
-/// How often to look for more output of a command that runs.
+/// How often the output files of a running command are polled.
 const LOOK: Duration = Duration::from_millis(10);
-/// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Passes output on, and tells the rest in lines.
+/// Passes output on, and shows everything else as lines on standard error.
 pub(crate) struct Passer {
     display: Display,
     spool: PathBuf,
     how: Passing,
-    /// The one command, if it began and nothing more is known of it, and the files it writes to.
-    begun: Option<(u64, [PathBuf; 2])>,
+    /// The start of the only command and its output files, until `tick` has looked whether it still runs.
+    begun: Option<(StartId, [PathBuf; 2])>,
     tail: Option<Tail>,
     /// The output of the last attempt of items that are not settled, or not printed yet.
     kept: BTreeMap<ItemId, [Option<Kept>; 2]>,
-    /// Items that are settled and wait for those before them.
+    /// Settled items that wait for items before them to be printed.
     settled: BTreeSet<ItemId>,
     next: ItemId,
-    /// Whether it only learns what happened, because all that was printed.
+    /// While records are replayed whose output was printed already.
     muted: bool,
-    /// Where it notes how far it has come.
+    /// A file with the number of the last record whose output was printed.
     printed: Option<File>,
-    /// What went wrong with printing, if anything did.
+    /// The first error of printing.
     trouble: Option<io::Error>,
-    /// How the last attempt that failed did.
     pub(crate) cause: Option<Cause>,
-    /// Whether whoever read the output of the one command has gone.
+    /// Whether the reader of the output of the only command has gone.
     pub(crate) unread: Arc<AtomicBool>,
     handle: Option<(String, Handle)>,
 }
@@ -80,7 +78,7 @@ impl Passer {
             settled: BTreeSet::new(),
             next: step.item(0),
             muted: false,
-            // Without it, what a killed run had not printed yet is not printed by the next.
+            // Without the file, the next run does not print what a killed one had not printed yet.
             printed: printed.ok(),
             trouble: None,
             cause: None,
@@ -89,12 +87,12 @@ impl Passer {
         }
     }
 
-    /// Learns what happened before, and prints what an earlier run had recorded and not printed.
+    /// Replays the journal, and prints output that an earlier run had recorded but not printed.
     pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), Refused> {
         let mut number = [0; 8];
         let noted = self.printed.as_ref();
-        let noted = noted.map(|file| file.read_exact_at(&mut number, 0).is_ok());
-        let done = if noted == Some(true) {
+        let is_noted = noted.is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
+        let done = if is_noted {
             u64::from_le_bytes(number)
         } else {
             0
@@ -104,10 +102,11 @@ impl Passer {
             self.learn(job, record);
         });
         self.muted = false;
-        replayed.map(drop).map_err(|error| of_journal(&error))
+        replayed?;
+        Ok(())
     }
 
-    /// What went wrong with printing, if anything did.
+    /// The first error of printing.
     pub(crate) fn trouble(&mut self) -> Result<(), Refused> {
         match self.trouble.take() {
             None => Ok(()),
@@ -129,7 +128,6 @@ impl Passer {
         }
     }
 
-    /// The command has ended: what was not printed yet is printed now.
     fn finish_tail(&mut self, kept: [Option<Kept>; 2]) {
         let done = self.tail.take().map_or([0, 0], Tail::end);
         for (stream, (kept, done)) in kept.into_iter().zip(done).enumerate() {
@@ -142,16 +140,9 @@ impl Passer {
     }
 
     fn read(&self, kept: &Kept) -> Vec<u8> {
-        let place = spool::SpooledOutput {
-            length: kept.length,
-            head: kept.head,
-            tail: kept.tail,
-            segment: kept.segment,
-            offset: kept.offset,
-        };
         let read = Spool::open(&self.spool)
             .map_err(io::Error::other)
-            .and_then(|spool| spool.output(&place));
+            .and_then(|spool| spool.output(&spooled(*kept)));
         match read {
             Ok(output) => [output.head, output.tail].concat(),
             Err(error) => {
@@ -170,18 +161,15 @@ impl Passer {
             return;
         }
         let in_order = matches!(self.how, Passing::InOrder | Passing::TaggedInOrder);
-        if !in_order {
-            return self.print(job, item);
-        }
-        if item < self.next {
-            // A dead letter that was tried again: those around it were printed by another run.
+        // A redriven dead letter before `next` is printed at once: an earlier run printed those around it.
+        if !in_order || item < self.next {
             return self.print(job, item);
         }
         self.settled.insert(item);
         self.print_in_order(job);
     }
 
-    /// Prints what is next for as long as it is there.
+    /// Prints settled items up to the first that is not settled.
     fn print_in_order(&mut self, job: &Job) {
         while self.settled.remove(&self.next) {
             let next = self.next;
@@ -213,9 +201,7 @@ impl Passer {
             self.kept.insert(place, kept);
         }
     }
-}
 
-impl Passer {
     fn learn(&mut self, job: &Job, record: &Record) {
         match &record.event {
             Event::Item(ItemEvent::AttemptSucceeded(done)) => {
@@ -255,7 +241,7 @@ impl Observer for Passer {
         self.display.recorded(job, seq, record);
         self.learn(job, record);
         if let Some(printed) = &self.printed {
-            // Only a kill of this process is to be survived, so nothing is synced.
+            // It has to survive only a kill of this process, so it is not synced.
             drop(printed.write_all_at(&seq.to_le_bytes(), 0));
         }
     }
@@ -264,13 +250,13 @@ impl Observer for Passer {
         self.handle = Some((job.id().to_owned(), handle));
     }
 
-    fn began(&mut self, start: u64, files: [PathBuf; 2]) {
+    fn began(&mut self, start: StartId, files: [PathBuf; 2]) {
         if self.how == Passing::Through {
             self.begun = Some((start, files));
         }
     }
 
-    /// Often the end of a command is heard with its beginning; then there is nothing to look on at.
+    /// A short command has often ended before the first tick; then there is nothing to tail.
     fn tick(&mut self, job: &Job, _: &AdmissionControl) {
         if let Some((start, files)) = self.begun.take()
             && job.starts.running.contains_key(&start)
@@ -293,7 +279,7 @@ impl Observer for Passer {
     }
 }
 
-/// An item as it was typed, on one line.
+/// The input of an item on one line.
 fn tag(job: &Job, place: ItemId) -> String {
     let input = job.value(place);
     match serde_json::from_str(input).ok() {
@@ -302,7 +288,6 @@ fn tag(job: &Job, place: ItemId) -> String {
     }
 }
 
-/// The name of an item before every line.
 fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -316,7 +301,18 @@ fn tagged_lines(name: &str, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Writes to our own output or error output.
+/// The output of an attempt, as the spool describes it.
+pub(crate) fn spooled(kept: Kept) -> SpooledOutput {
+    SpooledOutput {
+        length: kept.length,
+        head: kept.head,
+        tail: kept.tail,
+        segment: kept.segment,
+        offset: kept.offset,
+    }
+}
+
+/// Writes to our own standard output (0) or standard error.
 fn print(stream: usize, bytes: &[u8]) -> io::Result<()> {
     if stream == 0 {
         let mut out = io::stdout().lock();
@@ -326,15 +322,14 @@ fn print(stream: usize, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Prints what a command writes while it runs.
 struct Tail {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<[u64; 2]>,
 }
 
 impl Tail {
-    /// A command whose reader has gone would be ended by its next write, if it wrote to a pipe; it is
-    /// ended here, before it fills the disk.
+    /// If the reader of standard output has gone, the command is cancelled: a pipe would have ended it with
+    /// its next write, but a file would only grow.
     fn begin(
         files: [PathBuf; 2],
         unread: Arc<AtomicBool>,
@@ -366,7 +361,7 @@ impl Tail {
         Self { stop, thread }
     }
 
-    /// Stops, and says how much of each was printed.
+    /// Stops, and returns how many bytes of each stream were printed.
     fn end(self) -> [u64; 2] {
         self.stop.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -374,13 +369,12 @@ impl Tail {
     }
 }
 
-/// Prints what is new in a file, and says how much that was and whether anybody reads it.
+/// Prints the new part of a file. Returns its length, and whether the reader is still there.
 fn copy(stream: usize, file: &File, from: u64) -> (u64, bool) {
     let mut copied = 0_u64;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let read = file.read_at(&mut buffer, from.saturating_add(copied));
-        match read {
+        match file.read_at(&mut buffer, from.saturating_add(copied)) {
             Ok(0) | Err(_) => return (copied, true),
             Ok(read) => {
                 if print(stream, buffer.get(..read).unwrap_or_default()).is_err() {

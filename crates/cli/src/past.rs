@@ -1,7 +1,7 @@
-//! What has happened to the items of a job, read from its journal.
+//! The history of the items of a job, read from its journal.
 //!
-//! The names of items are known only when the journal was read, so it is read twice: once for the
-//! job, once for those that were asked about. Nothing here prints.
+//! The names of items are known only after the journal was read, so it is read twice: once for the job,
+//! once for the items in question.
 
 use std::collections::BTreeMap;
 
@@ -15,41 +15,37 @@ use undaunted_policy::{RetryConfig, Timestamp};
 use undaunted_runner::journal;
 
 use crate::exit::Refused;
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::target;
 
-/// Whose past is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     All,
     One(ItemId, Option<CommandId>),
 }
 
-/// A job and what has happened to some of its items.
 pub(crate) struct Past {
     pub(crate) job: Job,
-    /// The breakers it uses, as they are now.
+    /// Of the job, as they are now.
     pub(crate) breakers: AdmissionControl,
     pub(crate) items: BTreeMap<ItemId, History>,
     /// The rules that decided about failed attempts, as they were then.
     pub(crate) rules: BTreeMap<RuleKey, Value>,
-    /// Every time somebody went on with the job.
     pub(crate) resumes: Vec<Resume>,
 }
 
-/// Which failure a rule decided about, and in which round of its item.
+/// The failed attempt a rule decided about, and its round.
 pub(crate) type RuleKey = (AttemptId, u32);
 
-/// Somebody went on with a job.
 pub(crate) struct Resume {
     pub(crate) at: Timestamp,
     pub(crate) resumed: Resumed,
-    /// Attempts started from then until the next resume, handlers left out.
+    /// Started from then until the next resume, without those of handlers.
     pub(crate) attempts: u64,
 }
 
 impl Whose {
-    /// The job that was typed, and whose past in it.
+    /// Reads `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
     pub(crate) fn typed(jobs: &Jobs, typed: &str) -> Result<(String, Self), Refused> {
         let (job, rest) = target::split(typed);
         let id = jobs.find(job)?;
@@ -61,7 +57,6 @@ impl Whose {
         Ok((id, Self::One(item, command)))
     }
 
-    /// Whether an item is meant.
     pub(crate) fn includes(self, place: ItemId) -> bool {
         match self {
             Self::All => true,
@@ -69,7 +64,6 @@ impl Whose {
         }
     }
 
-    /// Whether a command of it is meant.
     pub(crate) fn includes_command(self, command: CommandId) -> bool {
         match self {
             Self::All | Self::One(_, None) => true,
@@ -79,7 +73,7 @@ impl Whose {
 }
 
 impl Past {
-    /// Reads the past of the items for which `wanted` is true.
+    /// Reads the histories of the items for which `wanted` is true.
     pub(crate) fn read(
         jobs: &Jobs,
         id: &str,
@@ -116,7 +110,7 @@ impl Past {
                 Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => {}
             }
         });
-        let (job, _) = read.map_err(|error| of_journal(&error))?;
+        let (job, _) = read?;
         let items = histories.items;
         Ok(Self {
             breakers: jobs.breakers_of(&job)?,
@@ -128,7 +122,7 @@ impl Past {
     }
 }
 
-/// A row of the table of rules of a command, as it would be written.
+/// A row of a command's table of rules, as it would be written in a workflow.
 fn rule(job: &Job, command: CommandId, row: u32) -> Option<Value> {
     let policy = &job.plan().command(command)?.retry.policy;
     let config = serde_json::to_value(RetryConfig::from(policy)).ok()?;

@@ -6,7 +6,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Retries if nothing is said.
+/// Retries without `--attempts`.
 const DEFAULT: u32 = 3;
 
 /// How commands are retried.
@@ -52,13 +52,12 @@ pub(crate) struct RetryFlags {
 }
 
 impl RetryFlags {
-    /// Puts the flags into a command.
     pub(crate) fn put(&self, command: &mut Map<String, Value>) {
         let mut config = Map::new();
         let attempts = match self.attempts.as_deref() {
-            // In a file 0 asks for the operator's default; who types it means none.
+            // In a file 0 asks for the operator's default; on the command line it means none.
             _ if self.job_retries == Some(0) => json!(0),
-            // Whoever types the command without flags wants what an empty block gives.
+            // The same as an empty block gives.
             None => json!(DEFAULT),
             Some(text) => text
                 .parse::<u64>()
@@ -71,7 +70,7 @@ impl RetryFlags {
             ("retry_budget", &self.retry_budget),
         ];
         let backoff = match self.backoff.as_deref() {
-            // There is one delay to type, so it is the step too.
+            // There is only one delay to type, so it is the increment too.
             Some("linear") => {
                 let step = self.initial_delay.as_deref().unwrap_or("1s");
                 Some(json!({ "linear": { "increment": step } }))
@@ -101,16 +100,12 @@ impl RetryFlags {
         }
     }
 
-    /// The retries of one item.
     pub(crate) fn attempts(&self) -> u32 {
         let typed = self.attempts.as_deref();
-        match typed.map(str::parse) {
-            None => DEFAULT,
-            Some(number) => number.unwrap_or(u32::MAX),
-        }
+        typed.map_or(DEFAULT, |text| text.parse().unwrap_or(u32::MAX))
     }
 
-    /// The retries all items share, if that was said.
+    /// The retries all items share.
     pub(crate) fn job_retries(&self) -> Option<u32> {
         self.job_retries.filter(|retries| *retries > 0)
     }

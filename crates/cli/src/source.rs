@@ -14,7 +14,6 @@ pub(crate) fn check_file(path: &str) -> Result<(Source, Checked), Refused> {
     check_file_by(path, |source| check(source, &operator))
 }
 
-/// Reads one file and checks it in another way.
 pub(crate) fn check_file_by(
     path: &str,
     check: impl FnOnce(&Source) -> Checked,
@@ -28,7 +27,7 @@ pub(crate) fn check_file_by(
 }
 
 fn read(path: &str) -> io::Result<Vec<u8>> {
-    // One byte more than is accepted tells that there are too many; the rest need not be read.
+    // One byte more than is accepted shows that a file is too large, without reading the rest.
     let most = u64::try_from(Source::MOST_BYTES)
         .unwrap_or(u64::MAX)
         .saturating_add(1);

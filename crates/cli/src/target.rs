@@ -1,14 +1,14 @@
-//! What is named on the command line: `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
+//! Targets on the command line: `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
 //!
-//! An item is named as it is called, by the beginning of that if no other begins so, or as `#3`, by
-//! its place in the input counted from 0. Names may hold slashes; the whole rest is tried first.
+//! An item is named by its identity, by an unambiguous beginning of it, or as `#3` by its position in the
+//! input, from 0. Names may contain slashes; the whole rest is tried as an item first.
 
 use undaunted_engine::job::Job;
 
 use crate::exit::Refused;
 use undaunted_engine::id::{CommandId, ItemId, StepId};
 
-/// A job, and the rest of what was typed.
+/// The job, and the rest of what was typed.
 pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     match typed.split_once('/') {
         Some((job, "")) => (job, None),
@@ -17,7 +17,6 @@ pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The item that was meant.
 pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemId, Refused> {
     match candidates(job, typed).as_slice() {
         [only] => Ok(*only),
@@ -41,7 +40,7 @@ pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemId, Refused> {
     }
 }
 
-/// The item that was meant, and one of its commands if that was said too.
+/// An item, and one of its commands if one was typed.
 pub(crate) fn item_and_command(
     job: &Job,
     typed: &str,

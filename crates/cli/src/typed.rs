@@ -1,4 +1,4 @@
-//! Jobs that are typed instead of written: `exec` and `map` become workflows like any other.
+//! Jobs that are typed: `exec` and `map` become workflows like any other.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -17,12 +17,11 @@ use undaunted_runner::journal::{self, ClaimedJob};
 use crate::commands::run::current_directory;
 use crate::environment;
 use crate::exit::Refused;
-use crate::jobs::{Foreseen, Jobs, Place, drawn_number, name_and_seed, of_journal};
+use crate::jobs::{Foreseen, Jobs, Place, drawn_number, name_and_seed};
 
-/// What an agent's arguments hold where the prompt goes.
+/// The placeholder for the prompt in the arguments of an agent.
 const PROMPT: &str = "{prompt}";
 
-/// A job that is being put together.
 pub(crate) struct Typed {
     pub(crate) workflow: Value,
     id: String,
@@ -32,9 +31,9 @@ pub(crate) struct Typed {
     stdin: Option<String>,
 }
 
-/// The program and its arguments as an agent has them, and the prompt that fills the place. With a
-/// `place` the prompt is the item, which stands where the place is or comes last; without one it is
-/// one of the words.
+/// The program and its arguments as those of an agent, and the prompt that fills the placeholder. With a
+/// `place` the prompt is the item, which stands where the place is or comes last; without one it is one of
+/// the words.
 pub(crate) fn argv(
     words: &[String],
     place: Option<&str>,
@@ -46,9 +45,8 @@ pub(crate) fn argv(
     }
     let mut argv = words.to_vec();
     let Some(place) = place else {
-        // A prompt is a template, where a dollar may mean something; the other words are not.
-        let plain = argv.iter_mut().find(|word| !word.contains('$'));
-        let Some(plain) = plain else {
+        // A prompt is a template, where a dollar is special; the other words are not.
+        let Some(plain) = argv.iter_mut().find(|word| !word.contains('$')) else {
             return Err(Refused::Usage(
                 "a command whose every word holds a `$` is run by `sh -c`".to_owned(),
             ));
@@ -66,15 +64,14 @@ pub(crate) fn argv(
     Ok((argv, "${item}".to_owned()))
 }
 
-/// What a program is called in messages: its name, without its folder.
+/// The name of a program in messages, without its folder.
 pub(crate) fn name_of(words: &[String]) -> String {
     let program = words.first().map_or("", String::as_str);
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = name.chars().map(plain).collect();
     let name = name.trim_matches('-');
-    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if begins {
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         name.to_owned()
     } else {
         "command".to_owned()
@@ -94,8 +91,7 @@ impl Typed {
         })
     }
 
-    /// Keeps what every attempt reads, as it comes. Nothing is what a command reads that is given
-    /// none.
+    /// Copies standard input to a file that every attempt reads. An empty one is the same as none.
     pub(crate) fn stdin(&mut self, mut input: impl Read) -> Result<(), Refused> {
         let mut first = [0; 1];
         let unread = |error| Refused::Usage(format!("standard input cannot be read: {error}"));
@@ -116,7 +112,6 @@ impl Typed {
         Ok(())
     }
 
-    /// Keeps the items of a map.
     pub(crate) fn items(&mut self, items: &[String]) -> Result<(), Refused> {
         let path = self.write("items.json", json!(items).to_string().as_bytes())?;
         if let Some(file) = self.workflow.pointer_mut("/map/input/file") {
@@ -127,15 +122,15 @@ impl Typed {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<String, Refused> {
         let path: PathBuf = self.folder.path().join(name);
-        let written = self.folder.write(name, bytes);
-        written.map_err(|error| Refused::Store {
-            message: format!("`{}` cannot be written: {error}", path.display()),
-            help: None,
-        })?;
+        self.folder
+            .write(name, bytes)
+            .map_err(|error| Refused::Store {
+                message: format!("`{}` cannot be written: {error}", path.display()),
+                help: None,
+            })?;
         Ok(path.display().to_string())
     }
 
-    /// Checks it as any workflow is checked, and makes it a job.
     pub(crate) fn submit(
         self,
         jobs: &Jobs,
@@ -154,7 +149,7 @@ impl Typed {
             return Err(Refused::Usage(message));
         };
         for found in &checked.diagnostics {
-            // What is about the writing of a file is no concern of who typed this.
+            // The other warnings are about the text of a workflow file.
             if matches!(found.code, Code::PoolAboveCeiling | Code::PoolBelowItems) {
                 let _ = writeln!(io::stderr(), "note: {}", found.message);
             }
@@ -175,8 +170,7 @@ impl Typed {
         submitted.stdin = self.stdin;
         submitted.passing = Some(passing);
         self.foreseen.submitted();
-        let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
-        let held = held.map_err(|error| of_journal(&error))?;
+        let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now())?;
         Ok((held, self.folder))
     }
 }

@@ -1,4 +1,4 @@
-//! Where the results of async steps arrive while a flow is run in the foreground.
+//! Receives the results of async steps while a flow runs in the foreground.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,17 +13,15 @@ use crate::environment;
 use crate::exit::Refused;
 use undaunted_engine::id::StepId;
 
-/// Where results are sent if nothing else is said.
 pub(crate) const USUAL: &str = "127.0.0.1:7070";
 
-/// Whether a step of a job answers later.
 pub(crate) fn are_needed(job: &Job) -> bool {
     let steps = StepId::all().zip(&job.steps);
     let mut calls = steps.filter_map(|(step, _)| job.plan().call(step));
     calls.any(|call| matches!(call.kind, StepKind::Call { later: true, .. }))
 }
 
-/// Listens for results, and answers with the address that steps are given.
+/// Listens for results, and returns the base URL for the steps.
 pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
     let wanted = environment::text("UNDAUNTED_LISTEN")?.unwrap_or_else(|| USUAL.to_owned());
     let address: SocketAddr = wanted.parse().map_err(|_| {
@@ -45,7 +43,7 @@ pub(crate) fn listen(hub: Handle) -> Result<(Webhooks, String), Refused> {
     Ok((webhooks, base))
 }
 
-/// What the addresses begin with that steps are given, if that was said.
+/// The beginning of all webhook URLs, if it is configured.
 pub(crate) fn base_url(given: Option<&str>) -> Result<Option<String>, Refused> {
     let (what, base) = match given {
         Some(given) => ("--public-url", Some(given.to_owned())),

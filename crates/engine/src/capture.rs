@@ -1,14 +1,10 @@
-//! What a command wrote, read as the value it was captured as.
+//! Reads the output of a command in the format it is captured as.
 
 use serde_json::Value;
 
 use crate::workflow::CaptureFormat;
 
-/// Reads an output. A line break at its end is no part of it.
-///
-/// # Errors
-///
-/// What is wrong with it, as a clause.
+/// A line break at the end is not part of the output. The error is a clause.
 pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
     let text = without_end(output);
     match format {
@@ -32,13 +28,11 @@ pub fn read(output: &str, format: CaptureFormat) -> Result<Value, String> {
     }
 }
 
-/// A text without the line break at its end.
 pub fn without_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// The beginning of a text, for a message.
 fn short(text: &str) -> String {
     const MOST: usize = 40;
     match text.char_indices().nth(MOST) {

@@ -1,40 +1,38 @@
-//! What the world should be doing for a job now.
+//! What should be running for a job now.
 //!
-//! Asked about the last records while a job lives, and about everything when somebody goes on with
-//! one; the answer is the same, so recovery is not a separate path. An effect is acted upon only
-//! when the records that led to it are on the disk.
+//! Asked about the last records while a job runs, and about the whole job on resume; the answer is the
+//! same, so recovery is not a separate path. An effect is acted upon only when the records that led to it
+//! are on disk.
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
 use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
 use crate::gate;
-use crate::id::{ItemId, StepId};
+use crate::id::{ItemId, StartId, StepId};
 use crate::job::{Job, Stage, StepStage, StepState};
 
 pub use crate::gate::{ask, next_opening, offers, ready};
 
-/// Something to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Begin the attempt with this number, unless it has begun.
+    /// Begin the attempt, unless it has begun.
     Begin {
-        /// The number of its start.
-        start: u64,
+        start: StartId,
         item: ItemId,
     },
-    /// Read the items of a map, by the command with this number if there is one.
+    /// Read the items of a map; `start` is the number of its input command, if it has one.
     ReadInput {
         step: StepId,
-        /// The number of the start of its command.
-        start: Option<u64>,
+        start: Option<StartId>,
     },
-    /// End what runs of a step that is complete without it.
-    EndStep { step: StepId },
-    /// End everything that runs.
+    /// End the attempts of a step that is complete without them.
+    EndStep {
+        step: StepId,
+    },
     EndAll,
 }
 
-/// What a record asks for, once it is on the disk.
+/// What a record asks for, once it is on disk.
 pub fn wanted_by(record: &Record) -> Option<Effect> {
     match &record.event {
         Event::Item(ItemEvent::AttemptStarted(started)) => Some(Effect::Begin {
@@ -64,7 +62,7 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
             | JobEvent::PoolToppedUp { .. },
         )
         | Event::Step(
-            // Whose items are read is asked of the whole job.
+            // `reading` answers for the whole job.
             StepEvent::Started { .. }
             | StepEvent::ItemsRead { .. }
             | StepEvent::InputFailed { .. }
@@ -95,12 +93,11 @@ pub fn wanted_by(record: &Record) -> Option<Effect> {
     }
 }
 
-/// Everything a job asks for.
 pub fn wanted(job: &Job) -> Vec<Effect> {
     let mut effects = reading(job);
     let running = job.starts.running.iter();
     effects.extend(running.map(|(&start, &item)| Effect::Begin { start, item }));
-    // Last, so that it reaches what was just found running.
+    // Last, so that it also ends the attempts begun above.
     let complete = StepId::all().zip(&job.steps);
     let complete = complete.filter(|(_, state)| state.reached.is_some() && state.running > 0);
     effects.extend(complete.map(|(step, _)| Effect::EndStep { step }));
@@ -110,7 +107,6 @@ pub fn wanted(job: &Job) -> Vec<Effect> {
     effects
 }
 
-/// The maps whose items are to be read.
 pub fn reading(job: &Job) -> Vec<Effect> {
     if job.stage.has_ended() {
         return Vec::new();
@@ -127,13 +123,13 @@ pub fn reading(job: &Job) -> Vec<Effect> {
         .collect()
 }
 
-/// Whether a job that stops for this reason ends what runs. Too many failures let it finish.
+/// Whether stopping for this reason ends running attempts; too many failures let them finish.
 pub(crate) const fn ends_running(reason: Reason) -> bool {
     !matches!(reason, Reason::Tolerance)
 }
 
-/// When something happens by itself next: a retry falls due, a hold expires, a step is waited for no
-/// longer, or the job's time is up. When a breaker lets more through is [`next_opening`].
+/// When something happens next by itself: a retry falls due, a hold expires, or a deadline passes. For
+/// breakers see [`next_opening`].
 pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     if job.stage != Stage::Running {
         return None;
@@ -141,7 +137,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
     let may_start = job.times.paused.is_none();
     let steps = job.busy_steps().filter(|_| may_start);
     let due = steps.filter_map(|(step, state)| {
-        // Without a free slot nothing happens when a retry falls due.
+        // Without a free slot a due retry changes nothing.
         (gate::room(job, step, state) > 0).then_some(())?;
         let due = state.waiting.due_after(now).next();
         due.map(|(due, _)| due)
@@ -161,7 +157,7 @@ pub fn next_wake(job: &Job, now: Timestamp) -> Option<Timestamp> {
         .min()
 }
 
-/// Whether a step of a job is at work that a completion rule may cut short.
+/// Whether a completion rule may cut a running step short.
 pub fn awaits_rule(job: &Job) -> bool {
     job.open_steps().any(|(step, state)| {
         let rule = job.plan().completion(step);

@@ -1,6 +1,6 @@
-//! Which items may start now: there is room for them, they are due, and their breakers let them.
+//! Which items may start now: a slot is free, they are due, and their breakers admit them.
 //!
-//! Asked often, also while a million items are held: only the fronts of queues are looked at.
+//! Asked often, also while a million items are held, so only the fronts of queues are looked at.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::breaker::{AdmissionControl, BreakerState, Gate, Offer, Openness};
 use crate::id::{ItemId, StepId};
 use crate::job::{Job, Stage, StepState};
 
-/// The items that may start now: retries that are due before new ones, those in input order.
+/// Due retries before new items, those in input order.
 pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<ItemId> {
     let mut ready = Vec::new();
     if job.stage != Stage::Running || job.times.paused.is_some() {
@@ -19,10 +19,8 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
     }
     for (step, state) in job.busy_steps() {
         let room = usize::try_from(room(job, step, state)).unwrap_or(usize::MAX);
-        let released = state
-            .held
-            .breakers()
-            .flat_map(|breaker| let_go(job, admission, step, state, breaker));
+        let held = state.held.breakers();
+        let released = held.flat_map(|breaker| let_go(job, admission, step, state, breaker));
         let due = state.waiting.due_by(now).map(|(_, item)| item);
         let fresh = fresh(job, admission, step, state);
         let items = released.chain(due).chain(fresh);
@@ -33,12 +31,11 @@ pub fn ready(job: &Job, admission: &AdmissionControl, now: Timestamp) -> Vec<Ite
     ready
 }
 
-/// How many more items of a step may run.
 pub(crate) fn room(job: &Job, step: StepId, state: &StepState) -> u32 {
     job.parallel(step).saturating_sub(state.running)
 }
 
-/// What a breaker holds and lets go.
+/// Held items that a breaker releases now.
 fn let_go(
     job: &Job,
     admission: &AdmissionControl,
@@ -48,7 +45,7 @@ fn let_go(
 ) -> impl Iterator<Item = u32> {
     let many = match admission.openness(breaker, job.id()) {
         Openness::Passes(many) => many,
-        // Settings have changed: the first item that asks probes, the others are refused.
+        // After a change of settings: the first item that asks probes, the others are refused.
         Openness::Probes if admission.refuses(breaker) => u32::MAX,
         Openness::Probes => {
             let first = best(job, breaker, true);
@@ -61,15 +58,14 @@ fn let_go(
             u32::from(first.is_some_and(own))
         }
         Openness::Holds => 0,
-        // They are refused when they ask.
+        // Refused when they ask.
         Openness::Refuses => u32::MAX,
     };
     let many = usize::try_from(many).unwrap_or(usize::MAX);
     state.held.queue(breaker).map(|(_, item)| item).take(many)
 }
 
-/// Items that were never started and may be. While their breaker is open, as many are held as could
-/// run, and the others wait their turn behind them.
+/// Items never started that may start. While their breaker is open, only as many are held as could run.
 fn fresh(
     job: &Job,
     admission: &AdmissionControl,
@@ -96,18 +92,16 @@ fn fresh(
     items.take(many)
 }
 
-/// The breaker that the first command of a step names.
 fn fresh_breaker(job: &Job, step: StepId) -> Option<&str> {
     job.breaker_of(job.plan().first(step)?)
 }
 
-/// Whether items of a step were never started and may be.
+/// Whether a step has items that never started and may.
 fn has_fresh(state: &StepState) -> bool {
     state.cursor < state.items.len() && state.reached.is_none()
 }
 
-/// How many more items that were never started are held. If an item may only be held for so long, the
-/// time of all of them has to run.
+/// How many more new items are held. With `max_hold` all of them, because their time has to run.
 fn may_be_held(
     job: &Job,
     admission: &AdmissionControl,
@@ -122,13 +116,12 @@ fn may_be_held(
     }
 }
 
-/// The item of a job that would probe for a breaker: the one with the most attempts left, be it held or
-/// not started at all.
+/// The item of a job that would probe: the one with the most attempts left, held or not started.
 pub fn prober(job: &Job, breaker: &str) -> Option<ItemId> {
     best(job, breaker, false).map(|(_, item)| item)
 }
 
-/// The same with how many attempts it has left; if asked for, only of steps with a free slot.
+/// The prober and its attempts left, optionally only of steps with a free slot.
 fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
     let has_room = |step: StepId, state: &StepState| !with_room || room(job, step, state) > 0;
     let steps = || {
@@ -144,15 +137,13 @@ fn best(job: &Job, breaker: &str, with_room: bool) -> Option<(u64, ItemId)> {
         let first = job.plan().first(step).filter(|_| asks)?;
         Some((job.attempts_left(first, 0), step.item(state.cursor)))
     });
-    // Of those that have equally many left, one that is held comes before one that never started.
+    // On a tie, an item that is held goes before one that never started.
     held.chain(fresh)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
-/// Asks the breaker of the command that an item is about to start. A probe goes to the item with the
-/// most attempts left of all jobs of the process.
+/// A probe goes to the item with the most attempts left of all jobs of the process.
 pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &Arc<str>) -> Gate {
-    let id: Arc<str> = job.shared_id();
     let active = job.active(item);
     let command = active.map(|active| active.command);
     let made = active.map_or(0, |active| active.attempts);
@@ -160,7 +151,7 @@ pub fn ask(job: &Job, admission: &mut AdmissionControl, item: ItemId, breaker: &
     let left = command.map_or(0, |command| job.attempts_left(command, made));
     let first = best(job, breaker, true);
     let first = first.is_none_or(|(most, other)| other == item || most <= left);
-    admission.ask(breaker, &id, first.then_some(left))
+    admission.ask(breaker, &job.shared_id(), first.then_some(left))
 }
 
 /// What a job has waiting for breakers that hold or are open.
@@ -185,7 +176,7 @@ pub fn offers(job: &Job, admission: &AdmissionControl) -> BTreeMap<Arc<str>, Off
     offers
 }
 
-/// When a breaker lets more of a job through by itself.
+/// When a breaker next admits more of a job by itself.
 pub fn next_opening(job: &Job, admission: &AdmissionControl) -> Option<Timestamp> {
     if !job.plan().has_breakers() || job.stage != Stage::Running || job.times.paused.is_some() {
         return None;

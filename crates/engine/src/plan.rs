@@ -1,8 +1,8 @@
-//! A workflow, laid out for a job: every command by its number, and what comes after it.
+//! A workflow, laid out for a job: every command by its number, and what follows it.
 //!
-//! Commands stand in lists: those of a step, of a handler, of what follows a success. A job names
-//! them by their number; here is said which list a number is in and which number comes next. All of
-//! it follows from the workflow, so nothing of it is stored.
+//! Commands stand in lists: of a step, of a handler, of what follows a success. A job names a command by
+//! its number; the plan says which list the number is in and which number comes next. Everything is
+//! computed from the workflow, so nothing of it is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,24 +16,21 @@ use crate::workflow::{
     Action, Command, FlowStep, InputSource, Map, OnComplete, Step, StepKind, StepWork, Workflow,
 };
 
-/// A workflow whose commands can be found by number.
 #[derive(Clone, Debug)]
 pub struct Plan {
     workflow: Arc<Workflow>,
     places: Vec<Place>,
-    /// Commands whose output something depends on.
+    /// Commands whose output is needed.
     outputs: BTreeSet<CommandId>,
-    /// Those of them whose output is asked for by name, whether they succeeded or not.
+    /// Of those, the ones referred to by name, whether they succeeded or not.
     named: BTreeSet<CommandId>,
     /// Whether something refers to the results of the map.
     results: bool,
-    /// Whether a command has a breaker.
     breakers: bool,
-    /// The steps that need a step, by its place.
+    /// By step: the steps that need it.
     needing: Vec<Vec<StepId>>,
 }
 
-/// Where a command stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     step: StepId,
@@ -41,29 +38,25 @@ struct Place {
     position: usize,
 }
 
-/// Which list a command stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
-    /// Those of its step.
     Step,
-    /// The handler of this command.
+    /// Of this command.
     OnFailure(CommandId),
-    /// What follows the success of this command.
+    /// Of this command.
     OnSuccess(CommandId),
 }
 
-/// What comes after a command that is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Command(CommandId),
-    /// The handler of this command has come to its end.
+    /// The handler of this command has ended.
     Handler(CommandId),
-    /// The item has come to its end.
+    /// The item has ended.
     Item,
 }
 
 impl Plan {
-    /// Lays out a workflow.
     pub fn new(workflow: Workflow) -> Self {
         let workflow = Arc::new(workflow);
         let mut plan = Self {
@@ -112,13 +105,7 @@ impl Plan {
 
     fn note_references(&mut self) {
         let mut named = BTreeSet::new();
-        let mut captured = BTreeSet::new();
         let mut results = false;
-        for number in self.numbers() {
-            if self.command(number).is_some_and(|it| it.capture.is_some()) {
-                captured.insert(number);
-            }
-        }
         every_reference(&self.workflow, &mut |reference| match reference.root() {
             Root::Step(name) => {
                 named.insert(name.clone());
@@ -130,25 +117,19 @@ impl Plan {
             _ => {}
         });
         self.results = results;
-        let last = |number: &CommandId| {
-            self.is_map(self.step_of(*number)) && self.after(*number) == After::Item
+        let by_name = self.numbered();
+        let by_name = by_name.filter(|(_, command)| named.contains(&command.id));
+        let by_name: BTreeSet<CommandId> = by_name.map(|(number, _)| number).collect();
+        let is_result = |number: CommandId| {
+            results && self.is_map(self.step_of(number)) && self.after(number) == After::Item
         };
-        let by_name = self.numbers().filter(|number| {
-            let command = self.command(*number);
-            command.is_some_and(|command| named.contains(&command.id))
-        });
-        let by_name: BTreeSet<CommandId> = by_name.collect();
-        let is_step = |number: &CommandId| {
-            let command = self.command(*number);
-            command.is_some_and(|command| command.action.always_gives())
-        };
-        let wanted = self.numbers().filter(|number| {
-            is_step(number)
+        let wanted = self.numbered().filter(|(number, command)| {
+            command.action.always_gives()
+                || command.capture.is_some()
                 || by_name.contains(number)
-                || captured.contains(number)
-                || (results && last(number))
+                || is_result(*number)
         });
-        self.outputs = wanted.collect();
+        self.outputs = wanted.map(|(number, _)| number).collect();
         self.named = by_name;
     }
 
@@ -156,7 +137,6 @@ impl Plan {
         &self.workflow
     }
 
-    /// A step by its place.
     pub fn step(&self, step: StepId) -> Option<&Step> {
         self.workflow.steps.get(step.position())
     }
@@ -168,7 +148,6 @@ impl Plan {
         }
     }
 
-    /// The definition of a step of a flow, if it is one.
     pub fn call(&self, step: StepId) -> Option<&FlowStep> {
         match &self.step(step)?.work {
             StepWork::Call(call) => Some(call),
@@ -176,10 +155,10 @@ impl Plan {
         }
     }
 
-    /// How long the result of an attempt is waited for that was taken on.
+    /// How long to wait for a result that comes later.
     pub fn patience(&self, step: StepId) -> Duration {
         const DEFAULT: Duration = Duration::from_hours(24);
-        /// A flow of its own is waited for as long as it takes.
+        /// A sub-flow may take as long as it needs.
         const LIFETIME: Duration = Duration::from_hours(100 * 365 * 24);
         let kind = self.call(step).map(|call| &call.kind);
         match kind {
@@ -189,7 +168,7 @@ impl Plan {
         }
     }
 
-    /// The completion rule of a step that may have several items.
+    /// `None` for a step that always has one item.
     pub fn completion(&self, step: StepId) -> Option<(&CompletionRule, OnComplete)> {
         match &self.step(step)?.work {
             StepWork::Map(map) => Some((&map.completion, map.on_complete)),
@@ -198,7 +177,6 @@ impl Plan {
         }
     }
 
-    /// Whether a step has an item for each element of an input.
     pub fn is_map(&self, step: StepId) -> bool {
         self.map(step).is_some()
     }
@@ -211,23 +189,22 @@ impl Plan {
 
     pub fn command(&self, number: CommandId) -> Option<&Command> {
         let place = self.place(number)?;
-        match place.list {
-            List::Step => self.step(place.step)?.commands.get(place.position),
-            List::OnFailure(parent) => {
-                let handler = self.command(parent)?.on_failure.as_deref()?;
-                handler.commands.get(place.position)
-            }
-            List::OnSuccess(parent) => self.command(parent)?.on_success.get(place.position),
-        }
+        self.list_of(place)?.get(place.position)
     }
 
-    /// Every command, by its number.
+    fn list_of(&self, place: Place) -> Option<&[Command]> {
+        Some(match place.list {
+            List::Step => &self.step(place.step)?.commands,
+            List::OnFailure(parent) => &self.command(parent)?.on_failure.as_deref()?.commands,
+            List::OnSuccess(parent) => &self.command(parent)?.on_success,
+        })
+    }
+
     pub fn numbered(&self) -> impl Iterator<Item = (CommandId, &Command)> {
         let numbers = self.numbers();
         numbers.filter_map(|number| Some((number, self.command(number)?)))
     }
 
-    /// All commands of the workflow.
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
         self.numbered().map(|(_, command)| command)
     }
@@ -236,12 +213,11 @@ impl Plan {
         CommandId::all().take(self.places.len())
     }
 
-    /// Whether a command has a breaker.
     pub const fn has_breakers(&self) -> bool {
         self.breakers
     }
 
-    /// The breakers that commands name, with their settings.
+    /// By name.
     pub fn breakers(&self) -> BTreeMap<String, BreakerSettings> {
         let commands = self.commands();
         let named = commands.filter_map(|command| {
@@ -251,28 +227,26 @@ impl Plan {
         named.collect()
     }
 
-    /// Whether a command is one of its step, not of a handler.
+    /// Whether a command is in the list of its step, not in one of another command.
     pub fn is_main(&self, number: CommandId) -> bool {
         self.place(number)
             .is_some_and(|place| place.list == List::Step)
     }
 
-    /// Whether something depends on what a command writes.
     pub fn wants_output(&self, number: CommandId) -> bool {
         self.outputs.contains(&number)
     }
 
-    /// Whether something may depend on what a command wrote before it failed.
+    /// Whether the output is needed even if the command fails.
     pub fn wants_output_of_failure(&self, number: CommandId) -> bool {
         self.named.contains(&number)
     }
 
-    /// Whether something depends on the results of the map.
     pub const fn wants_results(&self) -> bool {
         self.results
     }
 
-    /// Whether any command, or an input, is a program.
+    /// Whether a command or the input of a map is a program.
     pub fn has_programs(&self) -> bool {
         let by_command = |step: &Step| match &step.work {
             StepWork::Map(map) => matches!(map.input.source, InputSource::Shell(_)),
@@ -282,7 +256,6 @@ impl Plan {
             || self.workflow.steps.iter().any(by_command)
     }
 
-    /// The functions its commands call.
     pub fn functions(&self) -> BTreeSet<&str> {
         let commands = self.commands();
         let named = commands.filter_map(|command| {
@@ -294,7 +267,6 @@ impl Plan {
         named.collect()
     }
 
-    /// The steps that wait for a step.
     pub(crate) fn needing(&self, step: StepId) -> &[StepId] {
         let found = self.needing.get(step.position());
         found.map_or(&[], Vec::as_slice)
@@ -309,13 +281,11 @@ impl Plan {
         self.step(step)?.commands.first().map(number)
     }
 
-    /// The first command of what runs when a command has stopped.
     pub(crate) fn handler_of(&self, command: CommandId) -> Option<CommandId> {
         let handler = self.command(command)?.on_failure.as_deref()?;
         handler.commands.first().map(number)
     }
 
-    /// What comes when a command has succeeded.
     pub(crate) fn after_success(&self, command: CommandId) -> After {
         let follow_up = self.command(command).and_then(|it| it.on_success.first());
         match follow_up {
@@ -324,21 +294,12 @@ impl Plan {
         }
     }
 
-    /// What comes when a command, and all that belongs to it, is done with.
+    /// What follows a command and everything that belongs to it.
     pub(crate) fn after(&self, command: CommandId) -> After {
         let Some(place) = self.place(command) else {
             return After::Item;
         };
-        let list = match place.list {
-            List::Step => self.step(place.step).map(|step| step.commands.as_slice()),
-            List::OnFailure(parent) => self
-                .command(parent)
-                .and_then(|parent| parent.on_failure.as_deref())
-                .map(|handler| handler.commands.as_slice()),
-            List::OnSuccess(parent) => self
-                .command(parent)
-                .map(|parent| parent.on_success.as_slice()),
-        };
+        let list = self.list_of(place);
         let next = list.and_then(|list| list.get(place.position.saturating_add(1)));
         match (next, place.list) {
             (Some(next), _) => After::Command(number(next)),
@@ -362,12 +323,11 @@ impl Plan {
     }
 }
 
-/// The number of a command. A workflow of ten megabytes has far fewer than there are numbers.
+/// A workflow of the largest size has far fewer commands than there are numbers.
 fn number(command: &Command) -> CommandId {
     CommandId(u32::try_from(command.index).unwrap_or(u32::MAX))
 }
 
-/// Everything a command refers to.
 fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
     command.action.each_reference(take);
     for (_, value) in &command.env {
@@ -378,7 +338,6 @@ fn each_reference(command: &Command, take: &mut dyn FnMut(&Reference)) {
     }
 }
 
-/// Everything a workflow refers to.
 fn every_reference(workflow: &Workflow, take: &mut dyn FnMut(&Reference)) {
     for (_, value) in &workflow.env {
         value.references().for_each(&mut *take);
@@ -399,7 +358,6 @@ fn every_reference(workflow: &Workflow, take: &mut dyn FnMut(&Reference)) {
     }
 }
 
-/// The environment variables that a workflow refers to by name, each once.
 pub fn environment_of(workflow: &Workflow) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     every_reference(workflow, &mut |reference| {

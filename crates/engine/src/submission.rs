@@ -1,6 +1,6 @@
 //! From a checked workflow to a job.
 //!
-//! What depends on where and when it is submitted is settled here, and stored with it.
+//! What depends on the place and time of the submission is settled here, and stored with it.
 
 use std::sync::Arc;
 
@@ -11,36 +11,29 @@ use crate::id::StepId;
 use crate::plan::{Plan, environment_of};
 use crate::workflow::{MaxParallel, Operator, StepWork};
 
-/// Where a job is submitted.
 pub struct Surroundings<'a> {
-    /// What it will be called.
     pub job: String,
-    /// Where its workflow came from.
     pub file: String,
-    /// The directory its commands run in.
+    /// Of its commands.
     pub working_dir: String,
-    /// Where its jitter comes from.
+    /// For jitter.
     pub seed: u64,
-    /// What the operator has settled.
     pub operator: &'a Operator,
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub release: String,
-    /// What it is to reach, if it is a flow and its text does not say.
+    /// For a flow whose text has no goals.
     pub flow: Option<FlowRun>,
-    /// What makes its tokens something that nobody can guess.
+    /// Makes tokens impossible to guess.
     pub token_key: Option<u64>,
 }
 
-/// Why a workflow cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// The variable that says how many items run at a time does not.
     #[error("`max_parallel` is the environment variable {variable}, which is {found}")]
     Parallel { variable: String, found: String },
 }
 
-/// Makes a job of a workflow and the text it was checked from.
 pub fn submission(
     plan: impl Into<Arc<Plan>>,
     text: &str,
@@ -65,11 +58,9 @@ pub fn submission(
         let limits = PoolLimits::effective(total, per_item, &ceilings);
         (limits.total, limits.per_item)
     });
-    let env = environment_of(workflow)
-        .into_iter()
-        .filter_map(|name| Some(((around.variable)(&name)?, name)))
-        .map(|(value, name)| (name, value))
-        .collect();
+    let names = environment_of(workflow).into_iter();
+    let env = names.filter_map(|name| Some(((around.variable)(&name)?, name)));
+    let env = env.map(|(value, name)| (name, value)).collect();
     Ok(Submitted {
         job: around.job,
         text: WorkflowText::checked(text, plan),

@@ -1,7 +1,7 @@
 //! What `resume --update` may change, and what it may not.
 //!
-//! A job keeps its work: what was done under the old commands must not be taken for the work of new
-//! ones. Everything about when to try again, how long things may take and how many run is a setting.
+//! A job keeps its work: results of the old commands must not count for new ones. Everything about
+//! retries, time limits and parallelism is a setting.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,16 +16,14 @@ use crate::workflow::{
     Command, Handler, Map, MaxParallel, OnInterrupt, OnItemFailure, Step, StepWork, Workflow,
 };
 
-/// How two workflows differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// In these settings only.
+    /// They differ in these settings only.
     Settings(Vec<PolicyChange>),
-    /// In what is to be done: each difference in a line.
+    /// They differ in the work: one line for each difference.
     Work(Vec<String>),
 }
 
-/// Compares the workflow of a job with one that is to replace it.
 pub fn compare(old: &Workflow, new: &Workflow) -> Update {
     let mut found = Differences::default();
     found.workflow(old, new);
@@ -36,24 +34,14 @@ pub fn compare(old: &Workflow, new: &Workflow) -> Update {
     }
 }
 
-/// A setting as it is written in a file.
+/// A setting as a file writes it.
 trait Shown {
     fn shown(&self) -> String;
 }
 
-impl Shown for Option<Duration> {
+impl<T: Shown> Shown for Option<T> {
     fn shown(&self) -> String {
-        self.map_or_else(|| "none".to_owned(), format_duration)
-    }
-}
-
-impl<T: Display> Shown for Option<T>
-where
-    T: Plain,
-{
-    fn shown(&self) -> String {
-        self.as_ref()
-            .map_or_else(|| "none".to_owned(), T::to_string)
+        self.as_ref().map_or_else(|| "none".to_owned(), T::shown)
     }
 }
 
@@ -63,7 +51,7 @@ impl<T: Display + Plain> Shown for T {
     }
 }
 
-/// Values that are written as they are printed.
+/// Values that files write as `Display` prints them.
 trait Plain {}
 
 impl Plain for u32 {}
@@ -114,7 +102,6 @@ impl Shown for OnItemFailure {
     }
 }
 
-/// The settings of a breaker that differ.
 pub fn settings_of_breakers(
     breaker: &str,
     old: &BreakerSettings,
@@ -240,7 +227,7 @@ impl Differences {
         self.setting(of, "breaker.max_hold", &old.max_hold, &new.max_hold);
     }
 
-    /// Setting by setting, as they are written in a file.
+    /// Compares setting by setting, as a file writes them.
     fn policy(&mut self, of: &str, old: &Policy, new: &Policy) {
         let settings = |policy| match serde_json::to_value(RetryConfig::from(policy)) {
             Ok(Value::Object(settings)) => settings,

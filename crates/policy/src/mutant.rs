@@ -43,8 +43,6 @@ pub enum Mutant {
     NeverLeaves,
     /// A result that was taken while nobody ran the job is thrown away.
     TakenResultLost,
-    /// A command that gives items is not begun again when the keeper that was told of it has died.
-    InputNotBegunAgain,
     /// The result of an attempt is not told to its breaker.
     FactLost,
     /// A process starts what it knows to be held, because its own facts are not on the disk yet.
@@ -79,12 +77,11 @@ impl Mutant {
     ];
 
     /// Those that we have really made, and mended.
-    pub const MADE: [Self; 5] = [
+    pub const MADE: [Self; 4] = [
         Self::WrongBreakerAsked,
         Self::ForgetsWhileWriting,
         Self::NeverLeaves,
         Self::TakenResultLost,
-        Self::InputNotBegunAgain,
     ];
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use undaunted_engine::breaker::{BreakerRecord, Fact, Gate};
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_policy::{Cause, Timestamp};
@@ -139,7 +139,7 @@ impl<'s> Journal<'s> {
             batch.extend(react(&mut self.job, &start, self.now).records);
             if fails {
                 let end = Input::Ended(Box::new(AttemptEnd {
-                    start: u64::from(item) + 1,
+                    start: StartId(u64::from(item) + 1),
                     failure: Some(Cause::Exit(1)),
                     took: Duration::from_millis(3),
                     error: "no answer from the other side".to_owned(),

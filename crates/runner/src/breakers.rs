@@ -1,28 +1,25 @@
 //! The breakers of a store: read, configured, changed by hand.
 //!
-//! A breaker has no owner. Its journal takes facts from every process, without a version, and the state
-//! of the breaker is their fold.
+//! A breaker has no owner. Every process appends facts to its journal, without a version; its state is
+//! the fold of these facts.
 
 use undaunted_engine::breaker::{BreakerJournal, BreakerRecord, BreakerState, Fact};
 use undaunted_engine::event::{BreakerEvent, Event, Text};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::update::settings_of_breakers;
-use undaunted_policy::{BreakerSettings, Timestamp};
+use undaunted_policy::Timestamp;
 use undaunted_store::{AggregateId, Append, Numbered, Store, Version};
 
 use crate::journal::JournalError;
 
-/// The family of the journals of breakers.
 pub const FAMILY: &str = "breaker";
-
-/// The family of the claims under which breakers are probed: `probe/NAME`.
+/// The family of claims under which breakers are probed: `probe/NAME`.
 pub const PROBES: &str = "probe";
 
 pub fn aggregate(breaker: &str) -> Result<AggregateId, JournalError> {
     of_family(FAMILY, breaker)
 }
 
-/// What a process claims to probe for a breaker.
 pub fn probe_claim(breaker: &str) -> Result<AggregateId, JournalError> {
     of_family(PROBES, breaker)
 }
@@ -33,18 +30,15 @@ fn of_family(family: &str, breaker: &str) -> Result<AggregateId, JournalError> {
     })
 }
 
-/// The records of a breaker, oldest first, after a version.
 pub fn records(
     store: &dyn Store,
     breaker: &str,
     after: Version,
 ) -> Result<Vec<(u64, BreakerRecord)>, JournalError> {
     let read = store.read(&aggregate(breaker)?, after)?;
-    let read: Vec<Numbered> = read.collect::<Result<_, _>>()?;
-    decoded(breaker, read)
+    decoded(breaker, read.collect::<Result<_, _>>()?)
 }
 
-/// The same, from their bytes.
 pub(crate) fn decoded(
     breaker: &str,
     records: Vec<Numbered>,
@@ -60,20 +54,18 @@ pub(crate) fn decoded(
     decoded.collect()
 }
 
-/// What the journal of a breaker comes to; nothing if no job ever used the breaker.
+/// None if no job ever used the breaker.
 pub fn read(store: &dyn Store, breaker: &str) -> Result<Option<BreakerJournal>, JournalError> {
     let records = records(store, breaker, Version::EMPTY)?;
     Ok((!records.is_empty()).then(|| BreakerJournal::fold(&records)))
 }
 
-/// The names of all breakers.
 pub fn names(store: &dyn Store) -> Result<Vec<String>, JournalError> {
     let listed = store.list(FAMILY, "")?;
     let names = listed.iter().map(|listed| listed.aggregate.id().to_owned());
     Ok(names.collect())
 }
 
-/// Every breaker by its name, and what its journal comes to.
 pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalError> {
     let mut found = Vec::new();
     for name in names(store)? {
@@ -84,7 +76,7 @@ pub fn list(store: &dyn Store) -> Result<Vec<(String, BreakerJournal)>, JournalE
     Ok(found)
 }
 
-/// Changes a breaker by hand; none if the change is not called for. The state it has then.
+/// Records the fact that `how` returns, if any, and returns the state of the breaker after it.
 pub fn change(
     store: &dyn Store,
     breaker: &str,
@@ -102,13 +94,13 @@ pub fn change(
     Ok(read(store, breaker)?.ok_or_else(missing)?.state)
 }
 
-/// A record for a breaker: neither a version nor an epoch stands in its way.
+/// Unconditional: neither a version nor an epoch can refuse it.
 pub(crate) fn append(breaker: &str, record: &BreakerRecord) -> Result<Append, JournalError> {
     Ok(Append::facts(aggregate(breaker)?, vec![record.encode()]))
 }
 
-/// What has to be written so that the breakers of a workflow have the settings it gives them: the
-/// latest submission wins. With it the events that tell of it, where other settings held before.
+/// The appends that give the breakers of a workflow its settings (the latest submission wins), and an
+/// event for each breaker that had other settings before.
 pub(crate) fn configure(
     store: &dyn Store,
     job: &str,
@@ -122,7 +114,10 @@ pub(crate) fn configure(
             continue;
         }
         if let Some(old) = old {
-            events.push(configured(&name, &old, &settings));
+            events.push(Event::Breaker(BreakerEvent::Configured {
+                breaker: Text::Itself(name.clone()),
+                changes: settings_of_breakers(&name, &old, &settings),
+            }));
         }
         let record = BreakerRecord {
             job: Some(job.to_owned()),
@@ -131,11 +126,4 @@ pub(crate) fn configure(
         appends.push(append(&name, &record)?);
     }
     Ok((appends, events))
-}
-
-fn configured(name: &str, old: &BreakerSettings, new: &BreakerSettings) -> Event {
-    Event::Breaker(BreakerEvent::Configured {
-        breaker: Text::Itself(name.to_owned()),
-        changes: settings_of_breakers(name, old, new),
-    })
 }

@@ -1,8 +1,7 @@
 //! What time it is.
 //!
-//! The wall clock is read once, when the clock is made; from then on time passes as the machine
-//! counts it, sleep included. Somebody who sets the clock while a job runs neither skips nor
-//! stretches a wait.
+//! The wall clock is read once, when a [`Clock`] is made; from then on it follows the uptime of the
+//! machine, sleep included. Setting the wall clock while a job runs neither skips nor stretches a wait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +10,6 @@ use undaunted_policy::Timestamp;
 
 use crate::machine::Machine;
 
-/// A clock that was set once.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     set_to: Timestamp,
@@ -19,13 +17,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock, set by the wall clock.
     pub fn set() -> Self {
         let (set_to, set_at) = clocks();
         Self { set_to, set_at }
     }
 
-    /// A clock, set by the wall clock of a machine.
     pub(crate) fn set_by(machine: &dyn Machine) -> Self {
         let (set_to, set_at) = machine.clocks();
         Self { set_to, set_at }
@@ -35,17 +31,15 @@ impl Clock {
         self.at(uptime())
     }
 
-    /// The time when the machine has been running for so long.
     pub(crate) const fn at(&self, uptime: Duration) -> Timestamp {
         self.set_to.after(uptime.saturating_sub(self.set_at))
     }
 }
 
-/// What both clocks of the machine say at the same time: what the wall clock says, and for how long the
-/// machine has been running. Whoever is interrupted between the two looks again; otherwise a process would
-/// be behind for as long as it lives.
+/// The wall clock and the uptime at the same instant. Read again if the thread was preempted between
+/// the two; otherwise the clock would lag for as long as the process lives.
 pub(crate) fn clocks() -> (Timestamp, Duration) {
-    /// More than it takes to look at two clocks.
+    /// More than two clock reads take.
     const NEAR: Duration = Duration::from_micros(100);
     let mut tries = 0_u32;
     loop {
@@ -59,13 +53,12 @@ pub(crate) fn clocks() -> (Timestamp, Duration) {
     }
 }
 
-/// An instant of the wall clock, as a number.
 pub(crate) fn wall(at: SystemTime) -> Timestamp {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::ZERO.after(since)
 }
 
-/// A test may say that the wall clock was set, by so many seconds.
+/// A test may shift the wall clock by some seconds.
 #[cfg(feature = "failpoints")]
 fn stepped(at: Timestamp) -> Timestamp {
     let step = std::env::var("UNDAUNTED_TEST_CLOCK").unwrap_or_default();
@@ -82,7 +75,7 @@ const fn stepped(at: Timestamp) -> Timestamp {
     at
 }
 
-/// For how long this machine has been running, sleep included.
+/// Sleep included.
 pub(crate) fn uptime() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! How types of the system stand in the messages of a keeper and in the log of its spool.
+//! System types in the messages of a keeper and in the log of its spool, for `#[cbor(with = "codec")]`.
 //!
-//! For `#[cbor(with = "codec")]`. A name of the system is bytes, which need not be UTF-8; an instant is
-//! nanoseconds since 1970. Reading takes memory only for what is there: a length alone takes none.
+//! An OS string is bytes, which need not be UTF-8; an instant is nanoseconds since 1970. Decoding
+//! allocates only for data that is present, never for a claimed length.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,7 +13,7 @@ use minicbor::encode::{Error as Unwritten, Write};
 use minicbor::{Decoder, Encoder};
 use undaunted_engine::event::codec::span;
 
-/// A type that minicbor does not know, or writes in another way.
+/// A type that minicbor does not support, or encodes in another way.
 pub(crate) trait Foreign: Sized {
     fn put<W: Write>(&self, to: &mut Encoder<W>) -> Result<(), Unwritten<W::Error>>;
     fn take(from: &mut Decoder<'_>) -> Result<Self, Unread>;

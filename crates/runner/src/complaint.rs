@@ -2,8 +2,8 @@
 
 use undaunted_engine::workflow::{Diagnostic, Severity, Source};
 
-/// Everything that is wrong with a text, in one line: with the key it is about where the text is one line
-/// of JSON, with its place where it has several.
+/// All errors in one line: with the key in question if the text is one line of JSON, with line and
+/// column if it has several.
 pub(crate) fn complaint(source: &Source, found: &[Diagnostic]) -> String {
     let text = source.text();
     let has_lines = text.trim_end().contains('\n');
@@ -32,7 +32,6 @@ pub(crate) fn complaint(source: &Source, found: &[Diagnostic]) -> String {
     errors.join("; ")
 }
 
-/// The key whose value begins at a place of a JSON text.
 fn key_at(text: &str, at: usize) -> Option<&str> {
     let before = text.get(..at)?.trim_end().strip_suffix(':')?;
     let before = before.trim_end().strip_suffix('"')?;

@@ -1,4 +1,4 @@
-//! Which addresses may be called, if somebody has limited that.
+//! Which addresses may be called, if the operator has limited that.
 //!
 //! A pattern is an address in which `*` stands for any text: `https://*.example.com/hooks/*`. Each part
 //! is compared with the same part of the address that is called, so that a `*` in the host cannot
@@ -6,7 +6,6 @@
 
 use reqwest::Url;
 
-/// Addresses that may be called.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
     patterns: Vec<Pattern>,
@@ -16,22 +15,20 @@ pub struct Endpoints {
 struct Pattern {
     scheme: String,
     host: String,
-    /// Any, if it is `*`.
+    /// None allows any port.
     port: Option<u16>,
     path: String,
 }
 
-/// Why a pattern is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no pattern of addresses: {why}")]
 pub struct NotAPattern {
     pub pattern: String,
-    /// What is wrong with it.
     pub why: &'static str,
 }
 
 impl Endpoints {
-    /// Those that any of these patterns allows; all of them, if there are no patterns.
+    /// Without patterns every address is allowed.
     pub fn of<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, NotAPattern> {
         let patterns = patterns.into_iter().map(Pattern::read);
         Ok(Self {
@@ -39,7 +36,7 @@ impl Endpoints {
         })
     }
 
-    /// Whether an address may be called. What is no address may not.
+    /// With patterns, a text that is not a URL is refused.
     pub fn allow(&self, url: &str) -> bool {
         if self.patterns.is_empty() {
             return true;
@@ -59,10 +56,8 @@ impl Pattern {
         };
         let (scheme, rest) = text
             .split_once("://")
+            .filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "*"))
             .ok_or_else(|| wrong("it does not begin with `http://` or `https://`"))?;
-        if !matches!(scheme, "http" | "https" | "*") {
-            return Err(wrong("it does not begin with `http://` or `https://`"));
-        }
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, "/*"),
@@ -86,10 +81,11 @@ impl Pattern {
         let port = match port {
             "*" => None,
             "" => usual,
-            number => match number.parse() {
-                Ok(number) => Some(number),
-                Err(_) => return Err(wrong("its port is neither a number nor `*`")),
-            },
+            number => Some(
+                number
+                    .parse()
+                    .map_err(|_| wrong("its port is neither a number nor `*`"))?,
+            ),
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));
@@ -112,7 +108,7 @@ impl Pattern {
     }
 }
 
-/// Whether a text is one that a pattern with `*` stands for.
+/// A `*` in the pattern stands for any text, also for none.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
@@ -123,13 +119,10 @@ fn matches(pattern: &str, text: &str) -> bool {
         return rest.is_empty();
     };
     for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => {
-                let behind = at.saturating_add(piece.len());
-                rest = rest.get(behind..).unwrap_or_default();
-            }
-            None => return false,
-        }
+        let Some((_, behind)) = rest.split_once(piece) else {
+            return false;
+        };
+        rest = behind;
     }
     rest.ends_with(last)
 }

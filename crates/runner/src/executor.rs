@@ -1,8 +1,8 @@
 //! Doing the work of attempts: one trait, one file a kind of work.
 //!
-//! [`Executors::of`] is the only place that says which executor has a command; the event loop speaks
-//! to all of them through [`Executor`]. An executor decides nothing: it begins what is on record, ends
-//! what is unwanted, and reports with an [`ExecutorMessage`].
+//! Only [`Executors::of`] says which executor runs a command; the event loop uses all of them through
+//! [`Executor`]. An executor decides nothing: it begins what is on record, ends what is unwanted, and
+//! reports with an [`ExecutorMessage`].
 
 mod answer;
 mod calls;
@@ -16,6 +16,7 @@ mod write_file;
 
 use std::sync::Arc;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::Task;
 use undaunted_engine::workflow::Action;
@@ -40,57 +41,50 @@ use http::Requests;
 use sub_flow::InnerFlows;
 use write_file::FileWrites;
 
-/// One kind of work.
 pub(crate) trait Executor {
-    /// Begins an attempt whose start is on record. Its end, at the latest, is reported.
-    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>);
+    /// Begins an attempt whose start is on record, and reports its end at the latest.
+    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>);
 
-    /// Ends an attempt. The end is returned if it is known at once, and then not reported; work that
-    /// has not begun, or cannot be ended, has none.
-    fn cancel(&mut self, start: u64, context: &JobContext<'_>) -> Option<AttemptEnd>;
+    /// Ends an attempt. Returns the end if it is known at once, and then does not report it; an attempt
+    /// that has not begun, or cannot be ended, has none.
+    fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd>;
 
-    /// What became of an attempt that is on record as started and whose engine, or keeper, has died.
+    /// What became of an attempt on record as started, after its engine or keeper has died.
     fn fate_after_crash(&mut self, attempt: &Started<'_>) -> AttemptFate;
 
-    /// An attempt was taken on by the other side: its result comes from there.
-    fn accepted(&mut self, _start: u64) {}
+    /// The other side has accepted an attempt and will send its result.
+    fn accepted(&mut self, _start: StartId) {}
 
-    /// The end of an attempt is known. Of a kind that had nothing to do with it, too.
-    fn ended(&mut self, _start: u64) {}
+    /// The end of an attempt is known. Also called for attempts of another executor.
+    fn ended(&mut self, _start: StartId) {}
 
-    /// Whether an action can be done by this process.
     fn check(&self, _action: &Action, _context: &JobContext<'_>) -> Result<(), DriveError> {
         Ok(())
     }
 
-    /// What an attempt calls, after which its breaker is named unless the command names one.
+    /// The target of an attempt, which names its breaker unless the command names one.
     fn target(&mut self, _: &Task, _: &JobContext<'_>) -> Result<Option<Arc<str>>, String> {
         Ok(None)
     }
 }
 
-/// An attempt that is on record as started.
 pub(crate) struct Started<'a> {
-    /// The number of its start.
-    pub(crate) start: u64,
-    /// What its command does; nothing if it is the command that gives the items of a map.
+    pub(crate) start: StartId,
+    /// None for the command that gives the items of a map.
     pub(crate) action: Option<&'a Action>,
-    /// Whether it is on record that the other side has taken it on.
+    /// It is on record that the other side has accepted it.
     pub(crate) is_accepted: bool,
 }
 
-/// What became of an attempt that is on record as started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptFate {
-    /// It never began, or comes to the same when it is done twice: it begins under the same number.
+    /// It never began, or repeating it is harmless: it begins under the same number.
     Begin,
-    /// It is under way, and its end will be reported.
+    /// It is running, and its end will be reported.
     Wait,
-    /// It has ended, or was interrupted.
     Ended(Box<AttemptEnd>),
 }
 
-/// The executors of one job.
 #[derive(Default)]
 pub(crate) struct Executors {
     pub(crate) programs: Programs,
@@ -102,7 +96,7 @@ pub(crate) struct Executors {
 }
 
 impl Executors {
-    /// The executor of an action; without one, of a command that gives the items of a map.
+    /// The executor of an action; without an action, of the command that gives the items of a map.
     pub(crate) fn of(&mut self, action: Option<&Action>) -> &mut dyn Executor {
         match action {
             None | Some(Action::Shell(_) | Action::Agent { .. }) => &mut self.programs,
@@ -113,17 +107,24 @@ impl Executors {
         }
     }
 
-    /// The end of an attempt is known. Its item may be somewhere else by now, so all of them hear it.
-    pub(crate) fn ended(&mut self, start: u64) {
-        self.programs.ended(start);
-        self.requests.ended(start);
-        self.functions.ended(start);
-        self.sub_flows.ended(start);
+    /// Its item may be at another command by now, so every executor is told.
+    pub(crate) fn ended(&mut self, start: StartId) {
+        let Self {
+            programs,
+            requests,
+            inputs: _, // their commands are programs
+            sub_flows,
+            functions,
+            files,
+        } = self;
+        let all: [&mut dyn Executor; 5] = [programs, requests, sub_flows, functions, files];
+        for executor in all {
+            executor.ended(start);
+        }
     }
 }
 
-/// The end of an attempt that has come to nothing.
-pub(crate) fn failed(start: u64, cause: Cause, error: impl Into<String>) -> AttemptEnd {
+pub(crate) fn failed(start: StartId, cause: Cause, error: impl Into<String>) -> AttemptEnd {
     AttemptEnd {
         start,
         failure: Some(cause),

@@ -2,8 +2,8 @@
 //!
 //! Compiled only with the feature `failpoints`; otherwise there is nothing here.
 
-/// Every place there is, engine and keeper; `id` is an attempt or the version of a journal, or the
-/// how-manieth time in this process.
+/// Every place, in engine and keeper. Its `id` is an attempt, a journal version, or a count within the
+/// process.
 #[cfg(feature = "failpoints")]
 pub const PLACES: &[&str] = &[
     "claimed",
@@ -17,6 +17,7 @@ pub const PLACES: &[&str] = &[
     "results-before-rename",
     "results-after-rename",
     "suspend-after",
+    "spawning-before",
     "spawning",
     "spawned",
     "exited",
@@ -46,7 +47,6 @@ pub const PLACES: &[&str] = &[
 #[cfg(feature = "failpoints")]
 pub(crate) use undaunted_store::failpoint::{pass, reach};
 
-/// Nothing: tests alone make a process die on cue.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn reach(_place: &str, _id: u64) {}
 

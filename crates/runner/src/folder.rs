@@ -1,8 +1,8 @@
-//! The folder of a process, and in it one folder for each job: what its commands leave, and files they
+//! The local folder of a process, with a folder for each job: the output of its commands, and files they
 //! read.
 //!
-//! All of it is private. The journal says what happened; here is only what is too large for it. Where the
-//! store keeps its facts is another matter, even if a store in a folder shares that folder.
+//! All of it is private, and only what is too large for the journal. A store in a folder may share that
+//! folder, but keeps its facts by itself.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,6 @@ use undaunted_store::Location;
 use crate::failpoint;
 use undaunted_engine::id::ItemId;
 
-/// The folder of this process on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalFolder(PathBuf);
 
@@ -24,8 +23,7 @@ impl LocalFolder {
         Self(path.into())
     }
 
-    /// The one that users do not name: `UNDAUNTED_HOME`, or a folder in their home. None if they have no
-    /// home.
+    /// The default: `UNDAUNTED_HOME`, or a folder in the user's home. None without a home.
     pub fn usual() -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
@@ -34,7 +32,7 @@ impl LocalFolder {
         own.or_else(|| Some(state()?.join("undaunted"))).map(Self)
     }
 
-    /// The one of a process that uses this store: the folder of the store, or else the usual one.
+    /// The folder of the store, if it has one, else the usual one.
     pub fn with(store: &Location) -> Option<Self> {
         store.folder().map(Self::new).or_else(Self::usual)
     }
@@ -60,24 +58,21 @@ impl JobFolder {
         &self.path
     }
 
-    /// What the commands write.
     pub fn spool(&self) -> PathBuf {
         self.path.join("spool")
     }
 
-    /// The results of the map.
     pub fn results(&self) -> PathBuf {
         self.path.join("results.json")
     }
 
-    /// The file that holds an item.
     pub fn item(&self, item: ItemId) -> PathBuf {
         self.path
             .join("items")
             .join(format!("{}-{}.json", item.step, item.index))
     }
 
-    /// Notes that somebody runs the job now.
+    /// Touches a file, as a sign that a process runs the job.
     pub(crate) fn note_alive(&self) {
         let file = OpenOptions::new()
             .write(true)
@@ -90,22 +85,16 @@ impl JobFolder {
         }
     }
 
-    /// When somebody was last seen running it.
     pub(crate) fn seen_alive(&self) -> Option<SystemTime> {
         let found = self.path.join("alive").metadata().ok()?;
         found.modified().ok()
     }
 
-    /// Makes it, if it is not there.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
     pub fn make(&self) -> io::Result<()> {
         private_folder(&self.path)
     }
 
-    /// Removes it and everything in it. What is not there is removed already.
+    /// Succeeds if it is already gone.
     pub fn remove(&self) -> io::Result<()> {
         match std::fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -113,16 +102,15 @@ impl JobFolder {
         }
     }
 
-    /// Writes a file of this name.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         keep(&self.path.join(name), bytes)
     }
 }
 
-/// The longest name of something that is part of paths and addresses.
+/// In bytes, of a name that is part of paths and addresses.
 pub(crate) const LONGEST_NAME: usize = 200;
 
-/// Whether a text may be the name of something that is part of paths and addresses.
+/// Whether a text may be part of paths and addresses.
 pub(crate) fn is_name(id: &str) -> bool {
     let plain = |sign: char| sign.is_alphanumeric() || "_.-+".contains(sign);
     id.chars().all(plain) && id.len() <= LONGEST_NAME && !matches!(id, "" | "." | "..")
@@ -132,7 +120,7 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Writes a private file that is there as a whole or not at all, in a private folder.
+/// Writes a private file atomically, in a private folder.
 pub(crate) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         private_folder(folder)?;

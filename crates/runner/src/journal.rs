@@ -12,58 +12,44 @@ use undaunted_store::{
 use crate::breakers;
 pub use crate::known::Known;
 
-/// The family of the journals of jobs.
 pub const FAMILY: &str = "job";
 
-/// A job and the right to run it.
 #[derive(Debug)]
 pub struct ClaimedJob {
-    /// The job, as its journal has it.
     pub job: Job,
     pub(crate) claim: Claim,
     pub(crate) version: Version,
-    /// The last record that is part of what was saved of it, and how many bytes that has.
+    /// The version of its latest snapshot, and the size of that in bytes.
     pub(crate) saved: (Version, usize),
-    /// Whether it was submitted just now.
     pub(crate) is_new: bool,
-    /// What was recorded with its submission.
+    /// Recorded with its submission.
     pub(crate) with_it: Vec<Record>,
-    /// What it is told before it goes on, if anything.
+    /// An input it gets before it runs.
     pub first: Option<Input>,
-    /// How many attempts may start in a second, if that is limited.
+    /// The most attempts to start per second.
     pub rate: Option<f64>,
 }
 
 impl ClaimedJob {
-    /// Gives the job back without having changed anything.
     pub fn let_go(self, store: &dyn Store) -> Job {
         store.let_go(&self.claim);
         self.job
     }
 }
 
-/// Why a job cannot be read or claimed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// There is no such job.
     #[error("there is no job `{job}`")]
-    NotFound {
-        /// What was asked for.
-        job: String,
-    },
+    NotFound { job: String },
     #[error("record {version} of job {job} is no event: {why}")]
     Record {
         job: String,
         version: Version,
         why: RecordError,
     },
-    /// There is no such breaker.
     #[error("there is no breaker `{breaker}`")]
-    NoBreaker {
-        /// What was asked for.
-        breaker: String,
-    },
+    NoBreaker { breaker: String },
     #[error("record {version} of the breaker `{breaker}` cannot be used: {why}")]
     BreakerRecord {
         breaker: String,
@@ -72,50 +58,53 @@ pub enum JournalError {
     },
     #[error("record {version} of the catalog cannot be used: {why}")]
     CatalogRecord { version: Version, why: RecordError },
-    /// There is nobody who writes the catalog.
     #[error("the catalog cannot be written: {why}")]
     CatalogWriter { why: String },
-    /// The records do not make a job.
     #[error("the journal of job {job} cannot be used: {why}")]
     Job { job: String, why: JobError },
-    /// The store has failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody else runs it.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// It could not be written.
     #[error(transparent)]
     Append(#[from] AppendError),
 }
 
 impl JournalError {
-    /// The error of the store, if the same can be tried again when the store can be reached.
-    pub const fn outage(&self) -> Option<&StoreError> {
+    pub const fn of_store(&self) -> Option<&StoreError> {
         match self {
             Self::Store(error)
             | Self::Claim(ClaimError::Store(error))
-            | Self::Append(AppendError::Store(error))
-                if error.is_outage() =>
-            {
-                Some(error)
-            }
+            | Self::Append(AppendError::Store(error)) => Some(error),
             _ => None,
         }
+    }
+
+    /// The store's error, if it is an outage: the same call may succeed later.
+    pub fn outage(&self) -> Option<&StoreError> {
+        self.of_store().filter(|error| error.is_outage())
     }
 }
 
 pub fn aggregate(job: &str) -> Result<AggregateId, JournalError> {
-    AggregateId::new(FAMILY, job).map_err(|_| JournalError::NotFound {
+    AggregateId::new(FAMILY, job).map_err(|_| not_found(job))
+}
+
+pub(crate) fn not_found(job: &str) -> JournalError {
+    let job = job.to_owned();
+    JournalError::NotFound { job }
+}
+
+/// The job after its first record.
+pub(crate) fn begin(job: &str, record: &Record, plans: &Plans) -> Result<Job, JournalError> {
+    Job::begin_sharing(record, plans).map_err(|why| JournalError::Job {
         job: job.to_owned(),
+        why,
     })
 }
 
-/// Reads the journal of a job record by record, with the job as it is after each.
-///
-/// # Errors
-///
-/// [`JournalError`]; everything before the record it is about has been shown.
+/// Calls `each` with the job after every record of its journal, up to the first record that cannot be
+/// read.
 pub fn replay(
     store: &dyn Store,
     job: &str,
@@ -132,26 +121,15 @@ pub fn replay(
             state.apply(&record);
             state
         } else {
-            let begun = Job::begin_sharing(&record, plans);
-            state.insert(begun.map_err(|why| JournalError::Job {
-                job: job.to_owned(),
-                why,
-            })?)
+            state.insert(begin(job, &record, plans)?)
         };
         each(state, version, &record);
         last = version;
     }
     let found = state.map(|state| (state, last));
-    found.ok_or_else(|| JournalError::NotFound {
-        job: job.to_owned(),
-    })
+    found.ok_or_else(|| not_found(job))
 }
 
-/// One record of a journal.
-///
-/// # Errors
-///
-/// When it is not one.
 pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, JournalError> {
     Record::decode(bytes).map_err(|why| JournalError::Record {
         job: job.to_owned(),
@@ -160,30 +138,27 @@ pub fn decode(job: &str, version: Version, bytes: &[u8]) -> Result<Record, Journ
     })
 }
 
-/// Claims a job and reads its journal.
 pub fn claim(store: &dyn Store, job: &str, plans: &Plans) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, job)?;
     let read = Known::read(store, job, plans);
     hold(store, claim, read)
 }
 
-/// Claims a job that was read before, and reads what was recorded since.
+/// Claims a job that was read before, and reads the records since.
 pub fn claim_known(store: &dyn Store, known: Known) -> Result<ClaimedJob, JournalError> {
     let claim = claim_journal(store, known.job.id())?;
     let read = known.brought_up_to_date(store, &Plans::default());
     hold(store, claim, read)
 }
 
-/// Claims a journal that has records.
+/// Refuses a journal without records.
 fn claim_journal(store: &dyn Store, job: &str) -> Result<Claim, JournalError> {
     let aggregate = aggregate(job)?;
     if store
         .head(&aggregate)?
         .is_none_or(|head| head.version == Version::default())
     {
-        return Err(JournalError::NotFound {
-            job: job.to_owned(),
-        });
+        return Err(not_found(job));
     }
     Ok(store.claim(&aggregate)?)
 }
@@ -193,11 +168,8 @@ fn hold(
     claim: Claim,
     read: Result<Known, JournalError>,
 ) -> Result<ClaimedJob, JournalError> {
-    if read.is_err() {
-        // Whoever repairs it has to have it.
-        store.let_go(&claim);
-    }
-    let known = read?;
+    // On an error the claim is released, so that a repair can claim the job.
+    let known = read.inspect_err(|_| store.let_go(&claim))?;
     Ok(ClaimedJob {
         job: known.job,
         version: known.version,
@@ -210,11 +182,7 @@ fn hold(
     })
 }
 
-/// Writes the first record of a job, and claims it.
-///
-/// # Errors
-///
-/// When the store cannot be written, or there is a job of this name.
+/// Writes the first record of a job and claims it. Fails if the name is taken.
 pub fn submit(
     store: &dyn Store,
     submitted: Submitted,
@@ -224,7 +192,7 @@ pub fn submit(
     found(store, submitted, &[], plans, now)
 }
 
-/// Claims a job and writes the beginning of its journal: the submission and what else is known, and the
+/// Claims a job and writes the beginning of its journal: the submission, events known already and the
 /// settings of breakers, all or nothing.
 fn found(
     store: &dyn Store,
@@ -237,12 +205,8 @@ fn found(
     let aggregate = aggregate(&name)?;
     let record = |event| Record { at: now, event };
     let submission = record(Event::Job(JobEvent::Submitted(Box::new(submitted))));
-    let begun = Job::begin_sharing(&submission, plans).map_err(|why| JournalError::Job {
-        job: name.clone(),
-        why,
-    })?;
-    let (breakers, told) = breakers::configure(store, &name, begun.plan(), now)?;
-    let mut job = begun;
+    let mut job = begin(&name, &submission, plans)?;
+    let (breakers, told) = breakers::configure(store, &name, job.plan(), now)?;
     let events = known.iter().cloned().chain(told);
     let with_it: Vec<Record> = events.map(record).collect();
     for record in &with_it {
@@ -269,7 +233,7 @@ fn found(
     })
 }
 
-/// Tells a job something that leads to nothing being done, and gives it back.
+/// Gives a job an input that has no effects, and releases it.
 pub fn tell(
     store: &dyn Store,
     held: ClaimedJob,
@@ -282,7 +246,7 @@ pub fn tell(
         version,
         ..
     } = held;
-    // What leads to nothing being done says nothing to breakers.
+    // An input without effects says nothing to breakers.
     let Reaction { records, .. } = react(&mut job, input, now);
     let records: Vec<_> = records.iter().map(Record::encode).collect();
     if !records.is_empty() {
@@ -293,17 +257,13 @@ pub fn tell(
     Ok(job)
 }
 
-/// Removes a job that somebody holds.
 pub fn remove(store: &dyn Store, held: &ClaimedJob) -> Result<(), JournalError> {
     store.remove(&held.claim.aggregate, held.claim.epoch)?;
     Ok(())
 }
 
-/// Writes a job that nobody runs yet: its submission and what else is known of it, all or nothing.
-///
-/// # Errors
-///
-/// When the store cannot be written, or there is a job of this name.
+/// Writes a job without running it: its submission and events known already, all or nothing. Fails if
+/// the name is taken.
 pub fn deposit(
     store: &dyn Store,
     submitted: Submitted,

@@ -1,34 +1,32 @@
-//! A job as it was read: from what was saved of it, if it was, and the records after that.
+//! A job as read from a store: its latest snapshot, if there is one, and the records after that.
 //!
-//! What was saved is worth nothing by itself: it stands behind a record of its journal, brings that
-//! record with it, and is used only if the journal has the same one there. So a store that somebody has
-//! put back to an earlier day is not gone on with from a later one.
+//! A snapshot holds a copy of the last record it covers, and is used only if the journal has that same
+//! record there. So a store that was restored from a backup does not resume from a later snapshot.
 
 use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_store::{AggregateId, Records, Snapshot, Store, Version};
 
-use crate::journal::{JournalError, aggregate, decode};
+use crate::journal::{JournalError, aggregate, begin, decode, not_found};
 
-/// A job as it was read. Somebody may have gone on with it since.
+/// A job as it was read; another process may have advanced it since.
 #[derive(Debug)]
 pub struct Known {
     pub job: Job,
-    /// How long its journal was.
     pub(crate) version: Version,
-    /// The last record of that.
+    /// The record at `version`.
     pub(crate) last: Vec<u8>,
-    /// The last record that is part of what was saved, and how many bytes that has.
+    /// The version of the snapshot it was read from, and its size in bytes.
     pub(crate) saved: (Version, usize),
-    /// Why something later that was saved could not be used, one sentence each: what is ahead of its
-    /// journal says that records were lost.
+    /// Why later snapshots could not be used, a sentence each. One that is ahead of its journal shows
+    /// that records were lost.
     pub ignored: Vec<String>,
 }
 
 impl Known {
     pub fn read(store: &dyn Store, job: &str, plans: &Plans) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
-        // Without what was saved the journal has everything.
+        // An error is no loss: the journal has everything.
         let (latest, ignored) = match store.latest_snapshot(&aggregate) {
             Ok(found) => (found.latest, found.ignored),
             Err(_) => (None, Vec::new()),
@@ -38,17 +36,9 @@ impl Known {
             return saved.with(rest);
         }
         let mut records = store.read(&aggregate, Version::default())?;
-        let not_found = || JournalError::NotFound {
-            job: job.to_owned(),
-        };
-        let first = records.next().ok_or_else(not_found)?;
-        let (version, last) = first?;
-        let begun = Job::begin_sharing(&decode(job, version, &last)?, plans);
+        let (version, last) = records.next().ok_or_else(|| not_found(job))??;
         let known = Self {
-            job: begun.map_err(|why| JournalError::Job {
-                job: job.to_owned(),
-                why,
-            })?,
+            job: begin(job, &decode(job, version, &last)?, plans)?,
             version,
             last,
             saved: (Version::default(), 0),
@@ -57,7 +47,6 @@ impl Known {
         known.with(records)
     }
 
-    /// The same, with what was recorded since.
     pub(crate) fn brought_up_to_date(
         self,
         store: &dyn Store,
@@ -66,7 +55,7 @@ impl Known {
         let aggregate = aggregate(self.job.id())?;
         match behind(store, &aggregate, self.version, &self.last) {
             Some(rest) => self.with(rest),
-            // Another job has its name by now.
+            // The name belongs to another job by now.
             None => Self::read(store, self.job.id(), plans),
         }
     }
@@ -82,7 +71,7 @@ impl Known {
     }
 }
 
-/// A job as bytes, behind this record.
+/// A snapshot: the job, its last record, and the length of that record.
 pub(crate) fn bytes_of(job: &Job, last: &[u8]) -> Vec<u8> {
     let mut bytes = job.save();
     bytes.extend_from_slice(last);
@@ -91,8 +80,7 @@ pub(crate) fn bytes_of(job: &Job, last: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The job as it was saved last, and the records after that. None if it was not saved or that cannot be
-/// used: its journal has everything.
+/// The job from its latest snapshot, and the records after it. None without a usable snapshot.
 fn saved<'s>(
     store: &'s dyn Store,
     aggregate: &AggregateId,
@@ -115,7 +103,7 @@ fn saved<'s>(
     Some((known, rest))
 }
 
-/// The records behind one, if the journal has it there.
+/// The records after `at`, if the journal has `last` there.
 fn behind<'s>(
     store: &'s dyn Store,
     aggregate: &AggregateId,

@@ -1,25 +1,25 @@
 //! Taking secrets out of output that is shown piece by piece.
 //!
-//! A secret may lie across two pieces, or be cut by the gap where output was dropped: what could be
-//! the beginning of one is held back until it is known, and what a gap cut off is taken out too.
+//! A secret may span two pieces, or be cut by a gap where output was dropped. So a possible beginning of
+//! one is held back until the next piece decides, and what a gap has cut is taken out too.
 
 use crate::secrets::Secrets;
 
 const STARS: &[u8] = b"***";
 
-/// One stream of output on its way to somebody.
 #[derive(Clone, Debug)]
 pub struct Redaction {
-    /// The longest first, so that one that holds another goes as a whole.
+    /// The longest first, so that a secret that contains another is replaced as a whole.
     secrets: Vec<Vec<u8>>,
     held: Vec<u8>,
-    /// Whether the next byte comes right behind a gap.
+    /// The next byte follows a gap.
     after_gap: bool,
 }
 
 impl Redaction {
     pub fn of(secrets: &Secrets) -> Self {
-        let values = secrets.iter().map(|(_, value)| value.as_bytes().to_vec());
+        let values = secrets.values().iter();
+        let values = values.map(|(_, value)| value.as_bytes().to_vec());
         let mut secrets: Vec<_> = values.filter(|value| !value.is_empty()).collect();
         secrets.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self {
@@ -29,18 +29,17 @@ impl Redaction {
         }
     }
 
-    /// Takes a piece, and gives what may be shown now.
+    /// Takes a piece, and returns what may be shown now.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         self.give(Then::More)
     }
 
-    /// No more comes: gives the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         self.give(Then::End)
     }
 
-    /// Something was dropped here: gives what is before it, without the beginning of a secret.
+    /// Output was dropped here: returns what is before it, without the beginning of a secret.
     pub fn gap(&mut self) -> Vec<u8> {
         let given = self.give(Then::Gap);
         self.after_gap = true;
@@ -81,7 +80,6 @@ impl Redaction {
     }
 }
 
-/// What comes behind what was pushed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     More,
@@ -89,7 +87,7 @@ enum Then {
     End,
 }
 
-/// How many bytes at the end of `text` are the beginning of `other`, and not all of it.
+/// The length of the longest end of `text` that `other` begins with, without being all of `other`.
 fn overlap(text: &[u8], other: &[u8]) -> usize {
     let most = text.len().min(other.len().saturating_sub(1));
     let fits = |length: &usize| {

@@ -1,20 +1,17 @@
-//! What may be asked of whoever runs a job.
+//! Requests to the process that runs a job.
 
 use serde::{Deserialize, Serialize};
 use undaunted_engine::input::Input;
 use undaunted_store::{Store, StoreError};
 
-use crate::journal::{JournalError, aggregate};
+use crate::journal::{JournalError, aggregate, not_found};
 
-/// Something that may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobRequest {
-    /// To end the job.
     Cancel,
-    /// To start nothing new.
+    /// Starts nothing new.
     Pause,
     Unpause,
-    /// To make its pool larger by so many retries.
     TopUp(u32),
 }
 
@@ -28,7 +25,6 @@ impl JobRequest {
         }
     }
 
-    /// What the job is told.
     pub const fn input(self) -> Input {
         match self {
             Self::Cancel => Input::Cancel,
@@ -51,17 +47,15 @@ impl JobRequest {
     }
 }
 
-/// A result that arrived at a process that does not run the job.
+/// A result that reached a process that does not run the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrived {
     pub step: String,
-    /// The token of the attempt.
     pub token: String,
-    /// What it gave, as JSON, or why it failed.
+    /// What the step gave, as JSON, or why it failed.
     pub result: Result<String, String>,
 }
 
-/// What was asked of whoever runs a job.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Request(JobRequest),
@@ -69,7 +63,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// What these bytes ask for. What only a later release asks for is none of ours.
+    /// None for a request that only a later release knows.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(bytes).ok()?;
         match words.strip_prefix(REPORT) {
@@ -81,8 +75,8 @@ impl Asked {
 
 const REPORT: &str = "report ";
 
-/// Asks something of the owner of a job. On the disk when it returns; the owner looks several times
-/// a second.
+/// Puts a request to the owner of a job. On the disk when it returns; the owner polls several times a
+/// second.
 pub fn ask(store: &dyn Store, job: &str, request: JobRequest) -> Result<(), JournalError> {
     put(store, job, request.words())
 }
@@ -97,9 +91,7 @@ fn put(store: &dyn Store, job: &str, words: String) -> Result<(), JournalError> 
     let aggregate = aggregate(job)?;
     match store.request(&aggregate, words.into()) {
         Ok(_) => Ok(()),
-        Err(StoreError::NotFound { .. }) => Err(JournalError::NotFound {
-            job: job.to_owned(),
-        }),
+        Err(StoreError::NotFound { .. }) => Err(not_found(job)),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,7 +1,7 @@
-//! Values that no record, log or message may hold.
+//! Secret values, which no record, log or message may hold.
 //!
-//! Read when somebody goes on with a job, given to its commands, and taken out of every text on its
-//! way to the journal.
+//! Read when a job is begun or resumed, passed to its commands, and redacted from every text before it
+//! reaches the journal.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,19 @@ use std::path::{Path, PathBuf};
 use crate::redact::Redaction;
 use undaunted_engine::workflow::{Secret, Workflow};
 
-/// The secrets of a job.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<(String, String)>,
-    /// Whether there are others whose values are not known here.
+    /// The job has secrets whose values are not known here.
     withheld: bool,
 }
 
-/// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// Its variable is not set, or is not text.
+    /// Not set, or not UTF-8.
     #[error("the secret {name} is the environment variable {variable}, which is not set")]
     Variable { name: String, variable: String },
-    /// Its file cannot be read.
     #[error("the secret {name} is in the file `{}`, which cannot be read", path.display())]
     File {
         name: String,
@@ -34,7 +31,7 @@ pub enum SecretError {
 }
 
 impl Secrets {
-    /// Reads the secrets of a workflow; the paths of files begin in `directory`.
+    /// Reads the secrets of a workflow; paths are relative to `directory`.
     pub fn read(workflow: &Workflow, directory: &Path) -> Result<Self, SecretError> {
         let mut values = Vec::new();
         for (name, secret) in &workflow.secrets {
@@ -62,7 +59,7 @@ impl Secrets {
         })
     }
 
-    /// Secrets whose values nobody knows here, so that no text of the job may be shown.
+    /// The values are not known here, so no text of the job may be shown.
     pub const fn withheld() -> Self {
         Self {
             values: Vec::new(),
@@ -70,14 +67,13 @@ impl Secrets {
         }
     }
 
-    /// Whether an environment variable holds one, by its own name or by that of its source.
+    /// Whether an environment variable holds a secret, by its own name or by that of its source.
     pub fn is_named(workflow: &Workflow, variable: &str) -> bool {
         workflow.secrets.iter().any(|(name, secret)| {
             name == variable || matches!(secret, Secret::Env(source) if source == variable)
         })
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -94,13 +90,7 @@ impl Secrets {
         &self.values
     }
 
-    /// Names and values, one after the other.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, String)> {
-        self.values.iter()
-    }
-
-    /// A text without them. `is_rest` says that something before it was cut off, perhaps in the
-    /// middle of one.
+    /// Redacts a text. `is_rest` says that text before it was cut off, perhaps within a secret.
     pub(crate) fn redact(&self, text: String, is_rest: bool) -> String {
         if text.is_empty() || (self.values.is_empty() && !self.withheld) {
             return text;

@@ -1,4 +1,4 @@
-//! What every answer looks like: JSON, and for what is refused always the same shape.
+//! The JSON of every answer; every refusal has the same shape.
 
 use axum::extract::Path;
 use axum::extract::rejection::{BytesRejection, PathRejection};
@@ -7,13 +7,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// An answer in JSON.
 pub(crate) fn told(status: StatusCode, value: &Value) -> Response {
     let kind = [(CONTENT_TYPE, "application/json")];
     (status, kind, value.to_string()).into_response()
 }
 
-/// An answer that says what is wrong.
 pub(crate) fn said(status: StatusCode, error: &str) -> Response {
     told(
         status,
@@ -21,7 +19,6 @@ pub(crate) fn said(status: StatusCode, error: &str) -> Response {
     )
 }
 
-/// Something that is not done, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) status: StatusCode,
@@ -36,32 +33,28 @@ impl Refused {
         }
     }
 
-    /// What was asked makes no sense.
+    /// The request is malformed.
     pub(crate) fn wrong(error: impl Into<String>) -> Self {
         Self::with(StatusCode::BAD_REQUEST, error)
     }
 
-    /// It is not there.
     pub(crate) fn missing(error: impl Into<String>) -> Self {
         Self::with(StatusCode::NOT_FOUND, error)
     }
 
-    /// It contradicts what is there.
     pub(crate) fn conflict(error: impl Into<String>) -> Self {
         Self::with(StatusCode::CONFLICT, error)
     }
 
-    /// It cannot be done now.
     pub(crate) fn unavailable(error: impl Into<String>) -> Self {
         Self::with(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
-    /// Something is wrong here.
+    /// The fault is on the server's side.
     pub(crate) fn failed(error: impl Into<String>) -> Self {
         Self::with(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    /// The request could not be read whole.
     pub(crate) fn unread(wrong: &BytesRejection) -> Self {
         Self::with(wrong.status(), wrong.body_text())
     }
@@ -73,11 +66,10 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The name that stands in the address, if it can be one.
+/// The name in the path, if it can be decoded.
 pub(crate) type Named = Result<Path<String>, PathRejection>;
 
-/// The name that stands in the address.
 pub(crate) fn named(name: Named) -> Result<String, Refused> {
-    let name = name.map(|Path(name)| name);
-    name.map_err(|_| Refused::missing("there is nothing at this address"))
+    name.map(|Path(name)| name)
+        .map_err(|_| Refused::missing("there is nothing at this address"))
 }

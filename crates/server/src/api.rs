@@ -1,4 +1,4 @@
-//! What the routes look at, and whom they ask.
+//! What the route handlers have access to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,13 @@ use crate::news::News;
 
 #[derive(Clone)]
 pub struct Served {
-    /// Whoever runs the flows.
     pub host: Arc<Host>,
     pub metrics: Arc<Metrics>,
-    /// The word that something was stored.
+    /// Signals that records were stored.
     pub news: News,
 }
 
-/// The same, while somebody listens.
+/// [`Served`], with the end and the limits of one listener.
 #[derive(Clone)]
 pub(crate) struct Api {
     served: Arc<Served>,
@@ -51,7 +50,6 @@ impl Api {
         &self.served.news
     }
 
-    /// How long an event may take to be sent.
     pub(crate) const fn patience(&self) -> Duration {
         self.patience
     }
@@ -60,7 +58,7 @@ impl Api {
         self.ending.clone()
     }
 
-    /// Does something that may wait, where nobody waits with it.
+    /// Runs blocking work on another thread.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Served) -> Result<T, Refused> + Send + 'static,
@@ -70,7 +68,6 @@ impl Api {
         worked.unwrap_or_else(|_| Err(Refused::failed("it was given up halfway")))
     }
 
-    /// Looks at the catalog as it is now.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Catalog) -> Result<T, Refused> + Send + 'static,
@@ -80,7 +77,6 @@ impl Api {
     }
 }
 
-/// The store does not answer as it should.
 pub(crate) fn unavailable(error: JournalError) -> Refused {
     match error {
         JournalError::NotFound { job } => Refused::missing(format!("there is no flow `{job}`")),

@@ -1,4 +1,4 @@
-//! The engine as a whole: the steps that are registered, how they are found, and the flows there are.
+//! The engine as a whole: the registered steps, their health, and the flows.
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowPlace, StepHealth};
@@ -8,7 +8,6 @@ use undaunted_policy::Timestamp;
 use crate::flow_plan::links;
 use crate::flow_state::{object, put};
 
-/// The catalog as JSON.
 pub(crate) fn state(catalog: &Catalog) -> Value {
     let steps = catalog.steps.iter();
     let steps = steps.map(|(id, definition)| (id.clone(), object(definition)));
@@ -50,7 +49,6 @@ pub(crate) fn state(catalog: &Catalog) -> Value {
     })
 }
 
-/// What a list of flows says of one.
 pub(crate) fn digest(entry: &FlowEntry) -> Value {
     let mut digest = json!({
         "status": entry.status.word(),
@@ -62,14 +60,14 @@ pub(crate) fn digest(entry: &FlowEntry) -> Value {
     digest
 }
 
-/// How every step is found.
 pub(crate) fn all_health(catalog: &Catalog) -> Map<String, Value> {
     let steps = catalog.steps.keys();
-    let steps = steps.map(|id| (id.clone(), health(catalog.health.get(id))));
-    steps.collect()
+    steps
+        .map(|id| (id.clone(), health(catalog.health.get(id))))
+        .collect()
 }
 
-/// How a step is found; nobody may have looked.
+/// `None` for a step that was not checked yet.
 pub(crate) fn health(found: Option<&StepHealth>) -> Value {
     let status = match found {
         None => "unknown",
@@ -82,7 +80,6 @@ pub(crate) fn health(found: Option<&StepHealth>) -> Value {
     health
 }
 
-/// When something last changed, as far as that is known.
 fn last(catalog: &Catalog) -> Option<Timestamp> {
     let flows = catalog.flows.values().map(|entry| entry.updated);
     let health = catalog.health.values().map(|health| health.since);

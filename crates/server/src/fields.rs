@@ -1,7 +1,7 @@
-//! The fields of a request, read one by one, so that whoever sent something else is told which.
+//! The fields of a request, read one by one, so that an error names the field.
 //!
-//! What nobody asks for is not looked at: clients may send more than is known here. A field that is
-//! null is not there.
+//! Unknown fields are ignored: clients may send more than is known here. A field that is null counts as
+//! missing.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::answer::Refused;
 
-/// The fields of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads a body that is a JSON object.
     pub(crate) fn read(body: &[u8]) -> Result<Self, Refused> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),

@@ -1,7 +1,7 @@
 //! What happens to a flow and in the catalog, as events that clients follow.
 //!
-//! A record is one event at most, so that the number of the record is the number of the event: what a
-//! client has seen, and what it has missed, can be told by the numbers alone.
+//! A record is one event at most, so the number of the record is the number of the event: a client sees
+//! by the numbers alone what it has missed.
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
@@ -15,7 +15,7 @@ use undaunted_store::Version;
 use crate::flow_plan::plan;
 use crate::flow_state::{FlowState, given, object, put};
 
-/// The event a record of a flow is, if it is one. State and job are as they are after it.
+/// The event of a flow's record, if there is one. State and job have applied the record.
 pub fn flow_event(
     state: &FlowState,
     job: &Job,
@@ -222,7 +222,6 @@ fn started(state: &FlowState, job: &Job, step: StepId, data: &mut Value) {
     put(data, "work_items", Some(items));
 }
 
-/// What the goals have given, all of it together.
 fn result(job: &Job) -> Map<String, Value> {
     let goals = job.workflow().flow.iter().flat_map(|flow| &flow.goals);
     let steps = || StepId::all().zip(&job.workflow().steps);

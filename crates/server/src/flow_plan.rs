@@ -1,19 +1,19 @@
-//! The plan of a flow, as clients see it: which steps lead to the goals, and what they are connected by.
+//! The plan of a flow, as clients see it: which steps lead to the goals, and which attributes connect them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use undaunted_engine::id::StepId;
 use undaunted_engine::job::Job;
 use undaunted_engine::workflow::{Attribute, FlowStep, Role, StepKind, StepWork, Workflow};
 
+use crate::flow_state::put;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanView {
-    /// The steps that are to be reached.
     pub goals: Vec<String>,
-    /// The attributes that are required, and that neither a step gives nor the flow begins with.
+    /// Required attributes that no step provides and that the flow is not started with.
     pub required: Vec<String>,
-    /// The definitions of the steps that lead to the goals, by their ids.
     pub steps: BTreeMap<String, Value>,
 }
 
@@ -30,7 +30,6 @@ impl PlanView {
     }
 }
 
-/// The plan of a job that is a flow.
 pub fn plan(job: &Job) -> PlanView {
     let Some(flow) = &job.workflow().flow else {
         return PlanView::default();
@@ -63,7 +62,6 @@ pub fn plan(job: &Job) -> PlanView {
     }
 }
 
-/// The plan of a flow that is not begun.
 pub fn preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanView {
     let written = written(text);
     let flow = workflow.flow.as_ref();
@@ -86,7 +84,7 @@ pub fn preview(workflow: &Workflow, text: &str, required: Vec<String>) -> PlanVi
     }
 }
 
-/// Which steps give each attribute, and which take it.
+/// Which steps provide each attribute, and which consume it.
 pub(crate) fn links<'a>(steps: impl Iterator<Item = (&'a str, &'a Value)>) -> Value {
     let mut links: BTreeMap<&str, [Vec<&str>; 2]> = BTreeMap::new();
     for (id, step) in steps {
@@ -107,28 +105,21 @@ pub(crate) fn links<'a>(steps: impl Iterator<Item = (&'a str, &'a Value)>) -> Va
     Value::Object(links.collect())
 }
 
-/// The definitions that stand in the text of a flow, if it is JSON.
+/// The definitions in the text of a flow, if it is JSON.
 fn written(text: &str) -> BTreeMap<String, Value> {
     let mut text: Value = serde_json::from_str(text).unwrap_or_default();
     let steps = text.get_mut("steps").map(Value::take);
     let Some(Value::Array(steps)) = steps else {
         return BTreeMap::new();
     };
-    let steps = steps.into_iter().filter_map(|step| {
-        let id = step.get("id")?.as_str()?.to_owned();
-        Some((id, step))
-    });
-    steps.collect()
+    let with_id = |step: Value| Some((step.get("id")?.as_str()?.to_owned(), step));
+    steps.into_iter().filter_map(with_id).collect()
 }
 
-/// The definition of a step, as far as the checked form of it knows.
+/// The definition of a step, as far as its checked form knows it.
 fn definition(id: &str, call: &FlowStep) -> Value {
     let attributes = call.attributes.iter();
     let attributes = attributes.map(|(name, it)| (name.clone(), attribute(it)));
-    let mut step = Map::new();
-    let mut put = |name: &str, value: Value| step.insert(name.to_owned(), value);
-    let _ = put("id", id.into());
-    let _ = put("name", call.name.as_str().into());
     let (kind, name, how) = match &call.kind {
         StepKind::Call {
             endpoint,
@@ -139,24 +130,23 @@ fn definition(id: &str, call: &FlowStep) -> Value {
         } => {
             let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             let mut http = json!({ "endpoint": endpoint, "timeout": timeout });
-            if let (Some(http), Some(check)) = (http.as_object_mut(), health_check) {
-                let _ = http.insert("health_check".to_owned(), check.as_str().into());
-            }
+            put(&mut http, "health_check", health_check.as_deref());
             (if *later { "async" } else { "sync" }, "http", http)
         }
         StepKind::SubFlow { goals } => ("flow", "flow", json!({ "goals": goals })),
     };
-    let _ = put("type", kind.into());
-    let _ = put(name, how);
-    let _ = put("attributes", Value::Object(attributes.collect()));
+    let mut step = json!({ "id": id, "name": call.name, "type": kind });
+    put(&mut step, name, Some(how));
+    let attributes = Value::Object(attributes.collect());
+    put(&mut step, "attributes", Some(attributes));
     if !call.labels.is_empty() {
-        let _ = put("labels", json!(call.labels));
+        put(&mut step, "labels", Some(json!(call.labels)));
     }
-    if let Some(script) = &call.predicate {
-        let predicate = json!({ "language": "cel", "script": script });
-        let _ = put("predicate", predicate);
+    if let Some(predicate) = &call.predicate {
+        let predicate = json!({ "language": "cel", "script": predicate.script() });
+        put(&mut step, "predicate", Some(predicate));
     }
-    Value::Object(step)
+    step
 }
 
 fn attribute(of: &Attribute) -> Value {
@@ -166,18 +156,11 @@ fn attribute(of: &Attribute) -> Value {
         Role::Const => "const",
         Role::Output => "output",
     };
-    let mut attribute = Map::new();
-    let mut put = |name: &str, value: Value| attribute.insert(name.to_owned(), value);
-    let _ = put("role", role.into());
-    let _ = put("type", of.kind.as_str().into());
-    if let Some(default) = &of.default {
-        let _ = put("default", default.to_string().into());
-    }
-    if of.for_each {
-        let _ = put("for_each", true.into());
-    }
-    if let Some(inner) = &of.mapping {
-        let _ = put("mapping", json!({ "name": inner }));
-    }
-    Value::Object(attribute)
+    let mut attribute = json!({ "role": role, "type": of.kind });
+    let default = of.default.as_ref().map(Value::to_string);
+    put(&mut attribute, "default", default);
+    put(&mut attribute, "for_each", of.for_each.then_some(true));
+    let mapping = of.mapping.as_ref().map(|inner| json!({ "name": inner }));
+    put(&mut attribute, "mapping", mapping);
+    attribute
 }

@@ -1,8 +1,7 @@
-//! What a flow is, as its clients see it.
+//! The state of a flow, as its clients see it.
 //!
-//! A fold over the records of its journal, beside the job's own: the job knows what the next decision
-//! needs, and here are the times and errors that clients ask for. Nothing is computed a second time:
-//! a time that is shown is the one that was stored.
+//! A fold over the records of its journal, beside the job's own: the job keeps what the next decision
+//! needs, and this the times and errors that clients ask for. Every time shown is one that was stored.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +20,15 @@ use undaunted_store::{Store, Version};
 
 use crate::flow_plan::plan;
 
-/// What has happened to a flow so far.
 #[derive(Clone, Debug, Default)]
 pub struct FlowState {
     steps: BTreeMap<StepId, StepPast>,
     set_at: BTreeMap<String, Timestamp>,
     ended: Option<Timestamp>,
     error: Option<String>,
-    /// The step whose failure was the first.
     failed: Option<StepId>,
 }
 
-/// What has happened to a step.
 #[derive(Clone, Debug, Default)]
 struct StepPast {
     started: Option<Timestamp>,
@@ -42,7 +38,6 @@ struct StepPast {
     items: BTreeMap<u32, ItemPast>,
 }
 
-/// What has happened to an item.
 #[derive(Clone, Debug, Default)]
 struct ItemPast {
     started: Option<Timestamp>,
@@ -54,7 +49,7 @@ struct ItemPast {
 }
 
 impl FlowState {
-    /// Reads the journal of a flow: what has happened, the job, and how many records that is.
+    /// Replays the journal of a flow. The version is that of its last record.
     pub fn read(
         store: &dyn Store,
         flow: &str,
@@ -69,7 +64,7 @@ impl FlowState {
         Ok((state, job, version))
     }
 
-    /// Takes note of a record. The job is as it is after it.
+    /// Folds a record, which the job has already applied.
     pub fn take(&mut self, job: &Job, record: &Record) {
         match &record.event {
             Event::Job(event) => self.take_of_job(job, event, record.at),
@@ -126,12 +121,8 @@ impl FlowState {
                 let mut items = self.step(step).items.iter();
                 let dead = items.find(|(index, _)| dead(**index));
                 let dead = dead.and_then(|(_, past)| past.error.clone());
-                let reason = job
-                    .mishaps
-                    .stopped
-                    .map(|reason| reason.sentence().to_owned());
-                let error = dead.or(reason);
-                self.fail(step, at, error.unwrap_or_default());
+                let reason = || Some(job.mishaps.stopped?.sentence().to_owned());
+                self.fail(step, at, dead.or_else(reason).unwrap_or_default());
             }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
                 self.step(step).ended = Some(at);
@@ -158,7 +149,7 @@ impl FlowState {
                 let cause = cause_in_words(failed.cause);
                 let error = match said {
                     None | Some("") => cause,
-                    // What the other side says of itself is passed on as it is.
+                    // The service's own error message is shown as it is.
                     Some(said) if failed.cause == Cause::Refused => said.to_owned(),
                     Some(said) => format!("{cause}: {said}"),
                 };
@@ -177,7 +168,7 @@ impl FlowState {
                 }
             }
             ItemEvent::DeadLettered { reason, error, .. } => {
-                // What the last attempt said, if that and no limit is why.
+                // The error of the last attempt, if that and not a limit is the reason.
                 let last = self.item(item).error.clone();
                 let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));
                 let error = last.unwrap_or_else(|| job.texts.read(error).to_owned());
@@ -225,7 +216,7 @@ impl FlowState {
         let _ = self.failed.get_or_insert(step);
     }
 
-    /// Steps of a flow that had ended go on.
+    /// After a redrive, steps that had ended run again.
     fn reopen(&mut self, job: &Job) {
         self.ended = None;
         self.error = None;
@@ -238,7 +229,6 @@ impl FlowState {
         }
     }
 
-    /// Why a flow has failed.
     fn why(&self, job: &Job, ended: &Ended) -> String {
         let failed = self.failed.filter(|_| job.mishaps.stopped.is_none());
         let failed = failed.and_then(|step| Some((job.plan().step(step)?, self.error_of(step)?)));
@@ -250,36 +240,33 @@ impl FlowState {
         reason.or(error).unwrap_or_default().to_owned()
     }
 
-    /// Why a step has failed, if it has.
     pub(crate) fn error_of(&self, step: StepId) -> Option<&str> {
         self.steps.get(&step)?.error.as_deref()
     }
 
-    /// What went wrong with an item, if something did.
     pub(crate) fn error_of_item(&self, item: ItemId) -> Option<&str> {
         let item = self.steps.get(&item.step)?.items.get(&item.index)?;
         item.error.as_deref()
     }
 
-    /// Why the flow has failed, if it has.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// What a step was given as a whole.
+    /// All inputs of a step, before they are split into items.
     pub(crate) fn inputs_of(&self, step: StepId) -> Map<String, Value> {
         let past = self.steps.get(&step);
         past.map(|past| past.inputs.clone()).unwrap_or_default()
     }
 
-    /// How long a step took, in milliseconds, once it has ended.
+    /// In milliseconds, once the step has ended.
     pub(crate) fn duration_of(&self, step: StepId) -> Option<u64> {
         let past = self.steps.get(&step)?;
         let took = past.ended?.since(past.started?);
         Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// The token that an item goes by now.
+    /// The receipt token of an item in its current round.
     pub(crate) fn token(&self, job: &Job, item: ItemId) -> String {
         let past = self.steps.get(&item.step);
         let past = past.and_then(|past| past.items.get(&item.index));
@@ -297,7 +284,7 @@ impl FlowState {
         as_uuid(&receipt_token(job, item, command, round))
     }
 
-    /// The flow as JSON; what the list of flows says of it stands in its entry.
+    /// The flow as JSON; labels and parent come from its catalog entry.
     pub fn json(&self, job: &Job, entry: Option<&FlowEntry>) -> Value {
         let attributes = job.attributes.iter().map(|(name, given)| {
             let step = given.step.and_then(|step| job.plan().step(step));
@@ -360,18 +347,18 @@ impl FlowState {
 }
 
 pub(crate) fn given(job: &Job, step: StepId) -> Map<String, Value> {
-    let given = job.attributes.iter();
-    let given = given.filter(|(_, given)| given.step == Some(step));
-    let given = given.map(|(name, given)| (name.clone(), given.value.clone()));
-    given.collect()
+    let attributes = job.attributes.iter();
+    attributes
+        .filter(|(_, given)| given.step == Some(step))
+        .map(|(name, given)| (name.clone(), given.value.clone()))
+        .collect()
 }
 
-/// What an item was given, or gave.
+/// The inputs or outputs of an item; `{}` if the text is not JSON.
 pub(crate) fn object(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!({}))
 }
 
-/// How a flow stands.
 pub(crate) const fn status(job: &Job) -> &'static str {
     match job.stage {
         Stage::Completed | Stage::Partial => "completed",
@@ -408,7 +395,7 @@ fn work_item(past: &StepPast, state: &StepState, item: u32, found: Item<'_>) -> 
             Doing::Undecided => "not_completed",
         },
         Item::Settled(Settled::Succeeded) => "succeeded",
-        // A dead letter that nobody wants any more has failed all the same.
+        // A dropped dead letter has failed all the same.
         Item::Settled(Settled::Dead(_) | Settled::Skipped(Reason::NotSelected)) => "failed",
         Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "not_completed",
     };
@@ -428,7 +415,7 @@ fn work_item(past: &StepPast, state: &StepState, item: u32, found: Item<'_>) -> 
     json
 }
 
-/// What a step is given as a whole: what is for each of something stands there with all of it.
+/// All inputs of a step; a `for_each` attribute has its whole list.
 fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
     let call = job.plan().call(step);
     let taken = call.into_iter().flat_map(|call| &call.attributes);

@@ -1,4 +1,4 @@
-//! Flows: planned, started, listed and looked at.
+//! Flows: planned, started, listed and shown.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use crate::flow_plan::preview;
 use crate::flow_state::FlowState;
 use crate::query::{Query, is_of_id};
 
-/// The longest id of a flow.
+/// In bytes.
 const LONGEST: usize = 200;
 
 type Body = Result<Bytes, BytesRejection>;
@@ -40,7 +40,7 @@ pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response
         let read = FlowState::read(&*host.store(), &flow, &host.plans());
         let (state, job, _) = read.map_err(unavailable)?;
         let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
-        let shown = served.host.book().read(look).map_err(unavailable)?;
+        let shown = host.book().read(look).map_err(unavailable)?;
         Ok(told(StatusCode::OK, &shown))
     })
     .await
@@ -78,7 +78,6 @@ pub(crate) async fn start(State(api): State<Api>, body: Body) -> Result<Response
     .await
 }
 
-/// What is said of the completion of steps.
 fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
     let (switch, least) = ("best_effort", "best_effort_min_dcs");
     let deadline = "best_effort_deadline_seconds";
@@ -88,8 +87,9 @@ fn completion(fields: &Fields) -> Result<Map<String, Value>, Refused> {
         (deadline, fields.seconds(deadline)?.map(Value::from)),
     ];
     let said = said.into_iter();
-    let said = said.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Ok(said.collect())
+    Ok(said
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect())
 }
 
 fn not_planned(error: PlanError) -> Refused {
@@ -122,7 +122,7 @@ fn goals(fields: &Fields) -> Result<Vec<String>, Refused> {
     Ok(goals)
 }
 
-/// What a flow is called that somebody wants to call like this.
+/// The id of a flow, made from the one the client wants: lower case, dashes for spaces, no other signs.
 fn flow_id(wanted: &str) -> Result<String, Refused> {
     let lower = wanted.to_lowercase();
     let kept = lower.chars().filter(|it| is_of_id(*it) || *it == ' ');

@@ -1,9 +1,9 @@
 //! Following the journals of flows and of the catalog: the state first, then every later event, in
 //! order, none lost and none twice.
 //!
-//! What comes next is read from the store, after the last record that was told. So there is no queue
-//! that could grow for somebody who is slow, and flows that another process runs are followed as well.
-//! Everything here may wait for the store.
+//! New events are read from the store, after the last record that was sent. So there is no queue that
+//! could grow for a slow client, and flows that another process runs are followed as well. Every call
+//! here may block on the store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,13 +21,12 @@ use crate::flow_events::{catalog_event, flow_event};
 use crate::flow_state::{FlowState, put};
 use crate::wish::{Aggregate, Wish};
 
-/// The most subscriptions of one follower.
+/// The most subscriptions of one client.
 const MOST: usize = 1000;
 
-/// The most records of one journal that are looked at in one go.
+/// The most records of one journal that are read in one go.
 const PAGE: usize = 256;
 
-/// Everything that somebody follows.
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
     book: Book,
@@ -43,11 +42,10 @@ struct Subscription {
     place: Place,
 }
 
-/// How far somebody has read.
 enum Place {
     Flow(Box<(FlowState, Job)>, Version),
     Engine(Version),
-    /// It cannot be read any more, and that was said.
+    /// The journal can no longer be read; the client got an error.
     Lost,
 }
 
@@ -66,7 +64,7 @@ impl Follower {
         self.subscriptions.is_empty()
     }
 
-    /// Does what was asked for, and gives the answer, if there is one.
+    /// Carries out a request of the client and returns the answer, if there is one.
     pub(crate) fn ask(&mut self, wish: Wish) -> Option<Value> {
         match wish {
             Wish::Unsubscribe { sub_id } => {
@@ -79,7 +77,7 @@ impl Follower {
                 types,
                 sub_id,
             } => {
-                // Whoever asks for the same again wants it instead, not twice.
+                // Subscribing again replaces the subscription.
                 self.subscriptions.retain(|known| {
                     known.sub_id != sub_id || (sub_id.is_none() && known.aggregate != aggregate)
                 });
@@ -136,8 +134,8 @@ impl Follower {
         })
     }
 
-    /// What has happened since, and whether there may be more at once. Unless somebody has said that
-    /// something was stored, it looks only if the store says so.
+    /// The new events, and whether there may be more at once. Unless `stirred`, it reads only if the pulse
+    /// of the store has changed.
     pub(crate) fn look(&mut self, stirred: bool) -> (Vec<Value>, bool) {
         let pulse = self.store.pulse().ok();
         if !stirred && pulse.is_some() && pulse == self.pulse {
@@ -222,7 +220,6 @@ fn failed(error: &JournalError, aggregate: &Aggregate, sub_id: Option<&str>) -> 
     refusal(&text, status, Some(aggregate), sub_id)
 }
 
-/// Something that is not done, and why.
 pub(crate) fn refusal(
     error: &str,
     status: u16,

@@ -1,8 +1,8 @@
-//! Who may ask.
+//! Who may send requests.
 //!
-//! Without a token only this machine may, and of what runs on it only programs: a page in a browser
-//! that was tricked into asking here says so by its `Origin`, or by a `Host` that is none of ours.
-//! With a token whoever knows it may. Results that come by webhook carry a key of their own.
+//! Without a token only programs on this machine may: a page in a browser that was tricked into a request
+//! has an `Origin` header, or a `Host` that is not ours. With a token, every client that knows it may.
+//! Results that come by webhook carry a key of their own.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -27,19 +27,15 @@ pub struct Access {
 }
 
 impl Access {
-    /// Only this machine, under its own names and that of the address others know it by.
+    /// Only this machine, under its own names and the host of the public URL.
     pub fn local(public_url: Option<&str>) -> Self {
-        let host = public_url.and_then(|url| {
-            let uri: Uri = url.parse().ok()?;
-            Some(uri.host()?.to_ascii_lowercase())
-        });
+        let uri: Option<Uri> = public_url.and_then(|url| url.parse().ok());
         Self {
             token: None,
-            public: host,
+            public: uri.and_then(|uri| Some(uri.host()?.to_ascii_lowercase())),
         }
     }
 
-    /// Whoever has this token.
     pub const fn by_token(token: String) -> Self {
         Self {
             token: Some(token),
@@ -80,7 +76,7 @@ impl Access {
         None
     }
 
-    /// What shows that a request comes from a page in a browser, or under a name that is none of ours.
+    /// Why a request is refused that comes from a page in a browser, or is sent to a foreign host name.
     fn foreign(&self, request: &Request) -> Option<&'static str> {
         let headers = request.headers();
         if headers.contains_key(ORIGIN) {
@@ -111,7 +107,7 @@ impl Access {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token is nobody's business.
+        // The token is a secret.
         f.debug_struct("Access")
             .field("has_token", &self.token.is_some())
             .field("public", &self.public)
@@ -119,7 +115,6 @@ impl fmt::Debug for Access {
     }
 }
 
-/// The same routes, for those who may ask.
 pub(crate) fn guarded(routes: Router, access: Access) -> Router {
     routes.layer(from_fn_with_state(Arc::new(access), guard))
 }
@@ -149,7 +144,7 @@ fn shows(headers: &HeaderMap, token: &str) -> bool {
     })
 }
 
-/// Compares in a time that says nothing of where they differ.
+/// Compares in constant time, so that the duration does not reveal the place of a difference.
 fn is_same(shown: &[u8], token: &[u8]) -> bool {
     let mut differ = u8::from(shown.len() != token.len());
     for (place, wanted) in token.iter().enumerate() {

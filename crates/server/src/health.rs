@@ -1,12 +1,11 @@
-//! Looks from time to time whether steps are there.
+//! Checks from time to time whether steps are healthy.
 //!
-//! Only what has changed is recorded, and it is compared with what is recorded when it is written: of
-//! several servers on one store one is the first to say it.
+//! Only changes are recorded. They are compared with the catalog when they are written, so that of several
+//! servers on one store only the first records a change.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::task::{JoinSet, spawn_blocking};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
 
@@ -14,10 +13,8 @@ use crate::api::Served;
 use crate::flow_state::object;
 use crate::listen::Ending;
 
-/// How often, and how patiently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthChecks {
-    /// How often every step is looked at.
     pub every: Duration,
     /// How long an answer may take.
     pub patience: Duration,
@@ -32,10 +29,9 @@ impl Default for HealthChecks {
     }
 }
 
-/// The most that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// Looks again and again, until the end.
+/// Checks all steps again and again, until the server ends.
 pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: Ending) {
     let served = Arc::new(served);
     loop {
@@ -46,15 +42,15 @@ pub(crate) async fn look_after(served: Served, how: HealthChecks, mut ending: En
         }
         tokio::select! {
             () = tokio::time::sleep(how.every) => {}
-            () = somebody_is_unknown(&served) => {}
+            () = step_is_unchecked(&served) => {}
             () = ending.comes() => return,
         }
     }
 }
 
-/// Waits until a step was registered that nobody has looked at.
-async fn somebody_is_unknown(served: &Arc<Served>) {
-    /// Much may happen at once.
+/// Waits until a step was registered that was not checked yet.
+async fn step_is_unchecked(served: &Arc<Served>) {
+    /// Bounds the checks of the catalog while many records are stored.
     const PAUSE: Duration = Duration::from_millis(200);
     let mut news = served.news.listen();
     loop {
@@ -72,7 +68,7 @@ async fn somebody_is_unknown(served: &Arc<Served>) {
 async fn round(served: &Arc<Served>, patience: Duration) {
     let asking = Arc::clone(served);
     let addresses = spawn_blocking(move || asking.host.book().read(addresses));
-    // If the catalog cannot be read now it may be the next time.
+    // If the catalog cannot be read now, the next round tries again.
     let Ok(Ok(addresses)) = addresses.await else {
         return;
     };
@@ -87,14 +83,11 @@ async fn round(served: &Arc<Served>, patience: Duration) {
     while asked.join_next().await.is_some() {}
 }
 
-/// The steps that say where they can be asked.
 fn addresses(catalog: &Catalog) -> Vec<(String, String)> {
     let steps = catalog.steps.iter().filter_map(|(id, definition)| {
         let definition = object(definition);
-        let address = definition.get("http")?.get("health_check");
-        let address = address.and_then(Value::as_str);
-        let address = address.filter(|address| !address.is_empty())?;
-        Some((id.clone(), address.to_owned()))
+        let address = definition.get("http")?.get("health_check")?.as_str()?;
+        (!address.is_empty()).then(|| (id.clone(), address.to_owned()))
     });
     steps.collect()
 }
@@ -106,24 +99,17 @@ fn ask(served: &Served, id: &str, address: &str, patience: Duration) {
     let decide = move |catalog: &Catalog| {
         let known = catalog.health.get(&id);
         let same = known.is_some_and(|known| known.healthy == healthy && known.error == error);
+        // A step that was unregistered meanwhile has no health.
+        if same || !catalog.steps.contains_key(&id) {
+            return Ok::<_, std::convert::Infallible>(Vec::new());
+        }
         let (id, error) = (id.clone(), error.clone());
-        let changed = CatalogEvent::StepHealthChanged { id, healthy, error };
-        // A step that is gone has no health.
-        let told = !same && catalog.steps.contains_key(changed_id(&changed));
-        Ok::<_, std::convert::Infallible>(if told { vec![changed] } else { Vec::new() })
+        Ok(vec![CatalogEvent::StepHealthChanged { id, healthy, error }])
     };
-    // What cannot be written now is found again the next time.
+    // A change that cannot be written now is found again in the next round.
     if let Ok(Ok(written)) = served.host.book().change(decide)
         && !written.is_empty()
     {
         served.news.stir();
-    }
-}
-
-fn changed_id(event: &CatalogEvent) -> &str {
-    if let CatalogEvent::StepHealthChanged { id, .. } = event {
-        id
-    } else {
-        ""
     }
 }

@@ -1,10 +1,9 @@
-//! What others reach over HTTP.
+//! The HTTP API.
 //!
-//! [`Server`] answers the requests of those who register steps, start flows and follow them, in the
-//! shapes that clients of Argyll know. It reads the store and shows what is there; what is to be done
-//! is done by the host of the flows. A step of a flow may answer at once that it has taken the work
-//! on, and send the result later, to an address it was given with the call: [`Webhooks`] is where such
-//! results arrive if nothing else is served.
+//! [`Server`] lets clients register steps, start flows and follow them, in the shapes that clients of
+//! Argyll know. It reads the store and shows what is there; the host of the flows runs them. A step may
+//! answer at once that it has accepted the work, and send the result later, to a URL it got with the call:
+//! [`Webhooks`] is where such results arrive if nothing else is served.
 
 mod answer;
 mod api;

@@ -1,4 +1,4 @@
-//! How much is taken on at once, and for how long.
+//! Limits on connections, requests and their duration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,18 @@ use tokio::sync::Semaphore;
 
 use crate::answer::said;
 
-/// What a listener takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenLimits {
-    /// The most connections; others wait.
+    /// The most connections; others wait in the queue of the system.
     pub connections: usize,
-    /// The most requests at a time; others are told to come again.
+    /// The most requests at a time; others get 503.
     pub requests: usize,
     /// How long the head of a request may take to arrive.
     pub header: Duration,
-    /// How long a request may take as a whole.
     pub request: Duration,
-    /// How long an event may take to be sent to somebody who follows them.
+    /// How long sending an event to a follower may take.
     pub event: Duration,
-    /// How long whoever is being answered is waited for at the end.
+    /// How long open requests may take to finish when the listener ends.
     pub grace: Duration,
 }
 
@@ -49,7 +47,6 @@ struct Room {
     time: Duration,
 }
 
-/// The same routes, within limits.
 pub(crate) fn bounded(routes: Router, limits: ListenLimits) -> Router {
     let room = Room {
         requests: Arc::new(Semaphore::new(limits.requests)),

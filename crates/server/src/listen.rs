@@ -1,7 +1,7 @@
-//! The one listener: connections are taken, bounded in number and time, and ended in good order.
+//! The one listener: accepts connections, bounded in number and time, and shuts down gracefully.
 //!
-//! It knows nothing of what is asked; that is the business of the routes it is given. Whoever connects
-//! may be slow, many, or gone: none of it keeps others from being heard.
+//! It knows nothing of the requests; the routes it is given do. Slow, numerous or dead clients do not keep
+//! others from being served.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -28,30 +28,30 @@ use tower::Service;
 
 use crate::limits::{ListenLimits, bounded};
 
-/// How long nothing is accepted after that has failed, most likely for want of files.
+/// How long nothing is accepted after an error, most likely for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The place of a connection among those there may be. Kept by whatever goes on after the request.
+/// The permit of a connection. A WebSocket keeps it after its request has ended.
 pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 
-/// Told when the listener is about to end.
+/// Signals that the listener is about to end.
 #[derive(Clone, Debug)]
 pub(crate) struct Ending(watch::Receiver<()>);
 
 impl Ending {
-    /// One that comes when the other half goes.
+    /// It comes when the sender is dropped.
     pub(crate) fn ahead() -> (watch::Sender<()>, Self) {
         let (end, asked) = watch::channel(());
         (end, Self(asked))
     }
 
     pub(crate) async fn comes(&mut self) {
-        // Nothing is ever sent: what is waited for is that the other side goes.
+        // Nothing is ever sent: it waits until the sender is dropped.
         while self.0.changed().await.is_ok() {}
     }
 }
 
-/// Somebody listens, for as long as this is there.
+/// A listener. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Listening {
     address: SocketAddr,
@@ -62,7 +62,6 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Answers on a listener with these routes.
     pub(crate) fn start(
         listener: TcpListener,
         limits: ListenLimits,
@@ -95,7 +94,7 @@ impl Listening {
         self.address
     }
 
-    /// Goes on with something beside, until it ends.
+    /// Spawns a task that ends with the listener.
     pub(crate) fn beside<W>(&self, work: impl FnOnce(Ending) -> W)
     where
         W: Future<Output = ()> + Send + 'static,
@@ -108,7 +107,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Whoever is being answered is to hear it: nobody is here to be asked again.
+        // Open requests are answered first: a client could not repeat them.
         drop(self.end.take());
         let (Some(runtime), Some(served)) = (self.runtime.take(), self.served.take()) else {
             return;
@@ -125,7 +124,7 @@ async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut en
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // Without a place nobody is let in: they wait in the queue of the system.
+        // Without a permit nothing is accepted: clients wait in the queue of the system.
         let place = tokio::select! {
             place = Arc::clone(&places).acquire_owned() => place,
             () = ending.comes() => break,
@@ -149,7 +148,7 @@ async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut en
     drop(listener);
     let all = async {
         while connections.join_next().await.is_some() {}
-        // What goes on after its request keeps its place.
+        // WebSockets keep their permits after their requests have ended.
         let many = u32::try_from(limits.connections).unwrap_or(u32::MAX);
         drop(places.acquire_many(many).await);
     };
@@ -157,16 +156,15 @@ async fn accept(listener: Listener, routes: Router, limits: ListenLimits, mut en
 }
 
 async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: Ending) {
-    // Answers are small and whole; waiting for more to send helps nobody.
+    // Answers are small and whole; nothing is gained by waiting for more to send.
     drop(stream.set_nodelay(true));
     let mut http = Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(header);
     let service = TowerToHyperService::new(routes);
     let connection = http.serve_connection(TokioIo::new(stream), service);
-    let connection = connection.with_upgrades();
-    let mut connection = pin!(connection);
+    let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
-        // Whoever broke off hears nothing, and there is nobody else to tell.
+        // An error means that the connection is gone, so no answer can be sent.
         _ = connection.as_mut() => return,
         () = ending.comes() => {}
     }
@@ -174,7 +172,6 @@ async fn serve(stream: TcpStream, routes: Placed, header: Duration, mut ending: 
     drop(connection.await);
 }
 
-/// Routes, for one connection.
 #[derive(Clone)]
 pub(crate) struct Placed {
     pub(crate) routes: Router,

@@ -1,7 +1,7 @@
-//! What is logged: one JSON object a line, on the error output.
+//! The log: one JSON object a line, on standard error.
 //!
-//! What a record of a job has to say is worked out here and can be looked at; writing it down is all
-//! that is left. Values of secrets are in no record, and what commands wrote is left out altogether.
+//! The records are computed here as data; only [`Log`] writes them. They contain no values of secrets and
+//! no output of commands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,14 +24,13 @@ use undaunted_policy::{Reason, Timestamp};
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::StoreOutage;
 
-/// How much a log record matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Something cannot be done.
     Error,
-    /// Something may need to be looked at.
+    /// Something may need attention.
     Warn,
-    /// Something has come to its beginning or its end.
+    /// Something has begun or ended.
     Info,
     Debug,
 }
@@ -46,7 +45,6 @@ impl Level {
         }
     }
 
-    /// The level that a word names, if it does.
     pub fn of(word: &str) -> Option<Self> {
         let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
         all.into_iter()
@@ -54,27 +52,23 @@ impl Level {
     }
 }
 
-/// Something to be logged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
     pub at: Timestamp,
-    /// How much it matters.
     pub level: Level,
-    /// What it is called, or what it says.
     pub what: What,
-    /// What else there is to know, in order.
+    /// In the order in which they are written.
     pub fields: Vec<(&'static str, Value)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event, by its name.
     Event(&'static str),
     Message(String),
 }
 
 impl LogRecord {
-    /// The line it is, without its end.
+    /// The JSON object, without a line end.
     pub fn line(&self) -> String {
         let (name, what) = match &self.what {
             What::Event(word) => ("event", json!(word)),
@@ -82,7 +76,7 @@ impl LogRecord {
         };
         let at = json!(rfc3339(self.at));
         let level = json!(self.level.word());
-        // The order is for people; `at` comes first.
+        // Not a `Value`: people read it, and `at` comes first.
         let mut line = format!("{{\"at\":{at},\"level\":{level},\"{name}\":{what}");
         for (name, value) in &self.fields {
             let _ = write!(line, ",\"{name}\":{value}");
@@ -92,30 +86,28 @@ impl LogRecord {
     }
 }
 
-/// How many lines may wait for whoever reads them.
 const WAITING: usize = 10_000;
 
-/// Where log records go: to the error output, by a thread of its own. Whoever logs does not wait for
-/// whoever reads; what cannot be read in time is left out, and that is said.
+/// Writes log records to standard error, on a thread of its own. Callers do not wait for a slow reader of
+/// standard error; lines that do not fit in the queue are left out, and counted in a record.
 #[derive(Clone, Debug)]
 pub struct Log {
     level: Level,
     lines: SyncSender<Line>,
     left_out: Arc<AtomicU64>,
-    /// When each breaker opened or closed last. Every job that uses it is told, and it is logged once.
+    /// When each breaker changed last: every job that uses it reports the change, and it is logged once.
     turned: Arc<Mutex<BTreeMap<String, Timestamp>>>,
 }
 
-/// What the thread that writes is told.
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// Somebody wants to know that all before it is written.
+    /// Signals that all lines before it are written.
     End(Sender<()>),
 }
 
 impl Log {
-    /// A log that leaves out what matters less.
+    /// Writes records of this level and those that matter more.
     pub fn of(level: Level) -> Self {
         let (lines, written) = sync_channel(WAITING);
         let left_out = Arc::new(AtomicU64::new(0));
@@ -123,7 +115,7 @@ impl Log {
         let _ = std::thread::spawn(move || {
             for line in written {
                 match line {
-                    // Whether anybody reads it is not our concern.
+                    // A closed standard error does not stop the server.
                     Line::Text(text) => drop(std::io::stderr().lock().write_all(text.as_bytes())),
                     Line::End(done) => {
                         let _ = done.send(());
@@ -146,7 +138,6 @@ impl Log {
         }
     }
 
-    /// Writes records, if they matter enough.
     pub fn write(&self, records: &[LogRecord]) {
         for record in records.iter().filter(|it| it.level <= self.level) {
             let line = Line::Text(record.line() + "\n");
@@ -156,17 +147,16 @@ impl Log {
         }
     }
 
-    /// Waits until what was logged is written, but not for long.
+    /// Waits until the queue is written, for at most a second.
     pub fn finish(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
         let (done, written) = channel();
         if self.lines.try_send(Line::End(done)).is_ok() {
-            // Nobody may be reading.
+            // Standard error may be stuck.
             let _ = written.recv_timeout(PATIENCE);
         }
     }
 
-    /// Writes that a breaker has opened, half opened or closed.
     pub fn turned(&self, breaker: &str, change: &BreakerChange) {
         let mut turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
         let last = turned.insert(breaker.to_owned(), change.at);
@@ -176,7 +166,6 @@ impl Log {
         }
     }
 
-    /// Writes that the store cannot be reached, or can be again.
     pub fn outage(&self, outage: &StoreOutage<'_>) {
         let level = match outage {
             StoreOutage::Begins(_) => Level::Error,
@@ -190,23 +179,22 @@ impl Log {
         }]);
     }
 
-    /// Writes what a record of a job has to say.
     pub fn tell(&self, job: &Job, record: &Record) {
-        // Most is said at the level that is mostly left out.
+        // Most events are logged at debug level only: not worth building the record otherwise.
         if self.level >= Level::Debug || matters(&record.event) {
             self.write(&records_of(job, record));
         }
     }
 }
 
-/// Whether there is more to say of an event than at the level of least matter.
+/// Whether an event is logged above the debug level.
 const fn matters(event: &Event) -> bool {
-    // A budget that has stopped a command is told as well.
+    // A command stopped by a budget has a second record.
     matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
         || !matches!(level(event), None | Some(Level::Debug))
 }
 
-/// How much an event matters. Texts are said with the events that refer to them.
+/// `None` for texts, which are logged with the events that refer to them.
 const fn level(event: &Event) -> Option<Level> {
     Some(match event {
         Event::Job(JobEvent::TextKept { .. }) => return None,
@@ -265,7 +253,7 @@ const fn level(event: &Event) -> Option<Level> {
     })
 }
 
-/// What a record of a job has to say. The job is as it is after it, or ahead of it.
+/// The log records of an event. The job has applied it, and perhaps later ones.
 pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
     let Some(level) = level(&record.event) else {
         return Vec::new();
@@ -283,7 +271,6 @@ pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
     said
 }
 
-/// That a breaker has opened, half opened or closed.
 fn turn_of(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
     let view = breaker_event(breaker, change)?;
     let (word, level) = match change.change {
@@ -332,7 +319,7 @@ fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
     }
 }
 
-/// A budget that has stopped a command.
+/// Set if a budget has stopped the command.
 fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecord> {
     let of = stopped.of;
     let command = job.plan().command(of.command);

@@ -1,12 +1,11 @@
-//! What is counted, for Prometheus.
+//! Metrics for Prometheus.
 //!
-//! Fed with the records of jobs, one by one. What a job has used of its pool is taken from its state, so
-//! that a job somebody goes on with counts what it used before. The library adds `_total` to the names of
-//! counters by itself.
+//! Fed with the records of jobs, one by one. What a job has used of its pool is read from its state, so
+//! that a resumed job counts what it used before. The library appends `_total` to the names of counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -49,7 +48,6 @@ labels!(ByState, state);
 
 type Ratio = Gauge<f64, AtomicU64>;
 
-/// Everything that is counted.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -63,11 +61,11 @@ pub struct Metrics {
     breakers: Family<ByBreaker, Gauge>,
     flows: Family<ByStatus, Gauge>,
     items: Family<ByState, Gauge>,
-    /// The gauges of that, in the order of the states.
+    /// The gauges of `items`, in the order of `ITEM_STATES`.
     queues: [Gauge; 4],
     /// The jobs that have series of their own.
     series: Mutex<BTreeSet<String>>,
-    /// How many items of each job are counted in each state.
+    /// The numbers of each job that are part of `queues`.
     counted: Mutex<BTreeMap<String, [i64; 4]>>,
 }
 
@@ -123,7 +121,7 @@ impl Metrics {
         to.register("undaunted_items", items, self.items.clone());
     }
 
-    /// Takes note of a record. The job is as it is after it, or ahead of it.
+    /// Counts a record. The job has applied it, and perhaps later ones.
     pub fn observe(&self, job: &Job, record: &Record) {
         match &record.event {
             Event::Item(ItemEvent::AttemptSucceeded(_)) => self.ended("succeeded"),
@@ -174,7 +172,6 @@ impl Metrics {
         self.restore(job);
     }
 
-    /// Takes over what a job has come to.
     pub fn restore(&self, job: &Job) {
         if let Some(pool) = &job.pool {
             let consumed = self.consumed.get_or_create(&self.of_job(job));
@@ -189,12 +186,12 @@ impl Metrics {
         self.count(job.id(), now);
     }
 
-    /// A job is run elsewhere, or not at all for now: nothing of it is in a queue here.
+    /// Takes the items of a job out of the queues: this process no longer runs it.
     pub fn leave(&self, job: &str) {
         self.count(job, [0; 4]);
     }
 
-    /// Jobs that are no longer in the store have no series of their own.
+    /// Removes the series of jobs that are no longer in the store.
     fn forget_what_is_gone(&self, catalog: &Catalog) {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         series.retain(|job| {
@@ -209,7 +206,7 @@ impl Metrics {
         });
     }
 
-    /// What is counted for a job by itself, until it is gone.
+    /// The labels of a job's series, which are removed with the job.
     fn of_job(&self, job: &Job) -> ByJob {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         if !series.contains(job.id()) {
@@ -218,17 +215,23 @@ impl Metrics {
         by_job(job.id())
     }
 
-    /// Where a breaker stands, as it was found.
     pub fn found_breaker(&self, name: &str, phase: Phase) {
         let state = match phase {
             Phase::Closed { .. } => "closed",
             Phase::Open { .. } => "open",
             Phase::HalfOpen { .. } => "half_open",
         };
-        self.breaker(name, state);
+        for known in BREAKER_STATES {
+            let of = ByBreaker {
+                breaker: name.to_owned(),
+                state: known.to_owned(),
+            };
+            let gauge = self.breakers.get_or_create(&of);
+            let _ = gauge.set(i64::from(known == state));
+        }
     }
 
-    /// Everything as text, with the flows there are.
+    /// All metrics in the text format, with the flows of the catalog.
     pub fn text(&self, catalog: &Catalog) -> String {
         self.forget_what_is_gone(catalog);
         for status in FLOW_STATES {
@@ -249,22 +252,10 @@ impl Metrics {
         let _ = self.attempts.get_or_create(&ByOutcome { outcome }).inc();
     }
 
-    fn breaker(&self, name: &str, now: &str) {
-        for state in BREAKER_STATES {
-            let of = ByBreaker {
-                breaker: name.to_owned(),
-                state: state.to_owned(),
-            };
-            let _ = self
-                .breakers
-                .get_or_create(&of)
-                .set(i64::from(state == now));
-        }
-    }
-
-    /// Queues are those of all jobs together.
+    /// Replaces the numbers of one job in the queues, which are sums over all jobs.
     fn count(&self, job: &str, now: [i64; 4]) {
-        let mut counted = self.counted();
+        // Numbers are replaced as a whole, so a panic leaves nothing half done.
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let before = if now == [0; 4] {
             counted.remove(job)
         } else if let Some(known) = counted.get_mut(job) {
@@ -276,11 +267,6 @@ impl Metrics {
         for ((gauge, now), before) in self.queues.iter().zip(now).zip(before) {
             let _ = gauge.inc_by(now.saturating_sub(before));
         }
-    }
-
-    fn counted(&self) -> MutexGuard<'_, BTreeMap<String, [i64; 4]>> {
-        // Numbers are replaced as a whole, so a panic elsewhere left nothing half done.
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -300,7 +286,7 @@ fn outcome(failed: &AttemptFailed) -> &'static str {
     }
 }
 
-/// What runs, waits, is held and has not begun.
+/// In the order of `ITEM_STATES`.
 fn queues(job: &Job) -> [i64; 4] {
     let mut queues = [0_i64; 4];
     for (_, step) in job.busy_steps() {

@@ -1,16 +1,15 @@
-//! The word that something was stored, passed on to whoever follows it.
+//! The signal that something was stored.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Tells followers that there is something to read. It does not say what: they look for themselves, so
-/// that nothing is lost if they were not listening.
+/// Tells followers that there is something to read. It does not say what: they read the store, so nothing
+/// is lost if they were not listening.
 #[derive(Clone, Debug)]
 pub struct News(Arc<watch::Sender<u64>>);
 
 impl News {
-    /// Nothing has happened yet.
     pub fn quiet() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }

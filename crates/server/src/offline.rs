@@ -1,7 +1,7 @@
 //! A server without an address: bytes in, bytes out, and no socket.
 //!
-//! For whoever sends it millions of connections (fuzzing): what is sent goes through everything a real
-//! connection goes through, from the parser of HTTP to the routes. Steps are not looked after.
+//! For fuzzing with millions of connections: the bytes pass through everything a real connection does, from
+//! the HTTP parser to the routes. The health of steps is not checked.
 
 use std::io;
 use std::sync::Arc;
@@ -20,26 +20,23 @@ use crate::limits::{ListenLimits, bounded};
 use crate::listen::{Ending, Placed};
 use crate::server::{Manner, all};
 
-/// How much is under way in one direction.
+/// Bytes buffered in one direction.
 const UNDER_WAY: usize = 64 << 10;
 
-/// Where servers without an address run.
 #[derive(Debug)]
 pub struct Offline(Runtime);
 
-/// A server without an address.
 #[derive(Debug)]
 pub struct OfflineServer<'o> {
     runtime: &'o Runtime,
     routes: Router,
     limits: ListenLimits,
     places: Arc<Semaphore>,
-    /// What goes on after its request ends when this goes.
+    /// Open web sockets end when this is dropped.
     _end: watch::Sender<()>,
 }
 
 impl Offline {
-    /// Makes room for servers.
     pub fn begin() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -63,8 +60,8 @@ impl Offline {
 }
 
 impl OfflineServer<'_> {
-    /// What is answered on a connection over which this is sent, and then nothing more. Nothing if that
-    /// takes longer than somebody has patience, or there is no place left.
+    /// The answer to a connection that sends these bytes and no more. `None` if it takes longer than
+    /// `patience`, or there are too many connections.
     pub fn answer(&self, sent: &[u8], patience: Duration) -> Option<Vec<u8>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let routes = Placed {
@@ -73,7 +70,7 @@ impl OfflineServer<'_> {
         };
         let (near, far) = duplex(UNDER_WAY);
         let mut http = Builder::new();
-        // Whoever has said everything still wants to hear the answer.
+        // `half_close`: the client has sent everything and still wants the answer.
         http.timer(TokioTimer::new())
             .header_read_timeout(self.limits.header)
             .half_close(true);
@@ -83,13 +80,13 @@ impl OfflineServer<'_> {
         let (mut reading, mut writing) = split(near);
         let talk = async {
             let said = async {
-                // Whoever is refused early is not read to the end.
+                // A request that is refused early is not read to its end.
                 drop(writing.write_all(sent).await);
                 drop(writing.shutdown().await);
             };
             let mut answer = Vec::new();
             let heard = async {
-                // What arrived before it broke off is the answer.
+                // The bytes before an error are the answer.
                 drop(reading.read_to_end(&mut answer).await);
             };
             let (_, (), ()) = tokio::join!(connection, said, heard);

@@ -1,8 +1,8 @@
-//! Which flows somebody asks for, page by page.
+//! Which flows a client asks for, page by page.
 //!
-//! Those under way come first, then those that have ended; among themselves by the time they began or
-//! ended, and by their names where that is the same. A cursor is the place of the last one that was
-//! shown, so that flows that come or go meanwhile shift nothing.
+//! Active flows come first, then those that have ended; each group ordered by the time they began or ended,
+//! then by id. A cursor is the position of the last flow shown, so that flows that come or go meanwhile
+//! shift nothing.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,10 +16,9 @@ use crate::engine::digest;
 use crate::fields::Fields;
 use crate::flow_state::put;
 
-/// The most flows on a page, and how many there are on one if nothing is said.
+/// The most flows on a page, and the default.
 const MOST: u64 = 1000;
 
-/// What somebody asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     prefix: String,
@@ -30,7 +29,6 @@ pub(crate) struct Query {
     newest_first: bool,
 }
 
-/// Where a flow stands: whether it has ended, since when, and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     ended: bool,
@@ -39,7 +37,6 @@ struct Place {
 }
 
 impl Query {
-    /// Every flow, the latest first.
     pub(crate) fn all() -> Self {
         Self {
             newest_first: true,
@@ -87,7 +84,6 @@ impl Query {
         })
     }
 
-    /// The flows that are asked for.
     pub(crate) fn answer(&self, catalog: &Catalog) -> Value {
         let range = (Bound::Included(self.prefix.as_str()), Bound::Unbounded);
         let from = catalog.flows.range::<str, _>(range);
@@ -120,7 +116,7 @@ impl Query {
 
     fn wants(&self, flow: &str, entry: &FlowEntry) -> bool {
         let mut labels = self.labels.iter();
-        // Flows of steps are looked at through the flow they belong to.
+        // Flows of steps are listed in the flow they belong to.
         entry.parent.is_none()
             && !flow.contains(':')
             && (self.statuses.is_empty() || self.statuses.contains(&entry.status))
@@ -167,7 +163,7 @@ fn place((flow, entry): (&str, &FlowEntry)) -> Place {
     }
 }
 
-/// A flow in a list: what is said of it, by itself and as the digest that some clients look for.
+/// A flow in a list: its digest, inline and also as the field some clients look for.
 fn shown((flow, entry): (&str, &FlowEntry)) -> Value {
     let digest = digest(entry);
     let mut shown = digest.clone();
@@ -182,19 +178,17 @@ fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, Refused> {
         FlowStatus::Completed,
         FlowStatus::Failed,
     ];
-    let statuses = words.iter().map(|word| {
-        let mut all = all.into_iter();
-        let found = all.find(|status| status.word() == word);
+    let status = |word: &String| {
+        let found = all.into_iter().find(|status| status.word() == word);
         found.ok_or_else(|| {
             Refused::wrong(format!(
                 "`statuses` has `{word}`, which is none of active, completed and failed"
             ))
         })
-    });
-    statuses.collect()
+    };
+    words.iter().map(status).collect()
 }
 
-/// Whether a character may stand in the id of a flow.
 pub(crate) const fn is_of_id(found: char) -> bool {
     found.is_ascii_alphanumeric() || matches!(found, '_' | '.' | '-' | '+')
 }

@@ -1,4 +1,4 @@
-//! Which request goes where.
+//! The routes of the API.
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::answer::{Refused, said, told};
 use crate::api::Api;
+use crate::flow_state::put;
 use crate::webhooks::{Deliver, webhooks};
 use crate::{engine, flows, socket, steps};
 
-/// The most bytes of what is asked for, but for results.
+/// The most bytes of a request body; webhooks have a limit of their own.
 const MOST: usize = 4 << 20;
 
-/// Everything that is answered.
 pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
     let step = get(steps::show).put(steps::update).delete(steps::remove);
     Router::new()
@@ -41,22 +41,17 @@ pub(crate) fn routes(api: Api, deliver: Deliver) -> Router {
 }
 
 async fn health(State(api): State<Api>) -> Response {
-    let looked = api.work(|served| {
+    let pulse = api.work(|served| {
         let pulse = served.host.store().pulse();
         pulse.map_err(|error| Refused::unavailable(error.to_string()))
     });
     let mut shown = json!({ "service": "undaunted", "status": "healthy" });
-    let status = match looked.await {
-        Ok(_) => StatusCode::OK,
-        Err(refused) => {
-            shown = json!({
-                "service": "undaunted", "status": "unhealthy",
-                "error": refused.error,
-            });
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+    let Err(refused) = pulse.await else {
+        return told(StatusCode::OK, &shown);
     };
-    told(status, &shown)
+    put(&mut shown, "status", Some("unhealthy"));
+    put(&mut shown, "error", Some(refused.error));
+    told(StatusCode::SERVICE_UNAVAILABLE, &shown)
 }
 
 async fn metrics(State(api): State<Api>) -> Result<Response, Refused> {

@@ -8,7 +8,7 @@ use undaunted_engine::breaker::{AdmissionControl, Gate};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, JobEvent, Record};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
@@ -120,7 +120,7 @@ impl Scene {
         }
     }
 
-    fn start_of(&self, step: u32, item: u32) -> u64 {
+    fn start_of(&self, step: u32, item: u32) -> StartId {
         let mut running = self.job.starts.running.iter();
         let found = running.find(|(_, place)| **place == StepId(step).item(item));
         *found

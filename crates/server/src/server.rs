@@ -1,4 +1,4 @@
-//! The server: everything at one address.
+//! The whole API on one address.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,11 +14,10 @@ use crate::limits::ListenLimits;
 use crate::listen::{Ending, Listening};
 use crate::routes::routes;
 
-/// Somebody listens and answers, for as long as this is there.
+/// Serves until it is dropped.
 #[derive(Debug)]
 pub struct Server(Listening);
 
-/// Everything that is answered, for those who may ask.
 pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: Ending) -> Router {
     let host = Arc::clone(&served.host);
     let deliver = Arc::new(move |flow: &str, arrived: Arrived| host.deliver(flow, &arrived));
@@ -29,14 +28,12 @@ pub(crate) fn all(served: Served, access: Access, limits: ListenLimits, ending: 
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
     pub access: Access,
-    /// What is taken on at once.
     pub limits: ListenLimits,
-    /// How steps are looked after.
     pub health: HealthChecks,
 }
 
 impl Server {
-    /// Answers on a listener. Whether that may be reached is asked of [`Access::may_listen`] before.
+    /// Serves on a listener. Call [`Access::may_listen`] with its address first.
     pub fn start(listener: TcpListener, manner: Manner, served: Served) -> io::Result<Self> {
         let Manner {
             access,

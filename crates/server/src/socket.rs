@@ -1,8 +1,7 @@
 //! Events as they happen, over a WebSocket.
 //!
-//! One task for each socket hears what is asked for, looks for what is new and sends it. What cannot
-//! be sent is not read either, so somebody slow costs no memory; somebody who takes nothing at all is
-//! closed.
+//! One task for each socket receives requests, reads new events and sends them. It reads nothing while it
+//! cannot send, so a slow client costs no memory; a client that takes nothing at all is disconnected.
 
 use std::time::Duration;
 
@@ -20,16 +19,14 @@ use crate::follow::{Follower, refusal};
 use crate::listen::Place;
 use crate::wish::Wish;
 
-/// The longest message that is heard.
 const LONGEST: usize = 64 << 10;
-/// How often to look without being told.
+/// How often the store is read without a signal.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often to look at most.
 const PACE: Duration = Duration::from_millis(10);
-/// How often the other side is asked whether it is there; it is gone after two that it did not answer.
+/// How often the client is pinged; it counts as gone after two pings without an answer.
 const PING: Duration = Duration::from_secs(30);
 
-/// Whoever is at the other end has gone, or is to go.
+/// The client has gone, or is to be disconnected.
 struct Over;
 
 pub(crate) async fn connect(
@@ -42,7 +39,7 @@ pub(crate) async fn connect(
             .max_message_size(LONGEST)
             .max_frame_size(LONGEST)
             .on_upgrade(async move |socket| {
-                // It takes the place of a connection for as long as it lasts.
+                // It keeps the permit of its connection for as long as it lasts.
                 let _place = place;
                 Session::of(api, socket).run().await;
             }),
@@ -53,17 +50,17 @@ pub(crate) async fn connect(
 struct Session {
     socket: WebSocket,
     api: Api,
-    /// Not here only while it works.
+    /// `None` only while a blocking task has it.
     follower: Option<Follower>,
 }
 
 impl Session {
     fn of(api: Api, socket: WebSocket) -> Self {
-        let follower = Follower::of(api.host());
+        let follower = Some(Follower::of(api.host()));
         Self {
             socket,
             api,
-            follower: Some(follower),
+            follower,
         }
     }
 
@@ -134,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Tells what is new; whether there may be more at once.
+    /// Sends new events; `true` if there may be more at once.
     async fn look(&mut self, stirred: bool) -> Result<bool, Over> {
         if self.follower.as_ref().is_none_or(Follower::is_idle) {
             return Ok(false);
@@ -146,7 +143,7 @@ impl Session {
         Ok(more)
     }
 
-    /// Has the follower do something that may wait for the store.
+    /// Runs work that may block on the store.
     async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Follower) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! The steps that are registered.
+//! The registered steps.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -19,8 +19,7 @@ type Body = Result<Bytes, BytesRejection>;
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Response, Refused> {
     api.look(|catalog| {
-        let steps = catalog.steps.values().map(|step| object(step));
-        let steps: Vec<Value> = steps.collect();
+        let steps: Vec<Value> = catalog.steps.values().map(|step| object(step)).collect();
         let listed = json!({ "count": steps.len(), "steps": steps });
         Ok(told(StatusCode::OK, &listed))
     })
@@ -130,14 +129,14 @@ fn read(body: Body) -> Result<Value, Refused> {
     Ok(Fields::read(&body)?.whole())
 }
 
-/// What is known of a step.
+/// The registered definition, compared with a new one.
 enum Known {
     Missing,
     Same,
     Other,
 }
 
-/// Writes a definition, if that is decided: whether as the first of its step.
+/// Writes a definition. `decide` answers `Some(true)` to register, `Some(false)` to update.
 fn write(
     served: &Served,
     id: String,
@@ -164,7 +163,7 @@ fn write(
     Ok(())
 }
 
-/// A definition without what goes without saying, so that two that mean the same are the same.
+/// A definition without nulls and defaults, so that two that mean the same are equal.
 fn plain(mut step: Value) -> Value {
     without_nulls(&mut step);
     let Some(fields) = step.as_object_mut() else {

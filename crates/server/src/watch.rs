@@ -1,5 +1,4 @@
-//! Whoever looks on at flows while they run: what happens is counted, logged, and passed on to those who
-//! follow.
+//! Counts and logs what happens to running flows, and signals it to followers.
 
 use std::sync::Arc;
 
@@ -12,19 +11,18 @@ use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::news::News;
 
-/// Looks on at flows.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub metrics: Arc<Metrics>,
     pub log: Log,
-    /// The word that something was stored.
+    /// Signals that records were stored.
     pub news: News,
 }
 
 impl Observer for Watch {
     fn begins(&mut self, job: &Job, _: Handle) {
         self.metrics.restore(job);
-        // That it was submitted was recorded before anybody looked on.
+        // The submission was recorded before this observer was attached.
         if job.times.last_at == job.times.submitted_at {
             let submitted = Box::new(job.submitted().clone());
             let record = Record {

@@ -1,8 +1,8 @@
 //! Results that come later, by webhook.
 //!
-//! Answers 200 when a result was taken, and also when it was taken before: whoever sends it cannot
-//! know, and asks again. 404 for a token nobody gave out, 400 for a body that is none, 503 if nobody
-//! could look at it: then it is to be sent again.
+//! Answers 200 when a result was taken, also if it was taken before: a sender that got no answer sends it
+//! again. 404 for an unknown token, 400 for an unreadable body, 503 if the flow cannot be reached now: then
+//! the result is to be sent again.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,22 +23,16 @@ use crate::answer::{said, told};
 use crate::limits::ListenLimits;
 use crate::listen::Listening;
 
-/// The most bytes of a result.
 const MOST: usize = 16 << 20;
 
-/// Hands the result of an attempt of a flow on. Nothing if nobody could look at it. May wait.
+/// Delivers the result of an attempt to its flow. `None` if it could not be looked at now. May block.
 pub type Deliver = Arc<dyn Fn(&str, Arrived) -> Option<Reported> + Send + Sync>;
 
-/// Where results arrive, and nothing else does, for as long as it is there.
+/// Accepts results, and nothing else, until it is dropped.
 #[derive(Debug)]
 pub struct Webhooks(Listening);
 
 impl Webhooks {
-    /// Listens at an address.
-    ///
-    /// # Errors
-    ///
-    /// When that is not possible.
     pub fn listen(address: SocketAddr, deliver: Deliver) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let routes = webhooks(deliver)
@@ -52,7 +46,6 @@ impl Webhooks {
     }
 }
 
-/// The way results come in.
 pub(crate) fn webhooks(deliver: Deliver) -> Router {
     let bound = DefaultBodyLimit::max(MOST);
     let taken = post(arrived).layer(bound).with_state(deliver);

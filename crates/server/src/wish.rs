@@ -1,23 +1,22 @@
-//! What whoever follows events asks for.
+//! The requests of a client that follows events.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// Something that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// To be told of what happens to something, of these types of events or of all.
+    /// No `types` stands for all.
     Subscribe {
         aggregate: Aggregate,
         types: BTreeSet<String>,
         sub_id: Option<String>,
     },
-    /// To be told no more.
-    Unsubscribe { sub_id: String },
+    Unsubscribe {
+        sub_id: String,
+    },
 }
 
-/// What can be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Aggregate {
     Engine,
@@ -25,7 +24,7 @@ pub(crate) enum Aggregate {
 }
 
 impl Aggregate {
-    /// Its name on the wire.
+    /// As clients write it.
     pub(crate) fn id(&self) -> Value {
         match self {
             Self::Engine => json!(["engine"]),

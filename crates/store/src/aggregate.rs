@@ -1,6 +1,5 @@
-//! Whose journal it is.
-//!
-//! The store does not know what a job or a breaker is; a family is a word the caller chose.
+//! Whose journal it is. The store does not know what a job or a breaker is: a family is a word the
+//! caller chose.
 
 use std::fmt;
 
@@ -12,12 +11,8 @@ pub struct AggregateId {
 }
 
 impl AggregateId {
-    /// The aggregate `id` of a family, such as `job` or `breaker`. Neither is empty or holds a zero
+    /// The aggregate `id` of a family, such as `job` or `breaker`. Neither may be empty or contain a zero
     /// character.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAnAggregate`] if one is.
     pub fn new(family: impl Into<String>, id: impl Into<String>) -> Result<Self, NotAnAggregate> {
         let (family, id) = (family.into(), id.into());
         let names = |part: &str| !part.is_empty() && !part.contains('\0');
@@ -31,7 +26,6 @@ impl AggregateId {
         &self.family
     }
 
-    /// Which one of its family.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -43,12 +37,9 @@ impl fmt::Display for AggregateId {
     }
 }
 
-/// Why a name is no aggregate's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{family}` and `{id}` do not name an aggregate: one is empty or has a zero character")]
 pub struct NotAnAggregate {
-    /// The family that was given.
     pub family: String,
-    /// The id that was given.
     pub id: String,
 }

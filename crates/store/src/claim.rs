@@ -1,7 +1,7 @@
 //! Who may write to an aggregate.
 //!
-//! A claim lasts until it is released or its owner is gone. It does not expire: there are no
-//! heartbeats and no clocks to disagree about.
+//! A claim lasts until it is released or its owner is dead. It does not expire: there are no
+//! heartbeats and no clocks that may disagree.
 
 use std::time::SystemTime;
 
@@ -9,29 +9,26 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::{Epoch, Version};
 
-/// The right to write to an aggregate. It is plain data: dropping it releases nothing, closing the
-/// store's handle does.
+/// The right to write to an aggregate. Plain data: dropping it releases nothing; closing the store's
+/// handle does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub aggregate: AggregateId,
-    /// What appends under this claim carry.
     pub epoch: Epoch,
-    /// Where the journal was when it was claimed.
+    /// Of the journal when it was claimed.
     pub version: Version,
 }
 
-/// Whose a claim is, as far as is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub pid: u32,
-    /// The machine it runs on.
     pub host: String,
     /// When it opened the store.
     pub since: SystemTime,
 }
 
 impl Owner {
-    /// This process, from now on.
+    /// This process, since now.
     pub(crate) fn here() -> Self {
         Self {
             pid: std::process::id(),
@@ -44,23 +41,20 @@ impl Owner {
     }
 }
 
-/// Why an aggregate could not be claimed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// Its owner is alive.
     #[error("{aggregate} is owned by process {} on {}", owner.pid, owner.host)]
     OwnedBy {
         aggregate: AggregateId,
         owner: Owner,
     },
-    /// The store could not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl ClaimError {
-    /// A word for this error that does not change.
+    /// A word for this error, the same in every release.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::OwnedBy { .. } => "owned",

@@ -1,6 +1,6 @@
-//! What is wrong with a store or its surroundings.
+//! Errors of a store and its surroundings.
 //!
-//! Facts, in fields. What could be done about it is [`StoreError::help`], never part of a message.
+//! Facts, in fields. Advice is [`StoreError::help`], never part of a message.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -11,119 +11,91 @@ use crate::aggregate::AggregateId;
 use crate::request::RequestId;
 use crate::version::Version;
 
-/// A cause, shared by all whose appends it stopped.
+/// A cause, shared by all the appends it has stopped.
 pub type SharedError = Arc<dyn Error + Send + Sync>;
 
-/// Why a store cannot be used, or not for this.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A store is a folder.
     #[error("the store `{path}` is not a folder")]
     NotAFolder { path: PathBuf },
-    /// A file of the store is none.
     #[error("`{path}` is a folder, where the store has a file")]
     NotAFile { path: PathBuf },
-    /// It cannot be written to.
     #[error("the store `{path}` is read-only")]
     ReadOnly { path: PathBuf },
     #[error("access to `{path}` is denied")]
     Denied { path: PathBuf },
-    /// There is no room.
     #[error("the disk of `{path}` is full")]
     DiskFull { path: PathBuf },
-    /// Another process holds it.
     #[error("the store `{path}` is busy, after a wait of {waited:?}")]
-    Busy {
-        path: PathBuf,
-        /// How long we waited.
-        waited: Duration,
-    },
-    /// Something else is there.
+    Busy { path: PathBuf, waited: Duration },
     #[error("`{path}` is not a store: {what}")]
-    NotAStore {
-        path: PathBuf,
-        /// What it is instead.
-        what: String,
-    },
-    /// It was written by a later release.
+    NotAStore { path: PathBuf, what: String },
     #[error("the store `{path}` has format {found}; this release knows formats up to {known}")]
     NewerFormat {
         path: PathBuf,
         found: i64,
-        /// The latest we know.
         known: i64,
     },
-    /// Locks and memory maps do not work there.
+    /// Locks and shared memory maps do not work there.
     #[error("the store `{path}` is on a network file system ({name})")]
     NetworkFileSystem { path: PathBuf, name: String },
-    /// The database as a whole is broken.
+    /// Of the database as a whole.
     #[error("the database of the store `{path}` is damaged")]
     Corrupt {
         path: PathBuf,
-        /// What the database said.
         #[source]
         source: SharedError,
     },
-    /// A record is not what was written.
     #[error("record {version} of {aggregate} is damaged: {what}")]
     Damaged {
         aggregate: AggregateId,
         version: Version,
-        /// How it was noticed.
         what: &'static str,
     },
-    /// A request is not what was written.
     #[error("request {request} of {aggregate} is damaged: {what}")]
     DamagedRequest {
         aggregate: AggregateId,
-        /// Which one. It can be taken like any other.
+        /// It can be taken like any other.
         request: RequestId,
-        /// How it was noticed.
         what: &'static str,
     },
-    /// A commit may or may not have reached the disk. Nothing is acknowledged any more.
+    /// A commit may or may not have reached the disk. From then on the handle acknowledges nothing.
     #[error("the store has to be opened again: it is not known what reached the disk")]
     MustReopen {
         #[source]
         source: SharedError,
     },
-    /// It cannot be reached now. The same can be tried again later through the same handle. Nothing but an
-    /// append may have taken effect; of that it is known when it is tried again.
+    /// The store cannot be reached now. The call can be repeated later through the same handle. Only an
+    /// append may have taken effect; repeating it shows whether it has.
     #[error("the store `{store}` cannot be reached")]
     Unreachable {
-        /// Where it is, without secrets.
+        /// The address, without secrets.
         store: String,
         #[source]
         source: SharedError,
     },
-    /// A record past all bounds.
     #[error("a record of {bytes} bytes for {aggregate} is too large; {most} is the most")]
     TooLarge {
         aggregate: AggregateId,
         bytes: usize,
-        /// The most that is allowed.
         most: usize,
     },
-    /// A snapshot of something that was not recorded.
     #[error("a snapshot of {aggregate} at version {at} is ahead of its journal, at {head}")]
     AheadOfJournal {
         aggregate: AggregateId,
-        /// What it claims to include.
+        /// The last version the snapshot claims to include.
         at: Version,
-        /// Where the journal is.
         head: Version,
     },
     #[error("{aggregate} is not in the store")]
     NotFound { aggregate: AggregateId },
-    /// Anything else the file system says.
     #[error("`{path}` cannot be used")]
     Io {
         path: PathBuf,
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// Anything else the database says.
     #[error("the database of the store `{path}` failed")]
     Database {
         path: PathBuf,
@@ -133,7 +105,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// A word for this error that does not change.
+    /// A word for this error, the same in every release.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAFolder { .. } => "store-not-a-folder",
@@ -158,7 +130,6 @@ impl StoreError {
         }
     }
 
-    /// What could be done about it.
     pub const fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotAFolder { .. } | Self::NotAFile { .. } | Self::NotAStore { .. } => {
@@ -190,12 +161,12 @@ impl StoreError {
         })
     }
 
-    /// Whether the same can be tried again later through the same handle.
+    /// Whether the call can be repeated later through the same handle.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// Of a handle that no longer works.
+    /// The error of a handle whose writing thread has ended.
     pub(crate) fn closed() -> Self {
         Self::MustReopen {
             source: Arc::from(Box::<dyn Error + Send + Sync>::from(

@@ -1,7 +1,7 @@
-//! Places where a test makes a process die.
+//! Points at which a test makes the process die.
 //!
-//! Compiled only with the feature `failpoints`; otherwise there is nothing here. It stands in the
-//! lowest crate that touches a disk, so that every crate above can use the same.
+//! Compiled only with the feature `failpoints`. It is in the lowest crate that touches a disk, so that
+//! every crate above can use it.
 
 #[cfg(feature = "failpoints")]
 mod dying {
@@ -14,7 +14,7 @@ mod dying {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-    /// Where this process is to die: `<place>:<id>`.
+    /// The failpoint at which this process is to die: `<place>:<id>`.
     fn wanted() -> Option<&'static str> {
         let wanted = WANTED.get_or_init(|| std::env::var("UNDAUNTED_TEST_DIE").ok());
         wanted.as_deref()
@@ -27,14 +27,14 @@ mod dying {
             return;
         }
         let own = rustix::process::getpid();
-        // If even this fails the test sees a process that lives, and is red.
+        // If even this fails, the process lives and the test fails.
         let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
         loop {
             std::thread::park();
         }
     }
 
-    /// The same for the how-manieth time that this process comes by.
+    /// As [`reach`], where `id` counts how often this process has passed the place, from 1.
     pub fn pass(place: &str) {
         let is_here = |it: &str| it.split_once(':').is_some_and(|(it, _)| it == place);
         if !wanted().is_some_and(is_here) {
@@ -48,9 +48,8 @@ mod dying {
         reach(place, times);
     }
 
-    /// Tells who counts deaths, in the file that `UNDAUNTED_TEST_DIED` names: where, who and when.
-    /// False if somebody has died here before: a process that is started again and again in the same
-    /// environment would never get any further.
+    /// Appends place, process id and time to the file that `UNDAUNTED_TEST_DIED` names. False if a process
+    /// has died here before: one that is restarted in the same environment would never get past.
     fn note(place: &str) -> bool {
         let Some(path) = std::env::var_os("UNDAUNTED_TEST_DIED") else {
             return true;
@@ -66,7 +65,7 @@ mod dying {
         let now = now.map_or(0, |now| now.as_micros());
         let line = format!("{place} {} {now}\n", std::process::id());
         let file = OpenOptions::new().append(true).create(true).open(path);
-        // Whoever counts misses one; the death itself is what matters.
+        // Without the line the test misses one death; dying is what matters.
         drop(file.and_then(|mut file| file.write_all(line.as_bytes())));
         true
     }
@@ -75,6 +74,5 @@ mod dying {
 #[cfg(feature = "failpoints")]
 pub use dying::{pass, reach};
 
-/// Nothing: tests alone make a process die on cue.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn pass(_place: &str) {}

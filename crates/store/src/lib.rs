@@ -1,9 +1,8 @@
 //! Where facts are kept.
 //!
-//! A [`Store`] holds journals of opaque records, one for each aggregate, and the little that goes
-//! with them: who owns an aggregate, what was asked of its owner, and snapshots to shorten recovery.
-//! It does not know what the records mean. What it promises is written at [`Store`], and tested by
-//! [`suite`], which every store passes.
+//! A [`Store`] holds one journal of opaque records for each aggregate, and with it the owner of the
+//! aggregate, the requests made to that owner, and snapshots that shorten recovery. The contract of
+//! all stores is the trait [`Store`]; [`suite`] tests it on each of them.
 //!
 //! ```
 //! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};
@@ -21,7 +20,7 @@
 //!
 //! A job has one owner, so its appends carry the version they continue and the epoch of the claim. An
 //! aggregate that several processes share, such as a breaker, is given facts, which carry neither and
-//! never conflict; the answer says where they landed:
+//! never conflict; `append` returns the versions they were stored at:
 //!
 //! ```
 //! use undaunted_store::{AggregateId, Append, MemoryStore, Store, Version};

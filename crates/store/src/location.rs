@@ -10,7 +10,6 @@ use crate::error::StoreError;
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
-/// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A SQLite database in this folder.
@@ -18,10 +17,6 @@ pub enum Location {
 }
 
 impl Location {
-    /// The location with this name.
-    ///
-    /// # Errors
-    ///
     /// [`StoreError::Io`] if the name is relative and there is no current directory.
     pub fn named(name: &Path) -> Result<Self, StoreError> {
         let path = std::path::absolute(name).map_err(|source| StoreError::Io {
@@ -32,25 +27,20 @@ impl Location {
     }
 
     /// Opens the store, creating what is missing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`], if there is something else, or its surroundings are not fit for a store.
     pub fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
         match self {
             Self::Folder(path) => Ok(Arc::new(SqliteStore::open(path)?)),
         }
     }
 
-    /// Whether a store was created there. Looks at files only; a location that is reached over a network
-    /// answers `false`.
+    /// Whether a store was created there. Looks at files only: `false` for a location behind a network.
     pub fn is_created(&self) -> bool {
         match self {
             Self::Folder(path) => SqliteStore::is_in(path),
         }
     }
 
-    /// The folder the store shares with the files of the processes that use it, if it is in one.
+    /// The folder that the store shares with the local files of the processes that use it, if any.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Folder(path) => Some(path),

@@ -1,11 +1,11 @@
-//! What somebody asks of an aggregate's owner: to cancel, to pause.
+//! Requests to the owner of an aggregate, such as to cancel or to pause.
 //!
-//! A request is stored when it is made, and goes with the append that acts upon it
-//! ([`Append::taken`](crate::Append)): it is acted upon once, whoever crashes when.
+//! A request is stored when it is made and deleted by the append that acts upon it
+//! ([`Append::taken`](crate::Append)), so it is acted upon exactly once, whichever process crashes.
 
 use std::fmt;
 
-/// Which request. Later ones have higher numbers.
+/// Later requests have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
@@ -15,10 +15,9 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Something asked of an aggregate's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub id: RequestId,
-    /// What is asked, in the caller's words.
+    /// In the caller's encoding.
     pub bytes: Vec<u8>,
 }

@@ -1,7 +1,7 @@
 //! A state saved to shorten recovery.
 //!
-//! Everything a snapshot says the journal says too: one that is missing, damaged or from a journal
-//! longer than ours costs time and nothing else.
+//! A snapshot repeats what the journal says: one that is missing, damaged or ahead of its journal costs
+//! time and nothing else.
 
 use crate::version::Version;
 
@@ -9,15 +9,13 @@ use crate::version::Version;
 pub struct Snapshot {
     /// The version of the last record it includes.
     pub at: Version,
-    /// The state, in the caller's words.
+    /// The state, in the caller's encoding.
     pub bytes: Vec<u8>,
 }
 
-/// What was found when the latest snapshot was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The latest that can be used.
     pub latest: Option<Snapshot>,
-    /// Why later ones could not be, one sentence each. To be reported, not to be stopped by.
+    /// Why later snapshots could not be used, one sentence each. To be reported, not to stop recovery.
     pub ignored: Vec<String>,
 }

@@ -1,8 +1,8 @@
 //! What a store promises.
 //!
-//! Journals of opaque records, one for each aggregate. They are appended to and never changed, though
-//! their beginning may be trimmed; what `append` has answered `Ok` to is on the disk. The store knows nothing of jobs and events, gives
-//! no meaning to a byte, and takes no decision but whether an append may stand.
+//! Journals of opaque records, one for each aggregate. Records are appended and never changed, though the
+//! beginning of a journal may be trimmed; an append that returned `Ok` is on the disk. The store knows
+//! nothing of jobs and events and takes no decision but whether an append may stand.
 
 use std::sync::mpsc;
 
@@ -15,58 +15,56 @@ use crate::request::{Request, RequestId};
 use crate::snapshot::Found;
 use crate::version::{Epoch, Version};
 
-/// Told the fate of a submission, once: for each of its appends, in order, the version that its
-/// journal has reached with it. It may run on the store's only writing thread, so it hands the news on
-/// and returns; it does not call the store.
+/// Called once with the result of a submission: for each of its appends, in order, the version that its
+/// journal has reached with it. It may run on the store's only writing thread, so it passes the result
+/// on and returns; it must not call the store.
 pub type Done = Box<dyn FnOnce(Result<Vec<Version>, AppendError>) + Send>;
 
-/// Puts together what is appended under a claim. It may be asked more than once.
+/// Builds the appends to be written under a claim. It may be called more than once.
 pub type UnderClaim = Box<dyn Fn(&Claim) -> Vec<Append> + Send>;
 
-/// The records of a journal, in order. After an error there are no more.
+/// The records of a journal, in order. The iterator ends after an error.
 pub type Records<'a> = Box<dyn Iterator<Item = Result<(Version, Vec<u8>), StoreError>> + Send + 'a>;
 
-/// Where a journal is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// How many records it has.
     pub version: Version,
-    /// The latest claim of its aggregate.
+    /// Of the latest claim of the aggregate.
     pub epoch: Epoch,
 }
 
-/// An aggregate in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub aggregate: AggregateId,
-    /// Where its journal is.
     pub head: Head,
 }
 
-/// Where facts are kept. An aggregate exists from its first record on; the first append makes it,
-/// and a claim may come before.
+/// Where facts are kept. An aggregate exists from its first record on; the first append creates it. It
+/// may be claimed before that.
 pub trait Store: Send + Sync {
     /// Appends to several aggregates, guarded appends and facts in any mixture: all of it or nothing.
-    /// `done` is told when it is on the disk, or refused. Many may be under way at once; they share a sync, and one that is refused does
-    /// not touch the others. What is submitted through one handle is done in that order.
+    /// `done` is called once the appends are on the disk, or refused. Many submissions may be in flight;
+    /// they share a sync, and a refused one does not affect the others. Submissions through one handle
+    /// are processed in order.
     ///
-    /// After [`StoreError::Unreachable`] it is not known whether the append stands. Everything submitted
-    /// since is refused in the same way until a question is answered ([`Store::ask`]); by then the fate of
-    /// every append is settled, and it can be submitted again: one that stands is refused as a conflict.
+    /// After [`StoreError::Unreachable`] it is unknown whether the append stands. Everything submitted
+    /// since is refused with the same error until a question is answered ([`Store::ask`]); by then every
+    /// append has either taken effect or failed, and can be submitted again: one that stands is refused
+    /// as a conflict.
     fn submit(&self, appends: Vec<Append>, done: Done);
 
-    /// As [`Store::submit`], and waits.
+    /// As [`Store::submit`], and waits for the result.
     ///
     /// # Errors
     ///
-    /// [`AppendError`]; nothing was stored then, except that after [`StoreError::MustReopen`] it is not
-    /// known until the store was opened again, and after [`StoreError::Unreachable`] until it answers.
+    /// [`AppendError`]; then nothing was stored. The exceptions: after [`StoreError::MustReopen`] that is
+    /// unknown until the store is opened again, after [`StoreError::Unreachable`] until it answers.
     fn append(&self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
         let (tell, told) = mpsc::sync_channel(1);
         self.submit(
             appends,
             Box::new(move |result| {
-                // Whoever asked is waiting below; if they are gone, nobody wants to know.
+                // The receiver is `recv` below; it is gone only if this call has panicked.
                 let _ = tell.send(result);
             }),
         );
@@ -74,13 +72,13 @@ pub trait Store: Send + Sync {
             .unwrap_or_else(|_| Err(StoreError::closed().into()))
     }
 
-    /// Where a journal is. `None` if the aggregate was never claimed and has no records.
+    /// `None` if the aggregate was never claimed and has no records.
     fn head(&self, aggregate: &AggregateId) -> Result<Option<Head>, StoreError>;
 
-    /// The records after a version, up to the head at the time of the call. Versions rise by one,
-    /// except where records were trimmed, before the call or while they are read: then the first record
-    /// there is comes next, even if it is newer than that head. So a reader that finds a version which
-    /// does not follow the one it has reached knows that it has missed some.
+    /// The records after a version, up to the head at the time of the call. Versions rise by one, except
+    /// where records were trimmed, before the call or during the iteration: then the next item is the
+    /// first remaining record, even if it is newer than that head. So a version that does not follow the
+    /// previous one tells the reader that it has missed records.
     ///
     /// # Errors
     ///
@@ -92,32 +90,32 @@ pub trait Store: Send + Sync {
     /// of their ids.
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError>;
 
-    /// Removes the records of a journal with versions below `before`, where a later record makes them
-    /// superfluous; a snapshot does not, because it may be lost. Versions keep their numbers, and the head
-    /// stays. So does the last record, whatever `before` is, and a store may keep what was appended
-    /// together with a record that stays.
+    /// Removes the records of a journal with versions below `before`, which a later record must have made
+    /// superfluous; a snapshot is not enough, because it may be lost. Versions keep their numbers, and the
+    /// head and the last record stay, whatever `before` is. A store may keep records that were appended
+    /// together with one that stays.
     ///
-    /// It needs no claim, others may append and read meanwhile, and what is gone already is no error. It
-    /// is housekeeping: the death of the machine may bring the records back.
+    /// Trimming needs no claim and may run beside appends and reads; trimming twice is no error. It is
+    /// housekeeping: a crash of the machine may bring the records back.
     fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError>;
 
-    /// Removes an aggregate: records, snapshots, requests. What is not there is removed already.
+    /// Removes an aggregate: records, snapshots, requests. Removing a missing aggregate is no error.
     ///
     /// # Errors
     ///
     /// [`AppendError::Fenced`] if the epoch is not the current one.
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError>;
 
-    /// Claims an aggregate, with a higher epoch than any before. From then on appends with another
-    /// epoch are fenced.
+    /// Claims an aggregate, with a higher epoch than any before. From then on appends with another epoch
+    /// are fenced.
     ///
     /// # Errors
     ///
-    /// [`ClaimError::OwnedBy`] while its owner lives, also if that is this handle.
+    /// [`ClaimError::OwnedBy`] while its owner is alive, even if the owner is this handle.
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError>;
 
-    /// Claims an aggregate, and appends what is to be written under the claim in the same step: that costs
-    /// one sync instead of two. If the append is refused nothing is claimed.
+    /// Claims an aggregate and appends in the same commit, which costs one sync instead of two. If the
+    /// append is refused nothing is claimed.
     fn claim_writing(
         &self,
         aggregate: &AggregateId,
@@ -131,37 +129,37 @@ pub trait Store: Send + Sync {
         Ok(written.map(|_| claim))
     }
 
-    /// Who owns an aggregate, if anybody who lives does. Asking changes nothing.
+    /// The living owner of an aggregate, if it has one. Read-only.
     fn owner(&self, aggregate: &AggregateId) -> Result<Option<Owner>, StoreError>;
 
-    /// Gives a claim up. A claim that no longer counts is given up already.
+    /// Gives a claim up. A claim that no longer counts is no error.
     fn release(&self, claim: &Claim) -> Result<(), StoreError>;
 
-    /// As [`Store::release`], without waiting for it. Whoever claims it through this handle afterwards
-    /// finds it free; if it cannot be given up, that ends with the handle. During an outage
-    /// ([`StoreError::Unreachable`]) it is given up by the time that ends.
+    /// As [`Store::release`], without waiting for the result. A later claim through this handle finds the
+    /// aggregate free; if releasing fails, the claim ends with the handle. During an outage
+    /// ([`StoreError::Unreachable`]) the claim is released by the time the outage ends.
     fn let_go(&self, claim: &Claim) {
         drop(self.release(claim));
     }
 
-    /// Asks something of an aggregate's owner. On the disk when it returns.
+    /// Stores a request for the owner of an aggregate. On the disk when it returns.
     ///
     /// # Errors
     ///
     /// [`StoreError::NotFound`] if the aggregate has no records.
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError>;
 
-    /// What was asked of an aggregate and not yet taken, oldest first.
+    /// The requests of an aggregate that no append has taken yet, oldest first.
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError>;
 
-    /// Answers everything that an event loop wants to know of its store, without making the loop wait:
-    /// `done` is told, and may be on another thread. Cheap while nothing was written, since it is asked in
-    /// every round. Questions are answered in the order in which they are asked through one handle.
+    /// Answers everything that an event loop asks its store in one round, without blocking the loop:
+    /// `done` is called, perhaps on another thread. Cheap while nothing was written, since every round
+    /// asks. Questions through one handle are answered in order.
     ///
-    /// The answer to a question also ends an outage of this handle ([`StoreError::Unreachable`]).
+    /// An answered question also ends an outage of this handle ([`StoreError::Unreachable`]).
     fn ask(&self, question: Question, done: OnFindings);
 
-    /// Saves a state; the one saved before the last may go.
+    /// Saves a state. The store may delete earlier snapshots.
     ///
     /// # Errors
     ///
@@ -173,20 +171,20 @@ pub trait Store: Send + Sync {
         bytes: Vec<u8>,
     ) -> Result<(), StoreError>;
 
-    /// The latest snapshot that can be used. One that cannot is no error.
+    /// The latest usable snapshot. An unusable one is skipped, not an error.
     fn latest_snapshot(&self, aggregate: &AggregateId) -> Result<Found, StoreError>;
 
-    /// Gives the room of what was removed back, and says how many bytes the store had and has. Others may
-    /// read meanwhile, and wait to write. A store that needs none of it answers zeros.
+    /// Returns the space of removed data to the file system, and the size of the store in bytes before
+    /// and after. Others may read meanwhile; writers wait. A store that needs no compacting returns zeros.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Busy`] if others write for too long, or whatever else is wrong.
+    /// [`StoreError::Busy`] if others write for too long, or any other [`StoreError`].
     fn compact(&self) -> Result<[u64; 2], StoreError> {
         Ok([0, 0])
     }
 
-    /// A number that differs from the last one if anything was written in between, by whomever.
-    /// Cheap: an owner asks it often, and looks for requests when it has changed.
+    /// A number that changes whenever any process writes to the store. Cheap: an owner polls it, and
+    /// looks for requests when it has changed.
     fn pulse(&self) -> Result<u64, StoreError>;
 }

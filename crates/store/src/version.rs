@@ -8,10 +8,8 @@ use std::fmt;
 pub struct Version(pub u64);
 
 impl Version {
-    /// Of a journal without records.
     pub const EMPTY: Self = Self(0);
 
-    /// The version after that many more records.
     pub fn after(self, records: usize) -> Self {
         Self(
             self.0
@@ -19,7 +17,6 @@ impl Version {
         )
     }
 
-    /// The version of the next record.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -31,16 +28,15 @@ impl fmt::Display for Version {
     }
 }
 
-/// Which claim an append is made under. Every claim of a store has a higher one than all before
-/// it, whatever was claimed, so that an epoch never comes back.
+/// The claim an append is made under. Every claim has a higher epoch than all claims of the same store
+/// before it, whatever they claimed, so an epoch never comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Of an aggregate nobody has ever claimed; everybody may append to it.
+    /// Of an aggregate that was never claimed; any process may append to it.
     pub const UNCLAIMED: Self = Self(0);
 
-    /// The next claim's.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

@@ -15,7 +15,7 @@ use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, ImportedCommand, JobEvent, NewItem, Record};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{broken_by, broken_in};
@@ -246,7 +246,7 @@ fn gone_on_with(mut job: Job) {
                 now,
             );
         }
-        let running: Vec<u64> = job.starts.running.keys().copied().collect();
+        let running: Vec<StartId> = job.starts.running.keys().copied().collect();
         for start in running {
             let end = AttemptEnd {
                 start,

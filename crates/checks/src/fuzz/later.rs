@@ -9,7 +9,7 @@ use std::time::Duration;
 use undaunted_engine::decide::react;
 use undaunted_engine::effect::ready;
 use undaunted_engine::event::{Event, JobEvent, Record, Submitted};
-use undaunted_engine::id::{CommandId, StepId};
+use undaunted_engine::id::{CommandId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
@@ -103,7 +103,7 @@ fn made() -> Option<Later> {
             now,
         );
     }
-    let starts: Vec<u64> = flow.job.starts.running.keys().copied().collect();
+    let starts: Vec<StartId> = flow.job.starts.running.keys().copied().collect();
     let [first, second, third] = starts.try_into().ok()?;
     for start in [first, second, third] {
         flow.tell(&Input::Accepted { start }, now);

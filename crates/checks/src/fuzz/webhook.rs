@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use undaunted_engine::decide::react;
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{TokenOwner, find_token};
@@ -127,7 +128,7 @@ fn belongs(flow: &Later, step: &str, token: &str, found: TokenOwner) -> &'static
 }
 
 /// A result is recorded by the laws of a journal.
-fn arrives(flow: &Later, start: u64, result: &Result<String, String>) {
+fn arrives(flow: &Later, start: StartId, result: &Result<String, String>) {
     let end = AttemptEnd {
         start,
         failure: result.is_err().then_some(Cause::Refused),

@@ -9,13 +9,14 @@ use undaunted_engine::decide::decide;
 use undaunted_engine::event::{
     AttemptFailed, AttemptId, BreakerEvent, Event, ItemEvent, JobEvent, Record,
 };
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 
 /// The last failure, and the state before it.
 #[derive(Default)]
 pub(super) struct Again {
-    before: Option<Box<(Job, Record, u64)>>,
+    before: Option<Box<(Job, Record, StartId)>>,
 }
 
 impl Again {
@@ -76,7 +77,7 @@ impl Again {
     }
 }
 
-fn end_of(job: &Job, failed: &AttemptFailed, start: u64) -> AttemptEnd {
+fn end_of(job: &Job, failed: &AttemptFailed, start: StartId) -> AttemptEnd {
     AttemptEnd {
         start,
         failure: Some(failed.cause),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use undaunted_engine::id::StartId;
 use undaunted_policy::Timestamp;
 use undaunted_runner::AttemptFate;
 use undaunted_runner::drive::Notifier;
@@ -54,7 +55,7 @@ struct Listener {
 }
 
 /// What became of the attempts on record, and what else a keeper knows of.
-type Fates = (BTreeMap<u64, AttemptFate>, BTreeSet<u64>);
+type Fates = (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>);
 
 /// A command, from its start until it is forgotten.
 #[derive(Clone)]
@@ -207,7 +208,7 @@ impl Outside {
             notifier: reach.notifier,
         });
         for (id, token) in ended {
-            self.witness.ended(job, id, &token, false);
+            self.witness.ended(job, StartId(id), &token, false);
         }
         self.tell(|| format!("engine {process} reaches the keeper of {job}"));
         Some(fates)
@@ -279,7 +280,7 @@ impl Outside {
         let words = spec.argv.last().map(|it| it.to_string_lossy().into_owned());
         let words = words.unwrap_or_default();
         let token = variable(spec, "UNDAUNTED_RECEIPT_TOKEN");
-        self.witness.begun(job, id, &token);
+        self.witness.begun(job, StartId(id), &token);
         let label = words.split_whitespace().next().unwrap_or_default();
         let item = variable(spec, "UNDAUNTED_ITEM");
         let attempt = variable(spec, "UNDAUNTED_ATTEMPT").parse().unwrap_or(1);
@@ -371,7 +372,7 @@ impl Outside {
         // Nobody enforces a timeout, and nobody takes note.
         let (token, good) = (entry.token.clone(), end.is_success());
         entry.state = State::Gone;
-        self.witness.ended(job, id, &token, good);
+        self.witness.ended(job, StartId(id), &token, good);
         self.tell(|| format!("command {id} of {job} ends, and its keeper is gone"));
     }
 
@@ -413,7 +414,7 @@ impl Outside {
             heard = keeper.say(KeeperEvent::Exited(exited));
         }
         let good = end.is_success() && why == EndedBy::Itself;
-        self.witness.ended(job, id, &entry.token, good);
+        self.witness.ended(job, StartId(id), &entry.token, good);
         if let Some(process) = heard {
             self.wake(process);
         }
@@ -481,7 +482,7 @@ impl Outside {
             keeper.is_uncertain = true;
         }
         for (id, token) in ended {
-            self.witness.ended(job, id, &token, false);
+            self.witness.ended(job, StartId(id), &token, false);
         }
     }
 }

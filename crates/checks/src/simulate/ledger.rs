@@ -6,7 +6,7 @@ use std::time::Duration;
 use undaunted_engine::event::{
     AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Started, StepEvent,
 };
-use undaunted_engine::id::{CommandId, ItemId};
+use undaunted_engine::id::{CommandId, ItemId, StartId};
 use undaunted_policy::Timestamp;
 
 /// The sums of one job.
@@ -14,8 +14,8 @@ use undaunted_policy::Timestamp;
 pub(super) struct Ledger {
     /// Attempts that run, by step and item.
     live: BTreeMap<ItemId, AttemptId>,
-    started: BTreeSet<u64>,
-    reading: BTreeSet<u64>,
+    started: BTreeSet<StartId>,
+    reading: BTreeSet<StartId>,
     /// Delays added up, by step, item and command.
     spent: BTreeMap<(ItemId, CommandId), Duration>,
     /// When retries fall due, by step and item.
@@ -38,12 +38,12 @@ impl Ledger {
     }
 
     /// Whether an attempt with this number was ever recorded as started.
-    pub(super) fn was_started(&self, start: u64) -> bool {
+    pub(super) fn was_started(&self, start: StartId) -> bool {
         self.started.contains(&start)
     }
 
     /// Whether a command with this number gives items.
-    pub(super) fn is_reading(&self, start: u64) -> bool {
+    pub(super) fn is_reading(&self, start: StartId) -> bool {
         self.reading.contains(&start)
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_policy::{Cause, Timestamp};
 use undaunted_runner::drive::Notifier;
@@ -179,21 +180,21 @@ impl Drop for SimKeeper {
 
 impl Keeping for SimKeeper {
     fn run(&self, spec: Spec, expected: Expected) {
-        self.endings.expect(spec.id, expected);
+        self.endings.expect(StartId(spec.id), expected);
         self.tell(Told::Run(Box::new(spec)));
     }
 
-    fn cancel(&self, start: u64) {
-        self.tell(Told::Cancel(start));
+    fn cancel(&self, start: StartId) {
+        self.tell(Told::Cancel(start.0));
     }
 
     fn cancel_all(&self) {
         self.tell(Told::CancelAll);
     }
 
-    fn forget(&self, start: u64) {
+    fn forget(&self, start: StartId) {
         self.endings.forget(start);
-        self.tell(Told::Forget(start));
+        self.tell(Told::Forget(start.0));
     }
 
     fn trust(&self) {
@@ -252,7 +253,14 @@ impl Outside {
     }
 
     /// What an attempt comes to that was taken on is sent when it is done, perhaps twice.
-    fn send_result(&mut self, start: u64, place: &Place, act: &Act, takes: Duration, twice: bool) {
+    fn send_result(
+        &mut self,
+        start: StartId,
+        place: &Place,
+        act: &Act,
+        takes: Duration,
+        twice: bool,
+    ) {
         let How::Later(result) = &act.how else { return };
         if !matches!(result.how, How::Success(_) | How::Denied) {
             return;
@@ -291,7 +299,7 @@ fn label_of(url: &str) -> String {
     pieces.next().unwrap_or_default().to_owned()
 }
 
-fn failed(start: u64, cause: Cause, error: &str) -> AttemptEnd {
+fn failed(start: StartId, cause: Cause, error: &str) -> AttemptEnd {
     AttemptEnd {
         start,
         failure: Some(cause),

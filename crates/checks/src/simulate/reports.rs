@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::task::{TokenOwner, find_token};
 use undaunted_runner::drive::Reported;
 use undaunted_runner::request::{self, Arrived};
@@ -21,7 +22,7 @@ pub(super) struct Report {
     pub(super) step: String,
     pub(super) token: String,
     /// The attempt it is for.
-    pub(super) start: u64,
+    pub(super) start: StartId,
     pub(super) act: Act,
 }
 

@@ -53,6 +53,18 @@ impl SimStore {
         }
     }
 
+    /// The store, to be read; that may be when it cannot be reached any more.
+    fn reading(&self) -> Result<Arc<MemoryStore>, StoreError> {
+        let inner = self.inner()?;
+        let mut outside = look(&self.shared);
+        let outage = outside.harm.outage;
+        if outage > 0 && outside.die.falls(outage, 100_000) {
+            outside.begin_outage(self.process);
+            return Err(unreachable());
+        }
+        Ok(inner)
+    }
+
     /// A question reaches the store, unless the process has died or there is an outage.
     pub(super) fn answer(&self, question: Question, done: OnFindings) {
         let mut outside = look(&self.shared);
@@ -392,7 +404,7 @@ impl Store for SimStore {
     }
 
     fn read(&self, aggregate: &AggregateId, after: Version) -> Result<Records<'_>, StoreError> {
-        let records: Vec<_> = self.inner()?.read(aggregate, after)?.collect();
+        let records: Vec<_> = self.reading()?.read(aggregate, after)?.collect();
         Ok(Box::new(records.into_iter()))
     }
 
@@ -438,7 +450,7 @@ impl Store for SimStore {
     }
 
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
-        self.inner()?.requests(aggregate)
+        self.reading()?.requests(aggregate)
     }
 
     fn ask(&self, question: Question, done: OnFindings) {

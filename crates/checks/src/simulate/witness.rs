@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use undaunted_engine::event::{AttemptId, Event, ItemEvent, Record};
-use undaunted_engine::id::ItemId;
+use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{Item, Job, Plans};
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::task::{as_uuid, receipt_token};
@@ -30,13 +30,13 @@ pub(super) struct Seen {
     pub(super) ledger: Ledger,
     again: Again,
     /// The attempts that really run, by their token.
-    alive: BTreeMap<String, u64>,
+    alive: BTreeMap<String, StartId>,
     /// Starts that a keeper has really begun.
-    begun: BTreeSet<u64>,
+    begun: BTreeSet<StartId>,
     /// Starts whose requests were really sent.
-    requested: BTreeSet<u64>,
+    requested: BTreeSet<StartId>,
     /// Starts that have really gone well.
-    good: BTreeSet<u64>,
+    good: BTreeSet<StartId>,
     /// Items for which a good result was sent, by step and item. It counts for whichever attempt waits
     /// for one.
     sent: BTreeSet<ItemId>,
@@ -139,7 +139,7 @@ impl Witness {
     }
 
     /// A keeper begins a command.
-    pub(super) fn begun(&mut self, job: &str, start: u64, token: &str) {
+    pub(super) fn begun(&mut self, job: &str, start: StartId, token: &str) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         let mut broken = Vec::new();
         if !seen.begun.insert(start) {
@@ -167,7 +167,7 @@ impl Witness {
     }
 
     /// A command has really ended.
-    pub(super) fn ended(&mut self, job: &str, start: u64, token: &str, well: bool) {
+    pub(super) fn ended(&mut self, job: &str, start: StartId, token: &str, well: bool) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         seen.alive.remove(token);
         if well {
@@ -196,7 +196,7 @@ impl Witness {
     }
 
     /// A request is really sent.
-    pub(super) fn requested(&mut self, job: &str, start: u64) {
+    pub(super) fn requested(&mut self, job: &str, start: StartId) {
         let seen = self.jobs.entry(job.to_owned()).or_default();
         let is_first = seen.requested.insert(start);
         let is_known = seen.ledger.was_started(start);
@@ -207,7 +207,7 @@ impl Witness {
     }
 
     /// A request was answered well.
-    pub(super) fn went_well(&mut self, job: &str, start: u64) {
+    pub(super) fn went_well(&mut self, job: &str, start: StartId) {
         self.jobs
             .entry(job.to_owned())
             .or_default()
@@ -281,7 +281,7 @@ fn is_lost(owed: &mut BTreeSet<ItemId>, record: &Record) -> Option<String> {
 }
 
 /// What is on record as a success has gone well.
-fn was_good(job: &Job, good: &BTreeSet<u64>, of: AttemptId) -> Option<String> {
+fn was_good(job: &Job, good: &BTreeSet<StartId>, of: AttemptId) -> Option<String> {
     let mut running = job.starts.running.iter();
     let (start, _) = running.find(|(_, at)| **at == of.item())?;
     // The flow of an item is a job of its own.

@@ -10,7 +10,7 @@ use undaunted_engine::breaker::{AdmissionControl, BreakerState, Gate, Prober};
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{Effect, ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, NewItem, Record};
-use undaunted_engine::id::ItemId;
+use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Job;
 use undaunted_engine::plan::Plan;
@@ -35,7 +35,7 @@ pub(crate) struct World<'c> {
     seq: u64,
     pub(crate) records: Vec<Record>,
     now: Timestamp,
-    reports: BTreeMap<(Timestamp, u64, u8), Report>,
+    reports: BTreeMap<(Timestamp, StartId, u8), Report>,
 }
 
 impl<'c> World<'c> {
@@ -127,7 +127,7 @@ impl<'c> World<'c> {
         panic!("it does not end:\n{}", self.told());
     }
 
-    fn report(&mut self, start: u64, report: Report) {
+    fn report(&mut self, start: StartId, report: Report) {
         // One that was given up meanwhile has nothing to say.
         if !self.job.starts.running.contains_key(&start) {
             return;
@@ -170,7 +170,7 @@ impl<'c> World<'c> {
         false
     }
 
-    fn kill(&mut self, start: u64) -> bool {
+    fn kill(&mut self, start: StartId) -> bool {
         let end = AttemptEnd {
             start,
             failure: Some(Cause::Signal(15)),
@@ -239,7 +239,7 @@ impl<'c> World<'c> {
     /// What an attempt will report, by the script.
     fn schedule(
         &mut self,
-        start: u64,
+        start: StartId,
         label: &str,
         item: ItemId,
         attempt: u32,
@@ -294,7 +294,7 @@ impl<'c> World<'c> {
     }
 }
 
-fn ended(start: u64, act: &Act) -> AttemptEnd {
+fn ended(start: StartId, act: &Act) -> AttemptEnd {
     let mut end = AttemptEnd {
         start,
         took: act.takes,

@@ -82,11 +82,10 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
     let book = jobs.book()?;
     let mut trouble = None;
     for id in &wanted {
-        let file = archive(&*jobs.store, &jobs.local, Some(&book), id, &to);
-        let file = match file {
-            // Its turn comes when the other has ended.
+        let file = match archive(&*jobs.store, &jobs.local, Some(&book), id, &to) {
+            // It is archived once the job that awaits it has ended.
             Err(ArchiveError::Awaited { .. }) if args.older_than.is_some() => continue,
-            // One that cannot be is no reason to leave the others.
+            // One failure does not keep the others from being archived.
             Err(error) if args.older_than.is_some() => {
                 let refused = of_archive(&error);
                 writeln!(io::stderr().lock(), "error: job {id}: {refused}")?;
@@ -116,8 +115,7 @@ pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exi
     let jobs = Jobs::open(store)?;
     let book = jobs.book()?;
     for file in &args.files {
-        let id = restore(&*jobs.store, Some(&book), file);
-        let id = id.map_err(|error| of_archive(&error))?;
+        let id = restore(&*jobs.store, Some(&book), file).map_err(|error| of_archive(&error))?;
         let mut out = io::stdout().lock();
         if args.json {
             let said = serde_json::json!({ "job": id, "file": file.display().to_string() });
@@ -129,7 +127,7 @@ pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// The jobs that were named. None goes if one is not finished.
+/// The jobs by these names. None is archived if one has not ended.
 fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, Refused> {
     let mut found = Vec::new();
     for name in names {
@@ -144,7 +142,6 @@ fn named(jobs: &Jobs, names: &[String]) -> Result<Vec<String>, Refused> {
     Ok(found)
 }
 
-/// The jobs that ended so long ago.
 fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, Refused> {
     let older: Duration =
         parse_duration(older).map_err(|error| Refused::Usage(format!("--older-than: {error}")))?;
@@ -152,7 +149,7 @@ fn old(jobs: &Jobs, older: &str) -> Result<Vec<String>, Refused> {
     let mut found = Vec::new();
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
-        // One that cannot be read is not known to be finished.
+        // A job that cannot be read may not have ended.
         let Ok(job) = jobs.read(id) else { continue };
         if job.stage.has_ended() && now.since(job.times.last_at) >= older {
             found.push(id.to_owned());

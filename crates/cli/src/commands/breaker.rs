@@ -5,12 +5,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use undaunted_engine::breaker::{BreakerState, Fact};
+use undaunted_engine::breaker::Fact;
+use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::screen::breakers as screen;
 
 /// What to do with the breakers of the store.
@@ -61,38 +62,32 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
     let now = Clock::set().now();
     match &args.what {
         What::Ls { json } => {
-            let found = breakers::list(&*jobs.store).map_err(|error| of_journal(&error))?;
+            let found = breakers::list(&*jobs.store).map_err(Refused::from)?;
             let mut out = BufWriter::new(io::stdout().lock());
             screen::list(&mut out, &found, now, *json)?;
             out.flush()?;
         }
         What::Show(one) => {
-            let journal = breakers::read(&*jobs.store, &one.name);
-            let journal = journal.map_err(|error| of_journal(&error))?;
+            let journal = breakers::read(&*jobs.store, &one.name).map_err(Refused::from)?;
             let journal = journal.ok_or_else(|| unknown(&one.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
             screen::one(&mut out, &one.name, &journal, now, one.json)?;
             out.flush()?;
         }
-        What::Reset(one) => {
-            let how = |_: &BreakerState| Some(Fact::Reset { at: now });
-            let state = breakers::change(&*jobs.store, &one.name, how);
-            let state = state.map_err(|error| of_journal(&error))?;
-            screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
-        }
-        What::Trip(one) => {
-            let how = |_: &BreakerState| Some(Fact::Tripped { at: now });
-            let state = breakers::change(&*jobs.store, &one.name, how);
-            let state = state.map_err(|error| of_journal(&error))?;
-            screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
-        }
+        What::Reset(one) => change(&jobs, one, Fact::Reset { at: now }, now)?,
+        What::Trip(one) => change(&jobs, one, Fact::Tripped { at: now }, now)?,
     }
     Ok(Exit::Done)
 }
 
+fn change(jobs: &Jobs, one: &One, fact: Fact, now: Timestamp) -> Result<()> {
+    let change = |_: &_| Some(fact);
+    let state = breakers::change(&*jobs.store, &one.name, change).map_err(Refused::from)?;
+    screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
+    Ok(())
+}
+
 fn unknown(name: &str) -> Refused {
-    let none = undaunted_runner::journal::JournalError::NoBreaker {
-        breaker: name.to_owned(),
-    };
-    of_journal(&none)
+    let breaker = name.to_owned();
+    undaunted_runner::journal::JournalError::NoBreaker { breaker }.into()
 }

@@ -17,10 +17,9 @@ use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::screen::plain;
 
-/// How many items are named.
 const NAMED: usize = 20;
 
 /// What to do with the pool of a job.
@@ -73,8 +72,7 @@ pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
     }
 }
 
-/// What each item has taken of the pool; items that are settled have forgotten it, the journal has
-/// not.
+/// How many units each item has taken from the pool. Read from the journal: settled items no longer have it.
 fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused> {
     let mut taken: BTreeMap<ItemId, u32> = BTreeMap::new();
     let read = journal::replay(&*jobs.store, id, &jobs.plans, |_, _, record: &Record| {
@@ -85,11 +83,11 @@ fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused>
             *units = units.saturating_add(1);
         }
     });
-    let (job, _) = read.map_err(|error| of_journal(&error))?;
+    let (job, _) = read?;
     let mut named: BTreeMap<String, u32> = BTreeMap::new();
     for (item, units) in taken.into_iter().filter(|_| job.pool.is_some()) {
         let name = job.identity(item).to_owned();
-        // Items of different steps may have one name.
+        // Items of different steps may have the same name.
         let all = named.entry(name).or_default();
         *all = all.saturating_add(units);
     }
@@ -177,16 +175,16 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
-            let told = told.map_err(|error| of_journal(&error))?;
+            let told = told.map_err(Refused::from)?;
             return topped_up(&told, pool, retries, json);
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, id, request).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, id, request).map_err(Refused::from)?;
             owner.pid
         }
-        Err(error) => return Err(of_journal(&error).into()),
+        Err(error) => return Err(Refused::from(error).into()),
     };
-    // How many are added is found out by whoever runs it.
+    // The owner decides how many are added.
     let mut out = io::stdout().lock();
     if json {
         let told = json!({ "job_id": id, "asked": retries, "requested": true, "owner": owner });
@@ -201,7 +199,6 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What a top-up has come to.
 fn topped_up(job: &Job, before: Pool, retries: u32, json: bool) -> Result<Exit> {
     let id = job.id();
     let total = job.pool.map_or(0, |pool| pool.limits.total);

@@ -13,8 +13,8 @@ use undaunted_runner::secrets::Secrets;
 use undaunted_store::ClaimError;
 
 use crate::commands::run::tell;
-use crate::exit::Exit;
-use crate::jobs::{Jobs, of_drive, of_journal};
+use crate::exit::{Exit, Refused};
+use crate::jobs::{Jobs, of_drive};
 
 /// The job to end.
 #[derive(Debug, Args)]
@@ -37,10 +37,10 @@ pub(crate) struct CancelArgs {
 pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let held = match journal::claim(&*jobs.store, &id, &jobs.plans) {
+    let mut held = match journal::claim(&*jobs.store, &id, &jobs.plans) {
         Ok(held) => held,
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, JobRequest::Cancel).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, &id, JobRequest::Cancel).map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
                 let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});
@@ -54,16 +54,15 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
             }
             return Ok(Exit::Done);
         }
-        Err(error) => return Err(of_journal(&error).into()),
+        Err(error) => return Err(Refused::from(error).into()),
     };
     if held.job.stage.has_ended() {
         tell(&held.job, args.json)?;
         return Ok(Exit::Done);
     }
     let world = jobs.world()?;
-    let mut held = held;
     held.first = Some(Input::Cancel);
-    // Nothing new is begun, so no command needs a secret; but what one wrote must not be shown.
+    // Nothing starts, so no command needs a secret; but what a command wrote must still be redacted.
     let directory = Path::new(&held.job.submitted().working_dir);
     let secrets = Secrets::read(held.job.workflow(), directory);
     let secrets = secrets.unwrap_or_else(|_| Secrets::withheld());

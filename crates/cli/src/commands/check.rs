@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<()> {
     verdict(&checked, unread)
 }
 
-/// Every file was looked at; the exit code is that of the worst.
+/// The exit code is that of the worst file.
 fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()> {
     let invalid: Vec<_> = checked
         .iter()
@@ -93,12 +93,9 @@ fn summary(checked: &Checked) -> String {
     format!("valid, {}{warnings}", count(steps, "step", "steps"))
 }
 
-/// That a file is not valid, with the number of reasons.
 pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> Refused {
     let severities = diagnostics.iter().map(|found| found.code.severity());
-    let errors = severities
-        .filter(|severity| *severity == Severity::Error)
-        .count();
+    let errors = severities.filter(|it| *it == Severity::Error).count();
     let errors = count(errors, "error", "errors");
     Refused::Invalid(format!("{} is not valid: {errors}", source.name()))
 }

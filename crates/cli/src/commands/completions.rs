@@ -20,7 +20,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
-    // Written to memory first: the generator panics when its reader goes away.
+    // Written to memory first: the generator panics on a broken pipe.
     let mut script = Vec::new();
     let mut command = crate::args::Args::command();
     clap_complete::generate(args.shell, &mut command, "undaunted", &mut script);

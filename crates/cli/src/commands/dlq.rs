@@ -17,7 +17,7 @@ use undaunted_runner::journal;
 use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::screen::progress::Quietness;
 use crate::screen::{count, dead};
 use crate::target;
@@ -145,7 +145,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
     }
 }
 
-/// The dead letters that were meant, in input order.
+/// The dead letters that `which` names, in input order.
 fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemId>, Refused> {
     let mut places: Vec<ItemId> = if which.items.is_empty() {
         job.dead.keys().copied().collect()
@@ -167,12 +167,11 @@ fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemId>, Refused> {
     Ok(places)
 }
 
-/// The value of an item.
 fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
-/// A job with the histories of the dead letters that were meant.
+/// A job with the histories of its dead letters that `which` names.
 fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemId, History)>), Refused> {
     let id = jobs.find(&which.job)?;
     let job = jobs.read(&id)?;
@@ -180,11 +179,8 @@ fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemId, History)>), Ref
     let mut histories = Histories::of(|item| places.binary_search(&item).is_ok());
     journal::replay(&*jobs.store, &id, &jobs.plans, |job, _, record| {
         histories.take(job, record);
-    })
-    .map_err(|error| of_journal(&error))?;
-    let items = std::mem::take(&mut histories.items);
-    drop(histories);
-    Ok((job, items.into_iter().collect()))
+    })?;
+    Ok((job, histories.items.into_iter().collect()))
 }
 
 fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
@@ -268,8 +264,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
     drop(job);
-    let mut held =
-        journal::claim(&*jobs.store, &id, &jobs.plans).map_err(|error| of_journal(&error))?;
+    let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
     held.first = Some(Input::Redrive {
         items,
         reduce: args.reduce,
@@ -281,8 +276,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
 fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     let which = &args.which;
     let id = jobs.find(&which.job)?;
-    let held =
-        journal::claim(&*jobs.store, &id, &jobs.plans).map_err(|error| of_journal(&error))?;
+    let held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
     let items = chosen(&held.job, which)?;
     let letters = count(items.len(), "dead letter", "dead letters");
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
@@ -292,7 +286,7 @@ fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
         items: items.clone(),
     };
     let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
-    let job = job.map_err(|error| of_journal(&error))?;
+    let job = job.map_err(Refused::from)?;
     say_chosen(&job, which, &items, "dropped")?;
     Ok(Exit::Done)
 }

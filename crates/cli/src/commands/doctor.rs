@@ -21,12 +21,11 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// One thing that was looked at.
 struct Finding {
     what: &'static str,
     fine: bool,
     says: String,
-    /// Whether jobs can be run without it.
+    /// Whether jobs cannot run without it.
     needed: bool,
 }
 

@@ -16,10 +16,9 @@ use undaunted_runner::{breakers, journal};
 use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal, of_store};
+use crate::jobs::Jobs;
 use crate::screen::events;
 
-/// How often to look for more.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Whose events to print.
@@ -46,25 +45,22 @@ pub(crate) struct EventsArgs {
 pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let aggregate = journal::aggregate(&id).map_err(|error| of_journal(&error))?;
+    let aggregate = journal::aggregate(&id).map_err(Refused::from)?;
     let mut job: Option<Job> = None;
     let mut seen = Version::default();
     let mut pulse = None;
     let mut turns = Turns::default();
     loop {
-        let now = jobs.store.pulse().map_err(|error| of_store(&error))?;
+        let now = jobs.store.pulse().map_err(Refused::from)?;
         if pulse != Some(now) {
             pulse = Some(now);
             let mut out = BufWriter::new(io::stdout().lock());
             let records = jobs.store.read(&aggregate, seen);
             turns.read_on(&jobs)?;
-            for read in records.map_err(|error| of_store(&error))? {
-                // What is before a damaged record is printed, and then it is said.
-                let shown = read.map_err(|error| of_store(&error)).and_then(|read| {
-                    let record = journal::decode(&id, read.0, &read.1);
-                    record
-                        .map(|record| (read.0, record))
-                        .map_err(|error| of_journal(&error))
+            for read in records.map_err(Refused::from)? {
+                // The records before a damaged one are printed, then the error.
+                let shown = read.map_err(Refused::from).and_then(|(version, bytes)| {
+                    Ok((version, journal::decode(&id, version, &bytes)?))
                 });
                 let (version, record) = match shown {
                     Ok(shown) => shown,
@@ -81,7 +77,7 @@ pub(crate) fn run(store: Option<&Path>, args: &EventsArgs) -> Result<Exit> {
                     }
                     None => job.insert(Job::begin(&record).map_err(|why| {
                         let job = id.clone();
-                        of_journal(&journal::JournalError::Job { job, why })
+                        Refused::from(journal::JournalError::Job { job, why })
                     })?),
                 };
                 turns.note(&jobs, job, &record)?;
@@ -114,26 +110,25 @@ fn print(out: &mut impl Write, event: &EventView, as_json: bool) -> io::Result<(
     }
 }
 
-/// The openings and closings of the breakers that a job uses. They are recorded once, with the breaker, and
-/// shown among the events of every job that uses it.
+/// The changes of the breakers that a job uses. They are recorded once, with the breaker, and shown among
+/// the events of every job that uses it.
 #[derive(Default)]
 struct Turns {
     /// The breakers, and how far each was read.
     breakers: BTreeMap<String, u64>,
-    /// What others have done to them and is not shown yet, in the order of time.
+    /// Changes by others that are not shown yet, in order of time.
     unshown: BTreeMap<(Timestamp, u64), (String, BreakerChange)>,
-    /// What the job has done to them itself, by the last record of the commit it is part of.
+    /// Changes by the job itself, by the last record of the commit they are part of.
     own: BTreeMap<u64, Vec<(String, BreakerChange)>>,
     job: String,
-    /// Since when the job is there.
     since: Timestamp,
-    /// When the job has recorded such events itself, as earlier releases did.
+    /// When the job has recorded such changes itself, as earlier releases did.
     recorded: BTreeSet<Timestamp>,
     count: u64,
 }
 
 impl Turns {
-    /// Takes note of the breakers that a record names.
+    /// Reads the breakers that a record names for the first time.
     fn note(&mut self, jobs: &Jobs, job: &Job, record: &Record) -> Result<(), Refused> {
         let name = match &record.event {
             Event::Job(JobEvent::Submitted(_)) => {
@@ -175,14 +170,13 @@ impl Turns {
         self.read(jobs, name)
     }
 
-    /// Reads what has happened to the breakers since.
     fn read_on(&mut self, jobs: &Jobs) -> Result<(), Refused> {
         let names: Vec<String> = self.breakers.keys().cloned().collect();
         names.iter().try_for_each(|name| self.read(jobs, name))
     }
 
     fn read(&mut self, jobs: &Jobs, name: &str) -> Result<(), Refused> {
-        let found = breakers::read(&*jobs.store, name).map_err(|error| of_journal(&error))?;
+        let found = breakers::read(&*jobs.store, name)?;
         let BreakerJournal {
             version, changes, ..
         } = found.unwrap_or_default();
@@ -193,11 +187,9 @@ impl Turns {
             if !is_new || change.at < self.since {
                 continue;
             }
+            let is_own = change.job.as_deref() == Some(&*self.job);
+            let own = change.seq.filter(|_| is_own);
             let turn = (name.to_owned(), change);
-            let own = turn
-                .1
-                .seq
-                .filter(|_| turn.1.job.as_deref() == Some(&*self.job));
             if let Some(seq) = own {
                 self.own.entry(seq).or_default().push(turn);
             } else {
@@ -208,15 +200,15 @@ impl Turns {
         Ok(())
     }
 
-    /// What is shown before a record of the job: what others had done by then, and what it has done itself
-    /// in the commit that ends with that record.
+    /// The changes to show before a record of the job: those of others up to then, and its own in the
+    /// commit that ends with that record.
     fn before(&mut self, seq: u64, time: Timestamp) -> Vec<EventView> {
         let later = self.unshown.split_off(&(time, u64::MAX));
         let shown = std::mem::replace(&mut self.unshown, later);
         let own = self.own.remove(&seq).unwrap_or_default();
         let shown = shown.into_values().chain(own);
-        let shown = shown.filter(|(_, change)| !self.recorded.contains(&change.at));
         shown
+            .filter(|(_, change)| !self.recorded.contains(&change.at))
             .filter_map(|(name, change)| view::breaker_event(&name, &change))
             .collect()
     }

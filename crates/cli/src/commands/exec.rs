@@ -20,7 +20,7 @@ use crate::retry_flags::RetryFlags;
 use crate::screen::progress::Display;
 use crate::typed::{Typed, argv, name_of};
 
-/// What the signal for a broken pipe would have made of a command: 128 and 13.
+/// The status of a program that SIGPIPE has ended: 128 + 13.
 const UNREAD: u8 = 141;
 
 /// The command.
@@ -62,7 +62,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     });
     if let Some(retries) = args.retry.job_retries() {
         put(&mut workflow, "retry_budget", retries.into());
-        // The share of an item is what its own flag says.
+        // An item may use as many as its own flag allows.
         let share = args.retry.attempts();
         put(&mut workflow, "retry_budget_per_workflow", share.into());
     }
@@ -96,14 +96,12 @@ pub(crate) fn run(store: Option<&Path>, args: &ExecArgs) -> Result<Exit> {
     })
 }
 
-/// Adds a field to an object.
 pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
     if let Value::Object(fields) = object {
         fields.insert(name.to_owned(), value);
     }
 }
 
-/// The exit status a command's last failure means.
 fn status(cause: Option<Cause>) -> u8 {
     const TIMEOUT: u8 = 124;
     const OWN: u8 = 125;

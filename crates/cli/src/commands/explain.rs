@@ -16,7 +16,6 @@ use crate::past::{Past, Whose};
 use crate::screen::explain::{Explained, job_json, job_text};
 use undaunted_engine::id::{CommandId, ItemId};
 
-/// How many retries are foretold.
 const FORETOLD: usize = 100;
 
 /// What to explain.
@@ -60,7 +59,6 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let past = Past::read(&jobs, &id, |found| found == place)?;
     let none = History::default();
     let history = past.items.get(&place).unwrap_or(&none);
-    let is_there = owner.is_some();
     let explained = Explained {
         job: &past.job,
         breakers: &past.breakers,
@@ -69,7 +67,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
         history,
         rules: &past.rules,
         now,
-        is_there,
+        is_there: owner.is_some(),
         forecast: foretold(&past, place, command, now),
     };
     if args.json {
@@ -81,7 +79,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What comes next, if the item is at the command that was asked about.
+/// The forecast, if the item is at the command in question.
 fn foretold(
     past: &Past,
     item: ItemId,

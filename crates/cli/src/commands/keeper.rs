@@ -1,7 +1,7 @@
 //! `undaunted keeper FOLDER`: the process that starts commands. Not for people.
 //!
-//! Every job with programs starts one and waits for it, so it does not go the way of what is typed:
-//! to know all commands and flags takes longer than to be ready.
+//! Every job with programs starts one and waits for it, so `main` recognises it before clap is set up, which
+//! would take longer than everything else until it is ready.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::exit::Exit;
 
-/// The spool, if this process was started to be its keeper.
+/// The spool, if this process was started as its keeper.
 pub(crate) fn spool() -> Option<PathBuf> {
     let mut words = env::args_os().skip(1);
     words.next().filter(|first| first == "keeper")?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::AttemptId;
+use undaunted_engine::id::StartId;
 use undaunted_engine::job::{Doing, Job};
 use undaunted_engine::view::history::PastAttempt;
 use undaunted_runner::redact::Redaction;
@@ -15,11 +16,11 @@ use undaunted_runner::spool::{Fate, Spool, SpooledOutput};
 
 use super::run::read_secrets;
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_store};
+use crate::jobs::Jobs;
+use crate::passing::spooled;
 use crate::past::{Past, Whose};
 use crate::screen::logs::{Label, Sink, Stream};
 
-/// How often to look for more.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Whose output to print.
@@ -59,7 +60,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let secrets = secrets(&job)?;
     drop(job);
     let folder = jobs.local.job(&id).spool();
-    // Looking must not make anything: a job that has run no program has no spool.
+    // Reading must not create anything: a job that has run no program has no spool.
     let spool = if folder.is_dir() {
         Some(Spool::open(&folder)?)
     } else {
@@ -75,7 +76,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     };
     let mut seen = None;
     loop {
-        let now = jobs.store.pulse().map_err(|error| of_store(&error))?;
+        let now = jobs.store.pulse().map_err(Refused::from)?;
         let past = match seen.take() {
             Some((pulse, past)) if pulse == now => past,
             _ => Past::read(&jobs, &id, |place| whose.includes(place))?,
@@ -99,7 +100,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     }
 }
 
-/// The secrets of a job, as they are now. What cannot be taken out is not shown.
+/// The secrets of a job, as they are now. Without them nothing is shown, since nothing can be redacted.
 fn secrets(job: &Job) -> Result<Secrets, Refused> {
     read_secrets(job.workflow(), &job.submitted().working_dir).map_err(|refused| {
         Refused::Usage(format!(
@@ -109,10 +110,8 @@ fn secrets(job: &Job) -> Result<Secrets, Refused> {
     })
 }
 
-/// Which attempt: its subject and its round.
 type Key = (AttemptId, u32);
 
-/// What was shown, and where more comes from.
 struct Reader {
     spool: Option<Spool>,
     folder: std::path::PathBuf,
@@ -122,7 +121,6 @@ struct Reader {
     live: BTreeMap<Key, Live>,
 }
 
-/// How much of a running attempt was shown.
 struct Live {
     shown: [u64; 2],
     redactions: [Redaction; 2],
@@ -152,16 +150,15 @@ impl Reader {
             return self.lose(key, &label, attempt);
         };
         if let Some(outcome) = &attempt.outcome {
-            let place = |kept: Option<undaunted_engine::event::Kept>| kept.map(of_event);
-            let kept = [place(outcome.stdout), place(outcome.stderr)];
+            let kept = [outcome.stdout, outcome.stderr].map(|kept| kept.map(spooled));
             return self.finish(&spool, key, &label, kept);
         }
         let active = job.active(attempt.of.item());
         let Some(Doing::Running(start)) = active.map(|active| active.doing) else {
             return Ok(());
         };
-        // Its end may be known to the keeper and not be collected yet.
-        match spool.peek(start)? {
+        // The keeper may know its end before the engine has collected it.
+        match spool.peek(start.0)? {
             Fate::Exited(end) => {
                 let kept = [Some(end.stdout), Some(end.stderr)];
                 self.finish(&spool, key, &label, kept)
@@ -175,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// Says that what an attempt wrote is no longer there, as of a job that was archived.
+    /// Says that the output of an attempt is gone, as after `archive`.
     fn lose(&mut self, key: Key, label: &Label, attempt: &PastAttempt) -> Result<()> {
         let Some(outcome) = &attempt.outcome else {
             return Ok(());
@@ -189,11 +186,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Shows what a running attempt has written since the last look.
-    fn tail(&mut self, spool: &Spool, key: Key, label: &Label, start: u64) -> Result<()> {
+    /// Shows what a running attempt has written since the last call.
+    fn tail(&mut self, spool: &Spool, key: Key, label: &Label, start: StartId) -> Result<()> {
         let secrets = &self.secrets;
         let live = self.live.entry(key).or_insert_with(|| Live::new(secrets));
-        while let Some(pieces) = spool.live(start, live.shown)? {
+        while let Some(pieces) = spool.live(start.0, live.shown)? {
             let mut any = false;
             let both = pieces.iter().zip(Stream::BOTH);
             let state = live.shown.iter_mut().zip(&mut live.redactions);
@@ -209,7 +206,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Shows what is kept of an attempt that has ended, and was not shown while it ran.
+    /// Shows the rest of the output of an attempt that has ended.
     fn finish(
         &mut self,
         spool: &Spool,
@@ -260,16 +257,5 @@ impl Reader {
         let piece = redaction.push(&behind(&output.tail, tail));
         self.sink.piece(label, stream, &piece)?;
         Ok(())
-    }
-}
-
-/// The place of an output, as events and the spool have it.
-fn of_event(kept: undaunted_engine::event::Kept) -> SpooledOutput {
-    SpooledOutput {
-        length: kept.length,
-        head: kept.head,
-        tail: kept.tail,
-        segment: kept.segment,
-        offset: kept.offset,
     }
 }

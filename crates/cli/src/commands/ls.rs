@@ -29,7 +29,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
         let id = listed.aggregate.id();
         lines.push(match line(&jobs, id, listed.head.version) {
             Ok(line) => line,
-            // One that cannot be read must not hide the others.
+            // A damaged job must not hide the others.
             Err(why) => JobLine::unreadable(id, &why.to_string()),
         });
     }
@@ -52,7 +52,7 @@ fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobL
     let first = jobs.first(id)?;
     let before_last = undaunted_store::Version(version.0.saturating_sub(1));
     let last = jobs.record(id, before_last)?;
-    // What an ended job came to stands in its last record: a long history need not be read.
+    // The last record of an ended job has its result: a long history need not be read.
     let ended = first
         .zip(last)
         .and_then(|(first, last)| JobLine::ended(id, &first, &last));

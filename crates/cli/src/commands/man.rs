@@ -11,7 +11,7 @@ pub(crate) fn run() -> Result<()> {
     let mut command = crate::args::Args::command();
     command.build();
     Man::new(command.clone()).render(&mut page)?;
-    // Behind it a page for each command, so that every flag is found in one place.
+    // A page for each command follows, so that every flag is in one place.
     for command in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         Man::new(command.clone()).render(&mut page)?;
     }

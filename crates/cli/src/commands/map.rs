@@ -96,7 +96,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     typed.items(&items)?;
     if let Some(retries) = args.retry.job_retries() {
         put(&mut typed.workflow, "retry_budget", retries.into());
-        // The share of an item is what its own flag says.
+        // An item may use as many as its own flag allows.
         let share = args.retry.attempts();
         put(
             &mut typed.workflow,
@@ -116,7 +116,7 @@ pub(crate) fn run(store: Option<&Path>, args: &MapArgs) -> Result<Exit> {
     let (job, interrupts) = foreground::run(&jobs, held, Secrets::default(), &mut passer)?;
     passer.trouble()?;
     let exit = Exit::of(Status::from(job.stage));
-    // Output is the commands'; what became of the job goes beside it.
+    // Standard output belongs to the commands.
     if args.json {
         unless_unread(tell(&job, true))?;
     } else if exit != Exit::Done || !args.quiet {
@@ -146,7 +146,7 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
     Ok(bytes)
 }
 
-/// The items: lines, or what ends with a zero byte. Empty lines are no items.
+/// Lines, or texts that end with a zero byte; empty ones are skipped.
 fn items(bytes: &[u8], null: bool) -> Result<Vec<String>, Refused> {
     let end = if null { b'\0' } else { b'\n' };
     let mut items = Vec::new();

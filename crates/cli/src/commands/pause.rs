@@ -11,7 +11,7 @@ use undaunted_runner::request::{JobRequest, ask};
 use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 
 /// The job to pause, or to let go on.
 #[derive(Debug, Args)]
@@ -42,14 +42,14 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
         Ok(held) => {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
-            let job = told.map_err(|error| of_journal(&error))?;
+            let job = told.map_err(Refused::from)?;
             (job.times.paused.is_some(), None)
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
-            ask(&*jobs.store, &id, request).map_err(|error| of_journal(&error))?;
+            ask(&*jobs.store, &id, request).map_err(Refused::from)?;
             (request == JobRequest::Pause, Some(owner.pid))
         }
-        Err(error) => return Err(of_journal(&error).into()),
+        Err(error) => return Err(Refused::from(error).into()),
     };
     let mut out = io::stdout().lock();
     if args.json {

@@ -12,12 +12,12 @@ use undaunted_engine::plan::Plan;
 use undaunted_engine::update::{Update, compare};
 use undaunted_engine::view::Status;
 use undaunted_engine::workflow::Source;
-use undaunted_runner::journal::{self, ClaimedJob};
+use undaunted_runner::journal;
 
 use crate::commands::check::refusal;
 use crate::commands::run::{drive, read_secrets, tell, unless_unread};
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::screen::diagnostics;
 use crate::screen::progress::Quietness;
 use crate::source::check_file_by;
@@ -51,7 +51,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
     let id = jobs.find(&args.job)?;
     let known = jobs.known(&id)?;
     for sentence in &known.ignored {
-        // It says that records may have been lost.
+        // It says that records may be lost.
         let _ = writeln!(io::stderr(), "note: {sentence}");
     }
     let job = &known.job;
@@ -66,13 +66,11 @@ pub(crate) fn run(store: Option<&Path>, args: &ResumeArgs) -> Result<Exit> {
         None
     };
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    let held = journal::claim_known(&*jobs.store, known);
-    let mut held: ClaimedJob = held.map_err(|error| of_journal(&error))?;
+    let mut held = journal::claim_known(&*jobs.store, known).map_err(Refused::from)?;
     held.first = update;
     drive(&jobs, held, secrets, args.quietness)
 }
 
-/// The new settings of a job.
 fn read_update(job: &Job, file: &str) -> Result<Input> {
     let file = match file {
         "" => &job.submitted().file,
@@ -98,7 +96,7 @@ fn read_update(job: &Job, file: &str) -> Result<Input> {
     }
 }
 
-/// Somebody who has changed the file would wonder why nothing happens.
+/// A user who has changed the file would expect the change to count.
 fn say_if_changed(job: &Job) -> io::Result<()> {
     let submitted = job.submitted();
     let now = std::fs::read_to_string(&submitted.file).ok();

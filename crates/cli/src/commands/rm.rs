@@ -1,4 +1,4 @@
-//! `undaunted rm` and `prune`: jobs that nobody needs any more.
+//! `undaunted rm` and `prune`: removing jobs.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use undaunted_runner::journal;
 use undaunted_runner::secrets::Secrets;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_drive, of_journal};
+use crate::jobs::{Jobs, of_drive};
 use crate::screen::count;
 
 /// The jobs to remove.
@@ -71,8 +71,8 @@ pub(crate) struct PruneArgs {
 
 pub(crate) fn rm(store: Option<&Path>, args: &RmArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let found: Result<Vec<String>, Refused> = args.jobs.iter().map(|it| jobs.find(it)).collect();
-    let found = found?;
+    let found = args.jobs.iter().map(|it| jobs.find(it));
+    let found = found.collect::<Result<Vec<String>, Refused>>()?;
     for id in &found {
         let job = jobs.read(id)?;
         if !job.stage.has_ended() && !args.force {
@@ -100,7 +100,7 @@ pub(crate) fn prune(store: Option<&Path>, args: &PruneArgs) -> Result<Exit> {
     let mut number = 0_usize;
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
-        // One that cannot be read is not known to be finished.
+        // A job that cannot be read may not have ended.
         let Ok(job) = jobs.read(id) else { continue };
         if !job.stage.has_ended() || now.since(job.times.last_at) < older {
             continue;
@@ -135,18 +135,15 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
 }
 
 fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
-    let claim =
-        || journal::claim(&*jobs.store, id, &jobs.plans).map_err(|error| of_journal(&error));
+    let claim = || journal::claim(&*jobs.store, id, &jobs.plans);
     let mut held = claim()?;
     if !held.job.stage.has_ended() {
-        // What still runs would go on with nobody left who knows it.
-        held = {
-            held.first = Some(Input::Cancel);
-            let world = jobs.world()?;
-            let ended = Hub::new(&world).run(held, Secrets::withheld(), Box::new(Quiet));
-            ended.map_err(|error| of_drive(&error, id))?;
-            claim()?
-        };
+        // Otherwise its commands would keep running, and no process would know them.
+        held.first = Some(Input::Cancel);
+        let world = jobs.world()?;
+        let ended = Hub::new(&world).run(held, Secrets::withheld(), Box::new(Quiet));
+        ended.map_err(|error| of_drive(&error, id))?;
+        held = claim()?;
     }
     // The folder first: a journal without a folder can be removed again, a folder alone is litter.
     let folder = jobs.local.job(id);
@@ -154,20 +151,20 @@ fn remove(jobs: &Jobs, id: &str) -> Result<(), Refused> {
         message: format!("`{}` cannot be removed: {error}", folder.path().display()),
         help: None,
     })?;
-    journal::remove(&*jobs.store, &held).map_err(|error| of_journal(&error))?;
-    // What its items waited for belongs to it.
+    journal::remove(&*jobs.store, &held)?;
+    // Flows that its items have started.
     while let Some(part) = jobs.list(&format!("{}:", short(id)))?.first() {
         remove(jobs, part.aggregate.id())?;
     }
     if held.job.workflow().flow.is_some() {
-        // Should this not be written, whoever starts a server next finds that the flow is gone.
+        // If this is not written, the next server notices that the flow is gone.
         let flow = held.job.id().to_owned();
         jobs.book()?.note(CatalogEvent::FlowRemoved { flow });
     }
     Ok(())
 }
 
-/// Asks on a terminal; elsewhere nobody could answer.
+/// Asks on a terminal; elsewhere the answer is yes, since there is no one to ask.
 pub(crate) fn confirmed(what: &str) -> io::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);

@@ -20,7 +20,7 @@ use undaunted_runner::secrets::Secrets;
 use crate::environment;
 use crate::exit::{Exit, Refused};
 use crate::foreground;
-use crate::jobs::{Jobs, Place, drawn_number, name_and_seed, of_journal};
+use crate::jobs::{Jobs, Place, drawn_number, name_and_seed};
 use crate::passing::Passer;
 use crate::screen::progress::{Display, Quietness};
 use crate::screen::{diagnostics, summary};
@@ -61,11 +61,11 @@ pub(crate) fn run(store: Option<&Path>, args: &RunArgs) -> Result<Exit> {
     let jobs = place.open()?;
     foreseen.submitted();
     let held = journal::submit(&*jobs.store, submitted, &jobs.plans, Clock::set().now());
-    let held = held.map_err(|error| of_journal(&error))?;
+    let held = held.map_err(Refused::from)?;
     drive(&jobs, held, secrets, args.quietness)
 }
 
-/// Checks a workflow file, and says what was noticed.
+/// Checks a workflow file and shows the diagnostics.
 pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), Refused> {
     let (source, checked) = check_file(file)?;
     diagnostics::show(&source, &checked.diagnostics);
@@ -75,7 +75,7 @@ pub(crate) fn plan_file(file: &str) -> Result<(Source, Arc<Plan>), Refused> {
     }
 }
 
-/// Runs a job until it has ended or was suspended, and says what it came to.
+/// Runs a job until it has ended or was suspended, and prints its result.
 pub(crate) fn drive(
     jobs: &Jobs,
     held: ClaimedJob,
@@ -97,7 +97,7 @@ pub(crate) fn drive(
         done?
     };
     if job.submitted().passing.is_some() && !quietness.json {
-        // Output is the commands'; what became of the job goes beside it.
+        // Standard output belongs to the commands.
         summary::show(&mut io::stderr().lock(), &report(&job))?;
     } else {
         unless_unread(tell(&job, quietness.json))?;
@@ -108,7 +108,7 @@ pub(crate) fn drive(
     })
 }
 
-/// Nobody reading what a job came to does not change what it came to.
+/// A broken pipe does not change the result of a job.
 pub(crate) fn unless_unread(told: io::Result<()>) -> io::Result<()> {
     match told {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -116,7 +116,6 @@ pub(crate) fn unless_unread(told: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Says what a job has come to.
 pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
     let report = report(job);
     let mut out = io::stdout().lock();
@@ -129,7 +128,6 @@ pub(crate) fn tell(job: &Job, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// The submission of a workflow file, called from here.
 pub(crate) fn submit(
     file: &str,
     source: &Source,
@@ -137,7 +135,6 @@ pub(crate) fn submit(
     seed: Option<u64>,
 ) -> Result<Submitted, Refused> {
     let (job, drawn) = name_and_seed()?;
-    let seed = seed.unwrap_or(drawn);
     let path = match file {
         "-" => "-".to_owned(),
         file => std::path::absolute(file)
@@ -145,7 +142,7 @@ pub(crate) fn submit(
     };
     let operator = environment::operator()?;
     let variable = |name: &str| {
-        // What is secret is never stored.
+        // Secrets are never stored.
         let secret = Secrets::is_named(plan.workflow(), name);
         env::var(name).ok().filter(|_| !secret)
     };
@@ -153,15 +150,14 @@ pub(crate) fn submit(
         job,
         file: path,
         working_dir: current_directory()?,
-        seed,
+        seed: seed.unwrap_or(drawn),
         operator: &operator,
         variable: &variable,
         release: env!("CARGO_PKG_VERSION").to_owned(),
         flow: None,
         token_key: Some(drawn_number()?),
     };
-    let submitted = submission(Arc::clone(plan), source.text(), around);
-    submitted.map_err(|unfit| not_run(source, &unfit))
+    submission(Arc::clone(plan), source.text(), around).map_err(|unfit| not_run(source, &unfit))
 }
 
 fn not_run(source: &Source, unfit: &Unfit) -> Refused {

@@ -12,7 +12,7 @@ use crate::exit::Refused;
 use crate::screen::{diagnostics, is_colourful, schedule};
 use crate::source::check_file;
 
-/// Retries that are shown of a policy that has no bound, and at most in a table.
+/// Retries shown of a policy without a bound, and at most in a table.
 const SHOWN: u32 = 100;
 
 /// What to show the schedule of.
@@ -66,13 +66,11 @@ pub(crate) fn run(args: &ScheduleArgs) -> Result<()> {
     Ok(())
 }
 
-/// The retries to show, and of what.
 pub(crate) struct Plan {
-    /// The command, if the plan is one of a file.
+    /// `None` for a policy that was typed.
     pub(crate) command: Option<String>,
     pub(crate) policy: Policy,
     pub(crate) schedule: Schedule,
-    /// How many to show.
     pub(crate) most: u32,
 }
 
@@ -107,7 +105,7 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
         (None, Some(_)) if args.json => u32::MAX,
         (None, _) => SHOWN,
     };
-    // The first item in its first round: what `run` with the same seed draws for it.
+    // What `run` with the same seed draws for the first item in its first round.
     let schedule = Schedule::new(&policy, Seed(args.seed).draws(0, index, 1));
     Ok(Plan {
         command,
@@ -117,7 +115,6 @@ fn plan(args: &ScheduleArgs) -> Result<Plan> {
     })
 }
 
-/// Something that has a retry policy.
 struct Candidate<'w> {
     step: &'w str,
     command: &'w str,

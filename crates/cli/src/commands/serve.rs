@@ -1,4 +1,4 @@
-//! `undaunted serve`: flows for whoever asks over HTTP.
+//! `undaunted serve`: runs flows for clients over HTTP.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -21,16 +21,16 @@ use undaunted_runner::{breakers, with_causes};
 use undaunted_server::{
     Access, Level, Log, LogRecord, Manner, Metrics, News, Served, Server, Watch, What,
 };
-use undaunted_store::{AppendError, StoreError};
+use undaunted_store::StoreError;
 
 use crate::environment;
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::webhooks::{USUAL, base_url};
 
 use super::run::current_directory;
 
-/// How often to look for flows whose owner has died.
+/// How often the server looks for flows whose owner has died.
 const TAKE_OVER: Duration = Duration::from_secs(5);
 
 /// Where to listen, and for whom.
@@ -74,11 +74,12 @@ fn level(word: &str) -> Result<Level, String> {
     Level::of(word).ok_or_else(|| format!("`{word}` is not error, warn, info or debug"))
 }
 
-/// What the main thread is told.
+/// The time between two tries to resume flows during an outage of the store.
+const AGAIN: Duration = Duration::from_secs(1);
+
 enum Told {
-    /// Somebody wants us to leave.
     Signal,
-    /// The store cannot be used any more.
+    /// Why the store cannot be used any more.
     StoreLost(String),
 }
 
@@ -137,14 +138,13 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     exit
 }
 
-/// Says where it can be reached, for whoever started it.
+/// For the caller, which may not know the port.
 fn announce(address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening at http://{address}")?;
     out.flush()
 }
 
-/// Where to listen, and who may ask there.
 fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access), Refused> {
     let address: SocketAddr = args.listen.parse().map_err(|_| {
         Refused::Usage(format!(
@@ -161,7 +161,6 @@ fn place(args: &ServeArgs, public: Option<&str>) -> Result<(SocketAddr, Access),
     }
 }
 
-/// Who may ask.
 fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
     let token = match &args.token_file {
         Some(path) => {
@@ -181,7 +180,7 @@ fn access(args: &ServeArgs, public: Option<&str>) -> Result<Access, Refused> {
     })
 }
 
-/// Hears how flows were left.
+/// Called for each flow that the event loop leaves.
 fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
     Box::new(move |flow: &str, how: &Left| {
         watch.metrics.leave(flow);
@@ -196,33 +195,39 @@ fn left(watch: Watch, tell: Sender<Told>) -> undaunted_runner::flows::HearLeft {
             fields,
         );
         if is_lost(error) {
-            // If nobody hears it any more, the process is about to end.
+            // If the receiver is gone, the process is about to end.
             drop(tell.send(Told::StoreLost(why)));
         }
     })
 }
 
-/// Whether nothing can be written any more until the store was opened again.
+/// Whether nothing can be written until the store is opened again.
 const fn is_lost(error: &DriveError) -> bool {
-    let (DriveError::Store(error) | DriveError::Append(AppendError::Store(error))) = error else {
-        return false;
-    };
-    matches!(error, StoreError::MustReopen { .. })
+    matches!(error.of_store(), Some(StoreError::MustReopen { .. }))
 }
 
-/// Goes on with what was under way, while others are answered already.
+/// Resumes flows in the background, while requests are already answered.
 fn recover(host: &Arc<Host>, log: &Log, tell: &Sender<Told>) {
     let (host, log, tell) = (Arc::clone(host), log.clone(), tell.clone());
-    std::thread::spawn(move || match host.recover() {
-        Ok(recovered) => tell_recovered(&log, "flows are gone on with", &recovered),
-        // If nobody hears it any more, the process is about to end.
-        Err(error) => drop(tell.send(Told::StoreLost(with_causes(&error)))),
+    std::thread::spawn(move || {
+        loop {
+            match host.recover() {
+                Ok(recovered) => tell_recovered(&log, "flows are gone on with", &recovered),
+                Err(error) if error.outage().is_some() => {
+                    std::thread::sleep(AGAIN);
+                    continue;
+                }
+                // If the receiver is gone, the process is about to end.
+                Err(error) => drop(tell.send(Told::StoreLost(with_causes(&error)))),
+            }
+            return;
+        }
     });
 }
 
-/// Breakers stand where they stood.
+/// The metrics of breakers start with their stored states.
 fn restore_breakers(jobs: &Jobs, metrics: &Metrics) -> Result<(), Refused> {
-    let listed = breakers::list(&*jobs.store).map_err(|error| of_journal(&error))?;
+    let listed = breakers::list(&*jobs.store)?;
     for (name, journal) in listed {
         metrics.found_breaker(&name, journal.state.breaker.phase());
     }
@@ -235,7 +240,7 @@ fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handl
     std::thread::spawn(move || {
         for (heard, _) in (1_u32..).zip(signals.forever()) {
             if heard > 2 || tell.send(Told::Signal).is_err() {
-                // Whoever insists gets what `kill -9` would do: nothing recorded is lost.
+                // The third signal works like `kill -9`: nothing recorded is lost.
                 std::process::exit(130);
             }
         }
@@ -243,7 +248,7 @@ fn listen_for_signals(tell: Sender<Told>) -> Result<signal_hook::iterator::Handl
     Ok(handle)
 }
 
-/// Stays until somebody wants us to leave, and until every flow was left.
+/// Runs until a signal arrives, or the store is lost, and every flow was left.
 fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
     let mut after = String::new();
     let lost = loop {
@@ -268,7 +273,7 @@ fn attend(host: &Arc<Host>, log: &Log, told: &Receiver<Told>) -> Result<Exit> {
         drop(done);
     });
     let mut insisted = false;
-    // Nothing is ever sent: what is waited for is that the other side goes.
+    // Nothing is ever sent: it waits until the sender is dropped.
     while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
         if let Ok(Told::Signal) = told.try_recv() {
             insisted = true;

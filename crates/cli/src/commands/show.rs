@@ -13,12 +13,12 @@ use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::past::Past;
 use crate::screen::limits::Late;
 use crate::screen::{is_colourful, job, resumes, timeline};
 
-/// How wide it is where nobody says.
+/// The width if it cannot be found out.
 const COLUMNS: usize = 80;
 
 /// The job to show.
@@ -74,7 +74,6 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A job, and what came to its end after its step was complete without it.
 pub(super) fn read_late(jobs: &Jobs, id: &str) -> Result<(Job, Vec<Late>), Refused> {
     let mut late = Vec::new();
     let read = journal::replay(&*jobs.store, id, &jobs.plans, |_, _, record: &Record| {
@@ -87,11 +86,9 @@ pub(super) fn read_late(jobs: &Jobs, id: &str) -> Result<(Job, Vec<Late>), Refus
             late.push((found.item(), end));
         }
     });
-    let (job, _) = read.map_err(|error| of_journal(&error))?;
-    Ok((job, late))
+    Ok((read?.0, late))
 }
 
-/// How wide the output may be.
 fn columns() -> usize {
     let told = env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
     let out = io::stdout();
@@ -99,8 +96,7 @@ fn columns() -> usize {
         let size = out
             .is_terminal()
             .then(|| rustix::termios::tcgetwinsize(&out));
-        size.and_then(std::result::Result::ok)
-            .map(|size| usize::from(size.ws_col))
+        Some(usize::from(size?.ok()?.ws_col))
     };
     told.or_else(seen)
         .filter(|wide| *wide > 0)

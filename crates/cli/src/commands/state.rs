@@ -19,7 +19,7 @@ use undaunted_runner::journal;
 
 use super::run::{plan_file, submit};
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal};
+use crate::jobs::Jobs;
 use crate::past::Past;
 use crate::screen::count;
 
@@ -115,17 +115,15 @@ fn import_state(store: Option<&Path>, args: &ImportArgs) -> Result<Exit> {
     let imported = imported.map_err(|error| Refused::Invalid(format!("{file}: {error}")))?;
     let jobs = Jobs::open(store)?;
     let known = vec![imported.event.clone(), Event::Job(JobEvent::Suspended)];
-    let stored = journal::deposit(&*jobs.store, submitted, &known, now);
-    stored.map_err(|error| of_journal(&error))?;
+    journal::deposit(&*jobs.store, submitted, &known, now).map_err(Refused::from)?;
     for open in &imported.breakers {
-        // One that is open longer for another reason stays open.
+        // A breaker that is open longer for another reason stays open.
         let how = |state: &BreakerState| {
             let longer = state.until().is_some_and(|until| until >= open.until);
             let (since, until) = (open.since, open.until);
             (!longer).then_some(Fact::Imported { since, until })
         };
-        let changed = breakers::change(&*jobs.store, &open.name, how);
-        changed.map_err(|error| of_journal(&error))?;
+        breakers::change(&*jobs.store, &open.name, how).map_err(Refused::from)?;
     }
     tell(job.id(), &imported, args.json)?;
     Ok(Exit::Done)

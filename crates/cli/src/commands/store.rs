@@ -5,13 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use undaunted_engine::job::Job;
 use undaunted_engine::law;
 use undaunted_runner::{breakers, catalog, journal};
 use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
-use crate::jobs::{Jobs, of_journal, of_store};
+use crate::jobs::Jobs;
 use crate::screen::{count, plain};
 
 /// What to do with the store.
@@ -40,10 +41,10 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     match args.what {
         What::Check => check(&jobs, args.json),
         What::Compact => {
-            let [before, after] = jobs.store.compact().map_err(|error| of_store(&error))?;
+            let [before, after] = jobs.store.compact().map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
-                let said = serde_json::json!({ "bytes_before": before, "bytes_after": after });
+                let said = json!({ "bytes_before": before, "bytes_after": after });
                 writeln!(out, "{said}")?;
             } else {
                 writeln!(out, "{before} bytes before, {after} after")?;
@@ -54,7 +55,7 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
             let mut out = io::stdout().lock();
             if args.json {
                 let path = jobs.location.to_string();
-                writeln!(out, "{}", serde_json::json!({ "path": path }))?;
+                writeln!(out, "{}", json!({ "path": path }))?;
             } else {
                 writeln!(out, "{}", jobs.location)?;
             }
@@ -63,53 +64,45 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
     }
 }
 
-fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
+fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
     let mut out = io::stdout().lock();
     let (mut number, mut records, mut wrong) = (0_usize, 0_u64, 0_usize);
+    let mut problem = |machine: Value, person: String| {
+        wrong = wrong.saturating_add(1);
+        if as_json {
+            writeln!(out, "{machine}")
+        } else {
+            writeln!(out, "{person}")
+        }
+    };
     for listed in jobs.list("")? {
         let id = listed.aggregate.id();
         number = number.saturating_add(1);
         records = records.saturating_add(listed.head.version.0);
-        let found = match check_job(jobs, id) {
-            Ok(found) => found,
-            Err(refused) => vec![refused.to_string()],
-        };
+        let found = check_job(jobs, id).unwrap_or_else(|refused| vec![refused.to_string()]);
         for what in found {
-            wrong = wrong.saturating_add(1);
-            if json {
-                writeln!(out, "{}", serde_json::json!({ "job": id, "problem": what }))?;
-            } else {
-                writeln!(out, "job {id}: {what}")?;
-            }
+            problem(
+                json!({ "job": id, "problem": what }),
+                format!("job {id}: {what}"),
+            )?;
         }
     }
-    for listed in breakers::names(&*jobs.store).map_err(|error| of_journal(&error))? {
+    for listed in breakers::names(&*jobs.store).map_err(Refused::from)? {
         if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
-            wrong = wrong.saturating_add(1);
-            if json {
-                let problem = error.to_string();
-                let said = serde_json::json!({ "breaker": listed, "problem": problem });
-                writeln!(out, "{said}")?;
-            } else {
-                writeln!(out, "breaker {}: {error}", plain(&listed))?;
-            }
+            problem(
+                json!({ "breaker": listed, "problem": error.to_string() }),
+                format!("breaker {}: {error}", plain(&listed)),
+            )?;
         }
     }
     if let Err(error) = catalog::records(&*jobs.store, Version::default()) {
-        wrong = wrong.saturating_add(1);
-        if json {
-            let problem = error.to_string();
-            writeln!(
-                out,
-                "{}",
-                serde_json::json!({ "catalog": true, "problem": problem })
-            )?;
-        } else {
-            writeln!(out, "catalog: {error}")?;
-        }
+        problem(
+            json!({ "catalog": true, "problem": error.to_string() }),
+            format!("catalog: {error}"),
+        )?;
     }
-    if json {
-        let said = serde_json::json!({ "jobs": number, "records": records, "problems": wrong });
+    if as_json {
+        let said = json!({ "jobs": number, "records": records, "problems": wrong });
         writeln!(out, "{said}")?;
     } else {
         let jobs = count(number, "job", "jobs");
@@ -120,26 +113,22 @@ fn check(jobs: &Jobs, json: bool) -> Result<Exit> {
 }
 
 fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, Refused> {
-    let aggregate = journal::aggregate(id).map_err(|error| of_journal(&error))?;
-    let records = jobs.store.read(&aggregate, Version::default());
+    let aggregate = journal::aggregate(id)?;
     let mut job: Option<Job> = None;
     let mut found = Vec::new();
-    for read in records.map_err(|error| of_store(&error))? {
-        let (version, bytes) = read.map_err(|error| of_store(&error))?;
-        let record = journal::decode(id, version, &bytes).map_err(|error| of_journal(&error))?;
+    for read in jobs.store.read(&aggregate, Version::default())? {
+        let (version, bytes) = read?;
+        let record = journal::decode(id, version, &bytes)?;
         let Some(job) = &mut job else {
             job = Some(Job::begin(&record).map_err(|why| {
                 let job = id.to_owned();
-                of_journal(&journal::JournalError::Job { job, why })
+                journal::JournalError::Job { job, why }
             })?);
             continue;
         };
         let broken = law::broken_by(job, &record);
-        found.extend(
-            broken
-                .iter()
-                .map(|it| format!("record {version}: {}", it.law)),
-        );
+        let broken = broken.iter();
+        found.extend(broken.map(|it| format!("record {version}: {}", it.law)));
         job.apply(&record);
     }
     let broken = job.as_ref().map(law::broken_in).unwrap_or_default();

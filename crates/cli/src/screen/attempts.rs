@@ -1,4 +1,4 @@
-//! Attempts for people: one line each.
+//! Attempts as text: one line each.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,6 @@ use undaunted_engine::view::rfc3339;
 use super::duration::{measured, short};
 use super::words::one_line;
 
-/// The widest that names are.
 const WIDEST: usize = 40;
 
 /// `item  command  attempt  when  took  outcome  then`
@@ -43,10 +42,7 @@ fn row(job: &Job, attempt: &PastAttempt, rounds: bool) -> [String; 6] {
     } else {
         of.attempt.to_string()
     };
-    let took = attempt
-        .outcome
-        .as_ref()
-        .map(|outcome| measured(outcome.took));
+    let took = attempt.outcome.as_ref().map(|it| measured(it.took));
     [
         job.identity(of.item()).to_owned(),
         command.map_or_else(String::new, |command| command.id.clone()),

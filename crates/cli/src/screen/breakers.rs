@@ -9,9 +9,9 @@ use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Phase, Timestamp, WhenOpen};
 
 use super::holds::ahead;
+use super::policies::when_open;
 use super::words::{count, plain, quoted};
 
-/// How many changes of a breaker are shown to people.
 const SHOWN: usize = 20;
 
 pub(crate) fn list(
@@ -70,15 +70,12 @@ pub(crate) fn one(
     }
     let settings = &last.settings;
     writeln!(out, "breaker {}: {}", plain(name), sentence(last, now))?;
-    let many = |number: u32, one: &str, several: &str| {
-        count(usize::try_from(number).unwrap_or(usize::MAX), one, several)
-    };
     writeln!(
         out,
         "  opens after {} in a row, for {}; {} {} it",
-        many(settings.failure_threshold, "failure", "failures"),
+        count(settings.failure_threshold, "failure", "failures"),
         format_duration(settings.recovery_timeout),
-        many(settings.half_open_max_calls, "success", "successes"),
+        count(settings.half_open_max_calls, "success", "successes"),
         if settings.half_open_max_calls == 1 {
             "closes"
         } else {
@@ -108,7 +105,6 @@ pub(crate) fn one(
     next(out, name, last)
 }
 
-/// What has changed a breaker, in words.
 fn change(record: &BreakerChange) -> String {
     let state = &record.state;
     let settings = &state.settings;
@@ -141,7 +137,6 @@ fn change(record: &BreakerChange) -> String {
     }
 }
 
-/// What to type next.
 fn next(out: &mut impl Write, name: &str, state: &BreakerState) -> io::Result<()> {
     if state.is_shut() {
         writeln!(
@@ -177,7 +172,6 @@ pub(crate) fn changed(
     next(out, name, state)
 }
 
-/// How a breaker stands, in words.
 pub(crate) fn sentence(state: &BreakerState, now: Timestamp) -> String {
     let settings = &state.settings;
     match state.breaker.phase() {
@@ -217,10 +211,6 @@ pub(super) fn machine(name: &str, state: &BreakerState) -> Value {
         Phase::Open { since, .. } => (Some(since), 0),
         Phase::HalfOpen { successes, .. } => (None, successes),
     };
-    let when_open = match settings.when_open {
-        WhenOpen::Hold => "hold",
-        WhenOpen::Fail => "fail",
-    };
     json!({
         "breaker": name,
         "state": state.word(),
@@ -235,7 +225,7 @@ pub(super) fn machine(name: &str, state: &BreakerState) -> Value {
             "failure_threshold": settings.failure_threshold,
             "recovery_timeout": format_duration(settings.recovery_timeout),
             "half_open_max_calls": settings.half_open_max_calls,
-            "when_open": when_open,
+            "when_open": when_open(settings.when_open),
             "max_hold": settings.max_hold.map(format_duration),
         },
     })

@@ -18,7 +18,7 @@ use super::words::{count, plain, quoted};
 const NAMED: usize = 5;
 const WIDEST: usize = 90;
 
-/// What the last error of a dead letter says, without the reason it stopped for.
+/// The last error of a dead letter, without the reason it was stopped for.
 pub(crate) fn last_error<'h>(job: &Job, history: &'h History) -> &'h str {
     let failures = of_commands(job, history).rev();
     let mut failures = failures.filter_map(|it| it.outcome.as_ref()?.failure.as_ref());
@@ -32,7 +32,7 @@ pub(crate) fn last_error<'h>(job: &Job, history: &'h History) -> &'h str {
     }
 }
 
-/// The attempts of an item's commands; those of handlers tell another story.
+/// The attempts of an item's commands, without those of handlers.
 fn of_commands<'h>(
     job: &Job,
     history: &'h History,
@@ -41,7 +41,7 @@ fn of_commands<'h>(
     attempts.filter(|attempt| job.plan().is_main(attempt.of.command))
 }
 
-/// A dead letter as the object that `dlq ls --json` prints.
+/// The object of `dlq ls --json`.
 pub(crate) fn json(job: &Job, place: ItemId, input: &Value, history: &History) -> Value {
     let end = history.end.as_ref();
     let attempts = history.attempts.iter().map(|it| view::attempt(job, it));
@@ -59,15 +59,13 @@ pub(crate) fn json(job: &Job, place: ItemId, input: &Value, history: &History) -
     })
 }
 
-/// How often the command that failed was tried in the last round.
+/// How often the failed command was tried in the last round.
 fn tried(job: &Job, history: &History) -> String {
     let Some(last) = of_commands(job, history).next_back() else {
         return "never tried".to_owned();
     };
-    let same = history
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.round == last.round && attempt.of.command == last.of.command);
+    let attempts = history.attempts.iter();
+    let same = attempts.filter(|it| it.round == last.round && it.of.command == last.of.command);
     let command = job.plan().command(last.of.command);
     let command = command.map_or("", |command| command.id.as_str());
     let attempts = count(same.count(), "attempt", "attempts");

@@ -1,4 +1,4 @@
-//! What is wrong with a file: the line, a mark under it, and what to write instead.
+//! Diagnostics of a file: the line, a mark under it, and what to write instead.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -9,10 +9,9 @@ use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source, Span};
 
 use super::words::is_colourful;
 
-/// As many as anybody reads before mending something.
+/// More than a user reads before correcting something.
 const MOST: usize = 50;
 
-/// Shows problems on standard error.
 pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
     let mut err = io::stderr().lock();
     let renderer = if is_colourful(&err) {
@@ -21,7 +20,7 @@ pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
         Renderer::plain()
     };
     for problem in problems.iter().take(MOST) {
-        // Nobody is left to tell if standard error is gone.
+        // If standard error is closed there is nothing to be done.
         let _ = writeln!(err, "{}\n", drawn(&renderer, source, problem));
     }
     if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
@@ -36,7 +35,7 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     };
     let related = problem.related.as_ref();
     let other = related.map_or(problem.span, |(span, _)| *span);
-    // Only the lines in question are handed over: the file may be large.
+    // Only the lines in question are passed on: the file may be large.
     let (number, lines) = source.lines(problem.span.min(other), problem.span.max(other));
     let text = source.text().get(lines.clone()).unwrap_or_default();
     let within = |range: Range<usize>| {
@@ -63,7 +62,7 @@ fn drawn(renderer: &Renderer, source: &Source, problem: &Diagnostic) -> String {
     renderer.render(&[group])
 }
 
-/// The first line of a part of the text: a mark under a whole block would hide what it is about.
+/// The first line of a span: a mark under a whole block would hide the text.
 fn first_line(source: &Source, span: Span) -> Range<usize> {
     let range = span.range();
     let marked = source.text().get(range.clone()).unwrap_or_default();
@@ -71,7 +70,6 @@ fn first_line(source: &Source, span: Span) -> Range<usize> {
     range.start..range.start.saturating_add(line)
 }
 
-/// All problems of all files as one object.
 pub(crate) fn json(out: &mut impl Write, files: &[(Source, Checked)]) -> io::Result<()> {
     let files = files.iter().map(|(source, checked)| FileJson {
         file: source.name(),
@@ -100,7 +98,6 @@ struct FileJson<'a> {
     file: &'a str,
     valid: bool,
     diagnostics: Vec<DiagnosticJson<'a>>,
-    /// Problems beyond what is listed.
     omitted: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Durations for people: short enough for a column, exact enough to compare.
+//! Durations as text: short enough for a column, exact enough to compare.
 
 use std::time::Duration;
 
@@ -25,13 +25,16 @@ pub(super) fn short(duration: Duration) -> String {
     }
 }
 
-/// The same for something measured: nobody wants to know the nanoseconds.
+/// The same for a measured time, in whole milliseconds.
 pub(super) fn measured(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    match millis {
+    match millis(duration) {
         0 if !duration.is_zero() => "<1ms".to_owned(),
         millis => short(Duration::from_millis(millis)),
     }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

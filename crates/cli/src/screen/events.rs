@@ -1,4 +1,4 @@
-//! Events for people: one line each.
+//! Events as text: one line each.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,7 +8,6 @@ use undaunted_engine::view::EventView;
 
 use super::duration::short as duration;
 
-/// What people can do without.
 const LEFT_OUT: &[&str] = &[
     "seq",
     "at",
@@ -20,7 +19,7 @@ const LEFT_OUT: &[&str] = &[
     "index",
 ];
 
-/// What an attempt has from its breaker.
+/// Fields of an attempt that its breaker has set.
 const PASS: &[&str] = &["breaker", "probe"];
 
 /// `12  19:04:47.120  retry_scheduled  fetch  attempt 1  retry 1, delay_ms 1000, …`
@@ -53,10 +52,9 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
             text("type")
         );
     }
-    let rest = event.fields().iter();
-    // That an attempt was let through is worth a word only if it was to find something out.
+    // That an attempt was admitted is worth a word only if it is a probe.
     let passed = field("probe") == Some(&Value::Bool(false));
-    let rest = rest.filter(|(name, value)| {
+    let rest = event.fields().iter().filter(|(name, value)| {
         let needless = LEFT_OUT.contains(name) || passed && PASS.contains(name);
         !needless && !value.is_null()
     });
@@ -77,7 +75,7 @@ pub(crate) fn line(out: &mut impl Write, event: &EventView) -> io::Result<()> {
     )
 }
 
-/// What is said of events about what many items share.
+/// The sentence of an event about something that many items share.
 fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
     let text = |name: &str| {
         let value = field(name).filter(|value| !value.is_null());
@@ -114,7 +112,6 @@ fn shared<'v>(field: &dyn Fn(&str) -> Option<&'v Value>) -> Option<String> {
     })
 }
 
-/// What is said of events about breakers.
 fn of_breaker<'v>(
     kind: &str,
     field: &dyn Fn(&str) -> Option<&'v Value>,
@@ -180,7 +177,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The beginning of a text; `--json` has the whole.
 fn short(text: &str) -> String {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {

@@ -1,4 +1,6 @@
-//! Items that breakers hold: by which, since when, when it looks again, what comes next.
+//! Held items: the breaker, since when, its next probe, and what follows.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use undaunted_engine::breaker::AdmissionControl;
@@ -7,10 +9,9 @@ use undaunted_engine::view::{Holding, rfc3339};
 use undaunted_policy::{Phase, Reason, Timestamp};
 
 use super::breakers::sentence as breaker_sentence;
-use super::duration::short;
-use super::words::{count, plain};
+use super::duration::{measured, short};
+use super::words::{count, plain, quoted};
 
-/// A hold for machines.
 #[derive(Serialize)]
 pub(super) struct HoldingJson {
     breaker: String,
@@ -65,13 +66,13 @@ pub(super) fn sentence(
     said.join("; ")
 }
 
-/// From one instant to another, without what nobody wants to know.
+/// From one instant to another, in whole seconds if there are any.
 fn whole(from: Timestamp, to: Timestamp) -> String {
     let time = to.since(from);
-    if time.as_secs() == 0 {
-        return super::duration::measured(time);
+    match time.as_secs() {
+        0 => measured(time),
+        seconds => short(Duration::from_secs(seconds)),
     }
-    short(std::time::Duration::from_secs(time.as_secs()))
 }
 
 /// When a breaker looks again: `it looks again in 40s`.
@@ -81,8 +82,7 @@ pub(super) fn looks(
     breaker: &str,
     now: Timestamp,
 ) -> String {
-    let state = breakers.get(breaker);
-    let Some(state) = state else {
+    let Some(state) = breakers.get(breaker) else {
         return "how it stands is not known".to_owned();
     };
     match state.breaker.phase() {
@@ -90,34 +90,29 @@ pub(super) fn looks(
             format!("it looks again in {}", ahead(until.since(now)))
         }
         Phase::HalfOpen { probing: true, .. } => match &state.probe {
-            Some(probe) if probe.job == job.id() => "a probe is under way".to_owned(),
-            Some(probe) => format!("a probe of job {} is under way", probe.job),
-            None => "a probe is under way".to_owned(),
+            Some(probe) if probe.job != job.id() => {
+                format!("a probe of job {} is under way", probe.job)
+            }
+            Some(_) | None => "a probe is under way".to_owned(),
         },
         Phase::Open { .. } | Phase::HalfOpen { .. } => "it lets the next one through".to_owned(),
         Phase::Closed { .. } => "it has closed, and lets them go one by one".to_owned(),
     }
 }
 
-/// Whole seconds, rounded up: what is ahead is never over before it is.
-pub(super) fn ahead(time: std::time::Duration) -> String {
-    let seconds = time
-        .as_secs()
-        .saturating_add(u64::from(time.subsec_nanos() > 0));
-    short(std::time::Duration::from_secs(seconds))
+/// Whole seconds, rounded up, so that a countdown does not end early.
+pub(super) fn ahead(time: Duration) -> String {
+    let more = u64::from(time.subsec_nanos() > 0);
+    short(Duration::from_secs(time.as_secs().saturating_add(more)))
 }
 
 fn left(left: Option<u64>) -> String {
     match left {
-        Some(left) => {
-            let left = usize::try_from(left).unwrap_or(usize::MAX);
-            format!("{} left", count(left, "attempt", "attempts"))
-        }
+        Some(left) => format!("{} left", count(left, "attempt", "attempts")),
         None => "any number of attempts left".to_owned(),
     }
 }
 
-/// The story of an item that is held, one fact a line.
 pub(super) fn story(
     job: &Job,
     breakers: &AdmissionControl,
@@ -157,17 +152,12 @@ pub(super) fn story(
             ),
         ));
     }
-    facts.push((
-        "by hand",
-        format!(
-            "undaunted breaker reset {}",
-            super::words::quoted(&of.breaker)
-        ),
-    ));
+    let reset = format!("undaunted breaker reset {}", quoted(&of.breaker));
+    facts.push(("by hand", reset));
     facts
 }
 
-/// What happens to it when its breaker looks again.
+/// What happens to the item when the breaker half opens.
 fn then(job: &Job, of: &Holding, phase: Phase) -> String {
     if matches!(phase, Phase::Closed { .. }) {
         return "it goes on in its turn; what was held is let go one after the other".to_owned();

@@ -1,27 +1,24 @@
-//! How one job stands.
+//! The state of one job.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Doing, Item, Job, Settled, StepStage, StepState};
 use undaunted_engine::view::{JobStanding, Status, all_held, holding, report, rfc3339};
 use undaunted_policy::Timestamp;
 use undaunted_store::Owner;
 
-use super::duration::short;
+use super::duration::{millis, short};
 use super::holds;
 use super::limits::{self, Late};
 use super::summary::{counts, error_lines};
 use super::timeline;
-use super::words::plain;
+use super::words::{bounds, failure, plain};
 use crate::past::Past;
 
-/// How many items of a kind are named.
 const NAMED: usize = 10;
 
-/// What it is drawn on.
 pub(crate) struct Paper {
     pub(crate) columns: usize,
     pub(crate) colour: bool,
@@ -37,38 +34,25 @@ pub(crate) fn json(
     let job = &past.job;
     let mut shown = serde_json::to_value(report(job))?;
     if let Value::Object(fields) = &mut shown {
-        fields.insert(
-            "status".to_owned(),
-            JobStanding::of(job, owner.is_some()).word().into(),
-        );
-        fields.insert("workflow".to_owned(), job.submitted().file.clone().into());
-        fields.insert("run".to_owned(), job.run.into());
-        fields.insert("seed".to_owned(), job.submitted().seed.into());
-        fields.insert(
-            "submitted_at".to_owned(),
-            rfc3339(job.times.submitted_at).into(),
-        );
-        fields.insert(
-            "last_event_at".to_owned(),
-            rfc3339(job.times.last_at).into(),
-        );
-        fields.insert("owner".to_owned(), owner.map(|owner| owner.pid).into());
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        let standing = JobStanding::of(job, owner.is_some());
+        put("status", standing.word().into());
+        put("workflow", job.submitted().file.clone().into());
+        put("run", job.run.into());
+        put("seed", job.submitted().seed.into());
+        put("submitted_at", rfc3339(job.times.submitted_at).into());
+        put("last_event_at", rfc3339(job.times.last_at).into());
+        put("owner", owner.map(|owner| owner.pid).into());
         let steps = StepId::all().zip(&job.steps);
-        let steps: Vec<Value> = steps
-            .map(|(step, state)| step_json(job, step, state))
-            .collect();
-        fields.insert("steps".to_owned(), steps.into());
-        let waiting: Vec<Value> = waiting(job)
-            .map(|(item, due)| waiting_json(job, item, due, now))
-            .collect();
-        fields.insert("waiting".to_owned(), waiting.into());
+        let steps = steps.map(|(step, state)| step_json(job, step, state));
+        put("steps", steps.collect());
+        let waiting = waiting(job).map(|(item, due)| waiting_json(job, item, due, now));
+        put("waiting", waiting.collect());
         let held = all_held(job).filter_map(|place| held_json(past, place));
-        fields.insert("held".to_owned(), held.collect());
+        put("held", held.collect());
+        put("late", limits::late_list(job, late).into());
+        put("timeline", serde_json::to_value(timeline::json(past))?);
         fields.extend(limits::json(job, &past.breakers));
-        let late = limits::late_list(job, late);
-        fields.insert("late".to_owned(), late.into());
-        let timeline = serde_json::to_value(timeline::json(past))?;
-        fields.insert("timeline".to_owned(), timeline);
     }
     writeln!(out, "{shown}")
 }
@@ -95,13 +79,12 @@ fn held_json(past: &Past, item: ItemId) -> Option<Value> {
     let held = holding(job, breakers, item)?;
     let mut shown = serde_json::to_value(holds::json(breakers, &held)).ok()?;
     if let Value::Object(fields) = &mut shown {
-        let name = job.identity(item);
-        fields.insert("item".to_owned(), name.into());
-        let command = command.map(|command| command.id.as_str());
-        fields.insert("command".to_owned(), command.into());
-        fields.insert("attempts".to_owned(), active.attempts.into());
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("item", job.identity(item).into());
+        put("command", command.map(|command| command.id.as_str()).into());
+        put("attempts", active.attempts.into());
         let error = active.error.as_ref().map(|error| job.texts.read(error));
-        fields.insert("error".to_owned(), error.into());
+        put("error", error.into());
     }
     Some(shown)
 }
@@ -118,9 +101,8 @@ fn waiting_json(job: &Job, item: ItemId, due: Timestamp, now: Timestamp) -> Valu
         "command": command.map(|command| command.id.as_str()),
         "attempts": active.map(|active| active.attempts),
         "due_at": rfc3339(due),
-        "due_in_ms": u64::try_from(due.since(now).as_millis()).unwrap_or(u64::MAX),
-        "spent_ms": active
-            .map(|active| u64::try_from(active.progress().spent.as_millis()).unwrap_or(u64::MAX)),
+        "due_in_ms": millis(due.since(now)),
+        "spent_ms": active.map(|active| millis(active.progress().spent)),
         "retry_budget_expires_at": budget.map(rfc3339),
         "error": active
             .and_then(|active| active.error.as_ref())
@@ -128,8 +110,8 @@ fn waiting_json(job: &Job, item: ItemId, due: Timestamp, now: Timestamp) -> Valu
     })
 }
 
-/// Items that wait for their time, the first that is due at the front.
-fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
+/// Items that wait for their retry, in order of time within each step.
+pub(super) fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
     let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| {
         let waiting = state.waiting.iter();
@@ -159,8 +141,7 @@ pub(crate) fn show(
 ) -> io::Result<()> {
     let job = &past.job;
     let report = report(job);
-    let name = report.name.clone();
-    let name = name.unwrap_or_else(|| job.submitted().file.clone());
+    let name = report.name.as_deref().unwrap_or(&job.submitted().file);
     let runner = match owner {
         Some(owner) => format!(", run by process {}", owner.pid),
         None => String::new(),
@@ -252,7 +233,6 @@ fn show_step(out: &mut impl Write, job: &Job, step: StepId, state: &StepState) -
     Ok(())
 }
 
-/// Items that breakers hold; a few of them.
 fn show_held(out: &mut impl Write, past: &Past, now: Timestamp) -> io::Result<()> {
     let (job, breakers) = (&past.job, &past.breakers);
     for item in all_held(job).take(NAMED) {
@@ -269,7 +249,6 @@ fn show_held(out: &mut impl Write, past: &Past, now: Timestamp) -> io::Result<()
     }
 }
 
-/// What came late; a few of it.
 fn show_late(out: &mut impl Write, job: &Job, late: &[Late]) -> io::Result<()> {
     for one in late.iter().take(NAMED) {
         writeln!(out, "  late       {}", limits::of_late(job, one))?;
@@ -295,20 +274,10 @@ fn show_waiting(
         Doing::Waiting(_) if due > now => format!("in {}", short(due.since(now))),
         Doing::Waiting(_) | Doing::Running(_) | Doing::Held | Doing::Undecided => "now".to_owned(),
     };
-    let error = active.error.as_ref().map(|error| job.texts.read(error));
-    let error = error.and_then(|error| error.lines().last()).unwrap_or("");
-    let cause = active.cause.map(cause_in_words).unwrap_or_default();
-    let said = match plain(error) {
-        error if error.is_empty() => cause,
-        error => format!("{cause}: {error}"),
-    };
+    let said = failure(job, active.cause, active.error.as_ref());
     let command = job.plan().command(active.command);
     let bound = command.and_then(|command| command.retry.policy.bound().retries());
-    let bounds = bound.map(|most| {
-        let attempts = u64::from(most).saturating_add(1);
-        (format!(" of {attempts}"), format!(" of {most}"))
-    });
-    let (attempts, retries) = bounds.unwrap_or_default();
+    let (retries, attempts) = bounds(bound);
     writeln!(
         out,
         "    {}: attempt {}{attempts} failed ({said}); retry {}{retries} due {when}",

@@ -11,14 +11,12 @@ use undaunted_store::Owner;
 
 use crate::jobs::file_of;
 
-/// One job of the list.
 pub(crate) struct JobLine {
     pub(crate) job: String,
     pub(crate) submitted: Timestamp,
     name: String,
     status: JobStanding,
     counts: Counts,
-    /// The process that runs it.
     owner: Option<u32>,
 }
 
@@ -50,7 +48,6 @@ impl JobLine {
         }
     }
 
-    /// A job whose journal cannot be used.
     pub(crate) fn unreadable(id: &str, why: &str) -> Self {
         Self {
             job: id.to_owned(),
@@ -65,7 +62,7 @@ impl JobLine {
 
 fn short_name(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
-    // A job that was typed has no file, but a name.
+    // A typed job has no file, but a name after a dash.
     let typed = name.strip_prefix('-').filter(|name| !name.is_empty());
     typed.unwrap_or(name).to_owned()
 }
@@ -125,10 +122,8 @@ pub(crate) fn show(out: &mut impl Write, lines: &[JobLine]) -> io::Result<()> {
             line.name
         )?;
     }
-    let left = lines
-        .iter()
-        .find(|line| line.status == JobStanding::Interrupted);
-    if let Some(line) = left {
+    let mut lines = lines.iter();
+    if let Some(line) = lines.find(|line| line.status == JobStanding::Interrupted) {
         writeln!(
             out,
             "go on with an interrupted job:  undaunted resume {}",

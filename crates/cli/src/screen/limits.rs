@@ -1,6 +1,5 @@
-//! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines.
-//!
-//! `show` and `explain` say the same of them, to people and to machines.
+//! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines. `show` and `explain`
+//! say the same of them, as text and as JSON.
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::breaker::AdmissionControl;
@@ -14,13 +13,13 @@ use undaunted_engine::view::{
 use undaunted_policy::{Pool, Reason, Timestamp, Tolerance};
 
 use super::breakers;
-use super::duration::short;
+use super::duration::{millis, short};
 use super::words::{count, plain};
 
-/// An item that came to its end after its step was complete without it.
+/// An item that ended after its step was complete without it.
 pub(crate) type Late = (ItemId, LateEnd);
 
-/// How many items a step was complete without: those that were cut off, and those whose turn never came.
+/// How many items a step was complete without: those that were cut off, and those never started.
 pub(super) fn missing(state: &StepState) -> u32 {
     let never = if state.reached.is_some() {
         state.pending()
@@ -30,7 +29,7 @@ pub(super) fn missing(state: &StepState) -> u32 {
     state.missing.saturating_add(never)
 }
 
-/// One fact a line, each with its label. What a job does not have is left out.
+/// One fact a line, with its label. What a job does not have is left out.
 pub(super) fn facts(
     job: &Job,
     known: &AdmissionControl,
@@ -44,7 +43,7 @@ pub(super) fn facts(
         if let Some(state) = known.get(name) {
             let held = match job.held_by(name) {
                 0 => String::new(),
-                held => format!("; holds {} of this job", items(held.into())),
+                held => format!("; holds {} of this job", count(held, "item", "items")),
             };
             let stands = breakers::sentence(state, now);
             facts.push(("breaker", format!("{}: {stands}{held}", plain(name))));
@@ -60,11 +59,6 @@ pub(super) fn facts(
         facts.push(("deadline", deadline));
     }
     facts
-}
-
-fn items(number: u64) -> String {
-    let number = usize::try_from(number).unwrap_or(usize::MAX);
-    count(number, "item", "items")
 }
 
 fn of_pool(job: &Job, pool: Pool) -> String {
@@ -95,7 +89,7 @@ fn of_rule(job: &Job, rule: &BestEffort, now: Timestamp) -> String {
         return format!(
             "{} of {} to succeed {until}: {} did, {} failed, {open} to come",
             rule.min,
-            items(rule.target),
+            count(rule.target, "item", "items"),
             rule.completed,
             rule.failed
         );
@@ -109,7 +103,7 @@ fn of_rule(job: &Job, rule: &BestEffort, now: Timestamp) -> String {
     format!("{reason}: {}{open}", outcome(&reached))
 }
 
-/// What a completion rule has decided, in words: `3 of 5 are enough; 2 not waited for`.
+/// The decision of a completion rule: `3 of 5 are enough; 2 not waited for`.
 pub(super) fn outcome(reached: &Reached) -> String {
     let reported = reached.completed.saturating_add(reached.failed);
     let decided = decided(reached);
@@ -119,7 +113,7 @@ pub(super) fn outcome(reached: &Reached) -> String {
     }
 }
 
-/// The same without what is missing.
+/// As [`outcome`], without the missing items.
 pub(super) fn decided(reached: &Reached) -> String {
     let Reached {
         completed,
@@ -177,7 +171,7 @@ fn of_tolerance(tolerated: &Tolerated) -> String {
     said.join("; ")
 }
 
-/// `12.5%`, without zeros nobody needs.
+/// `12.5%`, without a needless zero.
 fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
@@ -203,7 +197,6 @@ fn of_deadline(job: &Job, now: Timestamp) -> Option<String> {
     }
 }
 
-/// What came late, in words.
 pub(super) fn of_late(job: &Job, (place, late): &Late) -> String {
     let name = plain(job.identity(*place));
     format!("{name} {}", late_words(late))
@@ -223,7 +216,6 @@ pub(super) fn late_words(late: &LateEnd) -> String {
     format!("{result} at {}, {counted}", rfc3339(late.at))
 }
 
-/// The same facts for machines.
 pub(super) fn json(job: &Job, known: &AdmissionControl) -> Map<String, Value> {
     let breakers = known.names().filter_map(|name| {
         let mut shown = breakers::machine(name, known.get(name)?);
@@ -259,18 +251,12 @@ pub(super) fn json(job: &Job, known: &AdmissionControl) -> Map<String, Value> {
         ("best_effort", rule.unwrap_or_default()),
         ("tolerance", tolerance.unwrap_or_default()),
         ("deadline", job.deadline().map(rfc3339).into()),
-        (
-            "item_deadline_ms",
-            limit
-                .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
-                .into(),
-        ),
+        ("item_deadline_ms", limit.map(millis).into()),
     ];
     let fields = fields.map(|(name, value)| (name.to_owned(), value));
     fields.into_iter().collect()
 }
 
-/// Everything that came late, by name.
 pub(super) fn late_list(job: &Job, late: &[Late]) -> Vec<Value> {
     let named = late.iter().map(|(place, late)| {
         let mut shown = late_json(late);
@@ -282,7 +268,6 @@ pub(super) fn late_list(job: &Job, late: &[Late]) -> Vec<Value> {
     named.collect()
 }
 
-/// What came late, for machines.
 pub(super) fn late_json(late: &LateEnd) -> Value {
     json!({
         "at": rfc3339(late.at),

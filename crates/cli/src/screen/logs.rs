@@ -1,7 +1,7 @@
 //! The output of commands, as they wrote it.
 //!
-//! To standard output and standard error go the bytes of the commands; whatever we say about them
-//! goes to standard error, so that a file of the output holds nothing else.
+//! The bytes of the commands go to standard output and standard error; our own remarks go to standard error,
+//! so that redirected output contains nothing else.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,6 @@ use serde_json::json;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::PastAttempt;
 
-/// Where a command wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
@@ -27,7 +26,6 @@ impl Stream {
     }
 }
 
-/// Whose output it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     item: String,
@@ -64,7 +62,6 @@ impl Label {
 
 pub(crate) struct Sink {
     json: bool,
-    /// Whether there are several attempts to tell apart.
     pub(crate) many: bool,
     last: Option<Label>,
 }
@@ -97,7 +94,7 @@ impl Sink {
         }
     }
 
-    /// Says that something is missing here.
+    /// Says that a part of the output was not kept.
     pub(crate) fn dropped(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
         if self.json {
             return Self::line(label, stream, &json!({ "dropped": bytes }));
@@ -107,7 +104,7 @@ impl Sink {
         writeln!(io::stderr(), "\n… {bytes} bytes of {word} were not kept …")
     }
 
-    /// Says that all of it is missing.
+    /// Says that none of the output was kept.
     pub(crate) fn lost(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
         if bytes == 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What is printed, for people and for machines: one file per thing that is shown.
+//! What is printed, as text and as JSON: one file for each thing that is shown.
 
 pub(crate) mod attempts;
 pub(crate) mod breakers;

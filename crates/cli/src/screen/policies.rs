@@ -11,7 +11,6 @@ use undaunted_engine::workflow::{
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{RetryConfig, WhenOpen};
 
-/// One thing that has a policy.
 struct Explained<'w> {
     step: &'w str,
     command: &'w str,
@@ -39,7 +38,6 @@ fn explained(workflow: &Workflow) -> Vec<Explained<'_>> {
     all
 }
 
-/// A command, and the commands that run because of how it ended.
 fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
     all.push(Explained {
         step,
@@ -48,16 +46,14 @@ fn add<'w>(all: &mut Vec<Explained<'w>>, step: &'w str, command: &'w Command) {
         retry: &command.retry,
         breaker: command.breaker.as_deref(),
     });
-    let handlers = command
-        .on_failure
-        .iter()
-        .flat_map(|handler| &handler.commands);
+    let handlers = command.on_failure.iter();
+    let handlers = handlers.flat_map(|handler| &handler.commands);
     for inner in handlers.chain(&command.on_success) {
         add(all, step, inner);
     }
 }
 
-/// The settings of a policy, defaults included, with the line that gave each.
+/// The settings of a policy, defaults included, with the line that has set each.
 fn settings(source: &Source, retry: &Resolved) -> BTreeMap<String, SettingJson> {
     let config = RetryConfig::from(&retry.policy);
     let Ok(Value::Object(values)) = serde_json::to_value(&config) else {
@@ -67,7 +63,7 @@ fn settings(source: &Source, retry: &Resolved) -> BTreeMap<String, SettingJson> 
     let deadline = deadline.map(|limit| ("deadline".to_owned(), format_duration(limit).into()));
     let given = values.into_iter().chain(deadline);
     given
-        .filter(|(_, value)| value.as_array().is_none_or(|list| !list.is_empty()))
+        .filter(|(_, value)| !is_empty_list(value))
         .map(|(name, value)| {
             let origin = retry.origin(&name);
             let setting = SettingJson {
@@ -87,6 +83,17 @@ struct SettingJson {
     line: Option<usize>,
 }
 
+impl SettingJson {
+    fn origin(&self) -> String {
+        let line = self.line.map(|line| format!(", line {line}"));
+        format!("{}{}", self.from, line.unwrap_or_default())
+    }
+}
+
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
 #[derive(Serialize)]
 struct CommandJson<'a> {
     step: &'a str,
@@ -96,7 +103,7 @@ struct CommandJson<'a> {
     breaker: Option<Value>,
 }
 
-/// A breaker without a name is that of the origin a request goes to.
+/// A breaker without a name is that of the origin of a request.
 fn breaker_json(breaker: &CommandBreaker) -> Value {
     let settings = &breaker.settings;
     json!({
@@ -109,14 +116,13 @@ fn breaker_json(breaker: &CommandBreaker) -> Value {
     })
 }
 
-const fn when_open(when_open: WhenOpen) -> &'static str {
+pub(super) const fn when_open(when_open: WhenOpen) -> &'static str {
     match when_open {
         WhenOpen::Hold => "hold",
         WhenOpen::Fail => "fail",
     }
 }
 
-/// The line about a breaker in the table of its command.
 fn breaker_row(out: &mut impl Write, breaker: &CommandBreaker) -> io::Result<()> {
     let name = breaker.name.as_deref().unwrap_or("that of its origin");
     let settings = &breaker.settings;
@@ -150,7 +156,7 @@ pub(crate) fn json(out: &mut impl Write, source: &Source, workflow: &Workflow) -
     writeln!(out)
 }
 
-/// The order in which people think about it; the rest follows by name.
+/// In the order in which users think of them; the others follow by name.
 const ORDER: [&str; 8] = [
     "attempts",
     "backoff",
@@ -162,15 +168,13 @@ const ORDER: [&str; 8] = [
     "deadline",
 ];
 
-/// A table for every command.
 pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow) -> io::Result<()> {
     for (index, one) in explained(workflow).iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
-        let place = one
-            .span
-            .map(|span| format!(" (line {})", source.position(span).line));
+        let line = one.span.map(|span| source.position(span).line);
+        let place = line.map(|line| format!(" (line {line})"));
         let step = if one.step == one.command {
             String::new()
         } else {
@@ -191,40 +195,33 @@ pub(crate) fn tables(out: &mut impl Write, source: &Source, workflow: &Workflow)
     Ok(())
 }
 
-/// A line for every setting of a policy.
 fn rows(out: &mut impl Write, settings: &BTreeMap<String, SettingJson>) -> io::Result<()> {
-    let first = ORDER
-        .iter()
-        .filter_map(|name| settings.get_key_value(*name));
-    let rest = settings
-        .iter()
-        .filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    let first = ORDER.iter();
+    let first = first.filter_map(|name| settings.get_key_value(*name));
+    let rest = settings.iter();
+    let rest = rest.filter(|(name, _)| !ORDER.contains(&name.as_str()));
     for (name, setting) in first.chain(rest) {
         if let ("rules", Value::Array(rules)) = (name.as_str(), &setting.value) {
             table(out, rules, setting, settings)?;
             continue;
         }
-        let value = shown(&setting.value);
-        let line = setting.line.map(|line| format!(", line {line}"));
-        let from = format!("{}{}", setting.from, line.unwrap_or_default());
-        writeln!(out, "  {name:<16} {value:<24} {from}")?;
+        let (value, origin) = (shown(&setting.value), setting.origin());
+        writeln!(out, "  {name:<16} {value:<24} {origin}")?;
     }
     Ok(())
 }
 
-/// The rules, one a line, in the order they are asked.
 fn table(
     out: &mut impl Write,
     rules: &[Value],
     setting: &SettingJson,
     of_command: &BTreeMap<String, SettingJson>,
 ) -> io::Result<()> {
-    let line = setting.line.map(|line| format!(", line {line}"));
-    let from = format!("{}{}", setting.from, line.unwrap_or_default());
+    let (name, origin) = ("rules", setting.origin());
     writeln!(
         out,
-        "  {:<16} {:<24} {from}",
-        "rules", "the first that matches:"
+        "  {name:<16} {:<24} {origin}",
+        "the first that matches:"
     )?;
     for (number, written) in (1_usize..).zip(rules) {
         let usual = |name: &str| of_command.get(name).map(|setting| &setting.value);
@@ -233,18 +230,16 @@ fn table(
     Ok(())
 }
 
-/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that are as
-/// usual for its command are not repeated.
+/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that its command
+/// has too are not repeated.
 pub(super) fn rule<'v>(written: &Value, usual: &dyn Fn(&str) -> Option<&'v Value>) -> String {
     let Value::Object(fields) = written else {
         return shown(written);
     };
     let is_condition = |name: &str| !["then", "retry_config"].contains(&name);
-    let conditions = fields.iter().filter(|(name, value)| {
-        is_condition(name)
-            && !value.is_null()
-            && value.as_array().is_none_or(|list| !list.is_empty())
-    });
+    let conditions = fields
+        .iter()
+        .filter(|(name, value)| is_condition(name) && !value.is_null() && !is_empty_list(value));
     let conditions: Vec<String> = conditions
         .map(|(name, value)| match (name.as_str(), value) {
             ("stderr" | "output", Value::String(pattern)) => format!("{name} /{pattern}/"),
@@ -260,9 +255,7 @@ pub(super) fn rule<'v>(written: &Value, usual: &dyn Fn(&str) -> Option<&'v Value
     let own = match fields.get("retry_config") {
         Some(Value::Object(own)) => {
             let own = own.iter().filter(|(name, value)| {
-                usual(name) != Some(value)
-                    && !value.is_null()
-                    && value.as_array().is_none_or(|list| !list.is_empty())
+                usual(name) != Some(value) && !value.is_null() && !is_empty_list(value)
             });
             let own: Vec<String> = own
                 .map(|(name, value)| format!("{name} {}", shown(value)))
@@ -278,7 +271,7 @@ pub(super) fn rule<'v>(written: &Value, usual: &dyn Fn(&str) -> Option<&'v Value
     format!("{when} → {then}{own}")
 }
 
-/// A value without the marks of JSON: `exponential (base 2.0)`.
+/// A value without JSON syntax: `exponential (base 2.0)`.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

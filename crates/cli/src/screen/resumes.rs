@@ -7,7 +7,7 @@ use undaunted_engine::job::Job;
 use undaunted_engine::view::{JobStanding, rfc3339};
 use undaunted_store::Owner;
 
-use super::duration::measured;
+use super::duration::{measured, millis};
 use super::words::count;
 use crate::past::{Past, Resume};
 
@@ -46,7 +46,7 @@ pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
         ResumeJson {
             run: resumed.run,
             at: rfc3339(*at),
-            downtime_ms: u64::try_from(resumed.away.as_millis()).unwrap_or(u64::MAX),
+            downtime_ms: millis(resumed.away),
             planned: resumed.planned,
             restored: RestoredJson {
                 running: found.running,
@@ -73,11 +73,7 @@ pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
     let job: &Job = &past.job;
     let first = past.resumes.first();
     let first = first.map_or(job.counts.attempts, |it| it.resumed.restored.attempts);
-    let runs = count(
-        usize::try_from(job.run).unwrap_or(usize::MAX),
-        "run",
-        "runs",
-    );
+    let runs = count(job.run, "run", "runs");
     let standing = JobStanding::of(job, owner.is_some()).word();
     writeln!(out, "job {}  {standing}, {runs}", job.id())?;
     writeln!(out, "  run 1  {}", rfc3339(job.times.submitted_at))?;

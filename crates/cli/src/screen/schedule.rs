@@ -13,7 +13,7 @@ use crate::commands::schedule::Plan;
 
 const BAR: usize = 30;
 
-/// One object, written piece by piece: a plan of a million retries is not held in memory.
+/// One object, written piece by piece: a plan of a million retries does not fit in memory.
 pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
     let allowed = plan.policy.bound().executions();
     write!(out, "{{\"attempts_allowed\":")?;
@@ -29,7 +29,7 @@ pub(crate) fn json(out: &mut impl Write, mut plan: Plan) -> io::Result<()> {
         serde_json::to_writer(&mut *out, &RetryJson::of(&planned))?;
         made = planned.retry;
     }
-    // Whether the plan ends here is known only once it was asked for one more.
+    // Whether the schedule ends here is known only after asking for one more.
     let _ = plan.schedule.next();
     let stops = StopsJson {
         reason: plan.schedule.stopped().map(Reason::word),
@@ -67,7 +67,7 @@ struct StopsJson {
     after_retries: u32,
 }
 
-/// Milliseconds: a whole number where there are only whole ones, as nearly always.
+/// A whole number where possible, as nearly always.
 fn millis(duration: Duration) -> Number {
     let nanos = duration.as_nanos();
     let whole = u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX);
@@ -79,7 +79,6 @@ fn millis(duration: Duration) -> Number {
     Number::from_f64(exact).unwrap_or_else(|| whole.into())
 }
 
-/// A table with a bar for each wait.
 pub(crate) fn table(out: &mut impl Write, mut plan: Plan, colour: bool) -> io::Result<()> {
     let wanted = usize::try_from(plan.most).unwrap_or(usize::MAX);
     let retries: Vec<Planned> = plan.schedule.by_ref().take(wanted).collect();
@@ -152,7 +151,7 @@ fn why(reason: Reason, plan: &Plan) -> String {
     }
 }
 
-/// A bar in proportion to the longest wait; any wait at all shows something.
+/// In proportion to the longest wait; any wait shows something.
 fn bar(wait: Duration, longest: Duration) -> String {
     let eighths = wait.as_nanos().saturating_mul(8 * BAR as u128) / longest.as_nanos().max(1);
     let eighths = usize::try_from(eighths).unwrap_or(8 * BAR);

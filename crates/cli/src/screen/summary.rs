@@ -1,4 +1,4 @@
-//! What a job has come to, in a few lines: what happened, and what to type next.
+//! The result of a job in a few lines: what happened, and what to type next.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::words::{count, plain};
 pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let job = &report.job;
     let reason = match report.reason {
-        // A cancelled job was cancelled.
+        // "cancelled (cancelled)" says nothing new.
         Some(reason) if reason.word() != report.status.word() => format!(" ({reason})"),
         _ => String::new(),
     };
@@ -44,8 +44,8 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
 }
 
-/// The lines of an error that people see: as many as fit on a screen, none longer than a paragraph,
-/// and nothing in them that a terminal would obey.
+/// The lines of an error as text: at most a screen, no line longer than a paragraph, and without control
+/// characters.
 pub(super) fn error_lines(error: &str) -> Vec<String> {
     const LINES: usize = 10;
     const LONGEST: usize = 500;
@@ -66,7 +66,6 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
     lines
 }
 
-/// What a completion rule did not wait for, by name.
 fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     const NAMED: usize = 10;
     let Some(reached) = &report.reached else {
@@ -87,7 +86,6 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "  {reason}: {decided}; not waited for: {names}{more}")
 }
 
-/// How a job stands, in words.
 pub(super) const fn status(report: &Report) -> &'static str {
     match report.status {
         Status::Partial if report.reached.is_some() => "completed below its minimum",
@@ -100,15 +98,13 @@ pub(super) const fn status(report: &Report) -> &'static str {
 /// `3 of 5 items succeeded, 1 dead letter; 9 attempts, 4 retries, 7s of delays; took 12s`
 pub(super) fn counts(report: &Report) -> String {
     let counts = &report.counts;
-    let number =
-        |n: u64, one: &str, many: &str| count(usize::try_from(n).unwrap_or(usize::MAX), one, many);
     let mut items = vec![format!(
         "{} of {} succeeded",
         counts.succeeded,
-        number(counts.total, "item", "items")
+        count(counts.total, "item", "items")
     )];
     if counts.dead > 0 {
-        items.push(number(counts.dead, "dead letter", "dead letters"));
+        items.push(count(counts.dead, "dead letter", "dead letters"));
     }
     if counts.skipped > 0 {
         items.push(format!("{} skipped", counts.skipped));
@@ -124,14 +120,14 @@ pub(super) fn counts(report: &Report) -> String {
         0 => String::new(),
         retries => format!(
             ", {}, {} of delays",
-            number(retries, "retry", "retries"),
+            count(retries, "retry", "retries"),
             short(counts.delay)
         ),
     };
     format!(
         "{}; {}{delays}; took {}",
         items.join(", "),
-        number(counts.attempts, "attempt", "attempts"),
+        count(counts.attempts, "attempt", "attempts"),
         short(report.duration)
     )
 }

@@ -9,19 +9,17 @@ use undaunted_engine::view::history::{BreakerHold, History, PastAttempt};
 use undaunted_engine::view::{AttemptView, attempt, rfc3339};
 use undaunted_policy::Timestamp;
 
-use super::duration::short;
+use super::duration::{millis, short};
 use super::words::count;
 use crate::past::Past;
 use undaunted_engine::id::{ItemId, StepId};
 
-/// How many items are drawn.
 const DRAWN: usize = 8;
-/// The widest a name is.
 const NAME: usize = 24;
-/// The narrowest a line is drawn.
+/// The shortest line, in columns.
 const NARROW: usize = 10;
 
-/// The items worth drawing: dead letters, then what is not settled, then the others.
+/// Dead letters, then items that are not settled, then the others.
 pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemId> {
     let kind = |wanted: fn(&Item<'_>) -> bool| {
         let steps = StepId::all().zip(&job.steps);
@@ -45,7 +43,6 @@ pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemId> {
     chosen
 }
 
-/// An item and its attempts, for machines.
 #[derive(Serialize)]
 pub(super) struct TimelineJson<'a> {
     item: &'a str,
@@ -54,7 +51,6 @@ pub(super) struct TimelineJson<'a> {
     holds: Vec<HoldJson<'a>>,
 }
 
-/// A hold, for machines.
 #[derive(Serialize)]
 struct HoldJson<'a> {
     breaker: &'a str,
@@ -86,7 +82,6 @@ pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
         .collect()
 }
 
-/// Draws the items within so many columns.
 pub(super) fn show(
     out: &mut impl Write,
     past: &Past,
@@ -120,9 +115,7 @@ pub(super) fn show(
     writeln!(
         out,
         "  timeline   {} from left to right; = runs, . waits, {}x failed, + succeeded",
-        short(Duration::from_millis(
-            u64::try_from(scale.span.as_millis()).unwrap_or(u64::MAX)
-        )),
+        short(Duration::from_millis(millis(scale.span))),
         if held.is_empty() { "" } else { "~ held, " }
     )?;
     for (name, history) in rows {
@@ -134,7 +127,6 @@ pub(super) fn show(
     Ok(())
 }
 
-/// When the line of an item ends.
 fn end(history: &History, now: Timestamp) -> Timestamp {
     let last = history.attempts.last();
     let held = history.holds.last();
@@ -150,7 +142,6 @@ fn end(history: &History, now: Timestamp) -> Timestamp {
     }
 }
 
-/// From instants to columns.
 struct Scale {
     from: Timestamp,
     span: Duration,
@@ -184,7 +175,7 @@ impl Scale {
         cells.into_iter().collect()
     }
 
-    /// A hold, up to its release or the end of the line. An attempt in the same column is seen.
+    /// Draws a hold up to its release or the end of the line, but not over an attempt.
     fn keep(&self, cells: &mut [char], hold: &BreakerHold, end: Timestamp) {
         let until = hold.released.map_or(end, |(at, _)| at);
         let (from, to) = (self.column(hold.at), self.column(until));
@@ -194,13 +185,11 @@ impl Scale {
         }
     }
 
-    /// An attempt, and the wait behind it until `next`.
+    /// Draws an attempt, and the wait after it until `next`.
     fn paint(&self, cells: &mut [char], attempt: &PastAttempt, next: Timestamp, now: Timestamp) {
         let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
-        let (begin, end) = (
-            self.column(attempt.began),
-            self.column(ended.unwrap_or(now)),
-        );
+        let (begin, end) = (attempt.began, ended.unwrap_or(now));
+        let (begin, end) = (self.column(begin), self.column(end));
         let mark = match attempt.word() {
             "failed" => 'x',
             "succeeded" => '+',
@@ -220,7 +209,6 @@ impl Scale {
     }
 }
 
-/// Failures in red, so that they are seen first.
 fn coloured(line: &str, colour: bool) -> String {
     if colour {
         line.replace('x', "\u{1b}[31mx\u{1b}[0m")

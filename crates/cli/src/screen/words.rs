@@ -1,24 +1,48 @@
-//! Small things that everything shown has in common.
+//! Words and phrases that all output shares.
 
 use std::env;
 use std::io::IsTerminal;
 
+use undaunted_engine::decide::cause_in_words;
+use undaunted_engine::event::Text;
+use undaunted_engine::job::Job;
+use undaunted_policy::Cause;
+
 /// A number and what it counts: `1 error`, `2 errors`.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn count(number: impl TryInto<usize>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(usize::MAX);
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Whether colours would be seen and are wanted.
+/// A failure in words, with the last line of its error: `exit status 1: no answer`.
+pub(crate) fn failure(job: &Job, cause: Option<Cause>, error: Option<&Text>) -> String {
+    let error = error.map_or("", |error| job.texts.read(error));
+    let cause = cause.map(cause_in_words).unwrap_or_default();
+    match error.lines().last().unwrap_or("") {
+        "" => cause,
+        last => format!("{cause}: {}", plain(last)),
+    }
+}
+
+/// ` of 3` and ` of 4`: the bound of retries, and that of attempts.
+pub(crate) fn bounds(retries: Option<u32>) -> (String, String) {
+    let bounds = retries.map(|retries| {
+        let attempts = u64::from(retries).saturating_add(1);
+        (format!(" of {retries}"), format!(" of {attempts}"))
+    });
+    bounds.unwrap_or_default()
+}
+
 pub(crate) fn is_colourful(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The last line of a text, with everything written out that a terminal would obey.
+/// The last line of a text, with control characters escaped.
 pub(crate) fn one_line(text: &str) -> String {
     plain(text.trim_end().lines().next_back().unwrap_or_default())
 }
 
-/// `retry 2 of 3 (attempt 3 of 4)`: whoever sees one number sees the other.
+/// `retry 2 of 3 (attempt 3 of 4)`: both numbers, since either alone is misread.
 pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     let attempt = u64::from(retry).saturating_add(1);
     match allowed {
@@ -30,13 +54,13 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     }
 }
 
-/// A text on one line, with everything written out that a terminal would obey.
+/// A text on one line, with control characters escaped.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             '\t' => plain.push(' '),
-            // These turn the direction of writing around, for the rest of the line too.
+            // These change the direction of writing for the rest of the line.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 plain.extend(character.escape_unicode());
             }

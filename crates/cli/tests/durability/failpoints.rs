@@ -300,6 +300,27 @@ fn a_keeper_killed_before_it_notes_an_end_makes_the_end_uncertain() {
     assert_eq!(world.lines("log"), ["one", "two", "three", "three"]);
 }
 
+#[test]
+fn a_command_that_gives_items_is_begun_again_when_the_keeper_that_was_told_of_it_has_died() {
+    let world = World::of(
+        "
+map:
+  input: {shell: echo asked >> log; echo a}
+  agent_template: [{shell: 'echo ${item} >> log'}]
+mode: mapreduce
+",
+    );
+    let note = world.path("died");
+    let die = [
+        ("UNDAUNTED_TEST_DIE", "spawning-before:1"),
+        ("UNDAUNTED_TEST_DIED", note.to_str().unwrap()),
+    ];
+    world.call_with(&["run", "w.yaml", "--json"], &die).exits(0);
+    assert!(world.read("died").starts_with("spawning-before:1 "));
+    assert_eq!(world.lines("log"), ["asked", "a"]);
+    is_lawful(&world.events());
+}
+
 /// The keeper dies, alone, and so many attempts are interrupted; the job ends all the same.
 fn keeper_dies_once(place: &str, interrupted: std::ops::RangeInclusive<usize>) {
     let world = World::of(

@@ -1,8 +1,8 @@
 //! Whether attempts may start: the breakers of a store as all jobs of a process see them.
 //!
-//! Pure: the time is set by [`Admission::tick`], records are read and written by the caller. A breaker is
-//! seen as the fold of what is on the disk with the facts of this process on top that are still being
-//! written, so a process never starts what it knows to be held.
+//! Pure: [`AdmissionControl::tick`] sets the time, the caller reads and writes records. A breaker's state
+//! is the fold of what is on disk plus the facts of this process that are still being written, so a process
+//! never starts what it knows to be held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,30 +16,25 @@ use super::record::{BreakerRecord, Fact};
 use super::report::BreakerReport;
 use super::state::{BreakerChange, BreakerState};
 
-/// Answers for all jobs of a process whether an attempt may start; holds, releases and probes.
+/// Decides for all jobs of a process whether an attempt may start; tracks holds, releases and probes.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionControl {
     pub(super) now: Timestamp,
     pub(super) known: BTreeMap<Arc<str>, Known>,
-    /// Those whose state has to be put together again.
     stale: BTreeSet<Arc<str>>,
-    /// Those that something waits for.
     pub(super) awaited: BTreeSet<Arc<str>>,
-    /// The breakers that each job uses.
+    /// By job: the breakers it uses.
     pub(super) jobs: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Breakers that may let something start that they did not before.
+    /// Breakers that may admit starts they refused before, so waiting jobs must be woken.
     pub(super) changed: BTreeSet<Arc<str>>,
-    /// Openings and closings that have reached the disk.
     pub(super) turned: Vec<(Arc<str>, BreakerChange)>,
 }
 
 impl AdmissionControl {
-    /// Breakers with these settings and without facts.
     pub fn of(settings: impl IntoIterator<Item = (String, BreakerSettings)>) -> Self {
         let mut admission = Self::default();
         for (name, settings) in settings {
-            let state = BreakerState::with(settings);
-            admission.meet(&Arc::from(name), state.into());
+            admission.meet(&Arc::from(name), BreakerState::with(settings).into());
         }
         admission
     }
@@ -48,12 +43,11 @@ impl AdmissionControl {
         self.now = now;
     }
 
-    /// The time that was set last.
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Takes over what the journal of a breaker comes to.
+    /// Replaces what is known of a breaker with its folded journal.
     pub fn meet(&mut self, name: &Arc<str>, mut journal: BreakerJournal) {
         let known = self.known.entry(Arc::clone(name)).or_default();
         journal.changes.retain(|(_, it)| it.change.is_transition());
@@ -66,8 +60,8 @@ impl AdmissionControl {
         }
     }
 
-    /// Takes over further records of a breaker's journal. False if some between are missing, because
-    /// the journal was trimmed: then it has to be met anew.
+    /// Adds newer journal records. Returns false if some are missing because the journal was trimmed: then
+    /// the whole journal must be read and passed to [`Self::meet`].
     pub fn learn(
         &mut self,
         name: &str,
@@ -93,16 +87,15 @@ impl AdmissionControl {
         true
     }
 
-    /// The facts of a commit are on the disk, and the journal has reached a version with them, if that
-    /// was answered. False if the journal has to be read: it may hold facts that are not known yet.
+    /// The facts of a commit are on disk, at journal version `reached` if the store returned it. Returns
+    /// false if the journal must be read because it may hold unknown facts.
     pub fn written(&mut self, name: &str, job: &str, seq: u64, reached: Option<u64>) -> bool {
         let Some((name, known)) = entry(&mut self.known, name) else {
             return true;
         };
         let is_answered = reached.is_some();
-        let reached = reached.filter(|reached| *reached > known.journal.version);
-        let Some(reached) = reached else {
-            // The fold has them, or will when the journal is read. Kept here they would count twice.
+        let Some(reached) = reached.filter(|reached| *reached > known.journal.version) else {
+            // The fold has these facts, or will when the journal is read; kept here they would count twice.
             if let Some(own) = known.position(Some(job), Some(seq)) {
                 known.sealed.remove(own);
                 known.is_stale = true;
@@ -114,7 +107,7 @@ impl AdmissionControl {
             return false;
         };
         if reached != known.journal.version.saturating_add(1) {
-            // If the journal was trimmed meanwhile they are not read one by one.
+            // A trimmed journal is not read record by record, so the version tells whether it covers them.
             if let Some(sealed) = known.sealed.get_mut(own) {
                 sealed.reached = Some(reached);
             }
@@ -132,7 +125,6 @@ impl AdmissionControl {
         true
     }
 
-    /// Puts together what has become known since the last time it was asked.
     pub fn refresh(&mut self) {
         for name in std::mem::take(&mut self.stale) {
             let known = self.known.get_mut(&name);
@@ -142,7 +134,6 @@ impl AdmissionControl {
         }
     }
 
-    /// The breakers that are known.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.known.keys()
     }
@@ -151,19 +142,17 @@ impl AdmissionControl {
         self.known.get(name).map(|known| &known.state)
     }
 
-    /// How many records of a breaker's journal are known, and how many of them are not folded.
+    /// The version of the known journal, and how many of its records are not folded.
     pub fn version(&self, name: &str) -> Option<(u64, u64)> {
         let known = self.known.get(name)?;
         Some((known.journal.version, known.journal.unfolded))
     }
 
-    /// The fact that makes the journal of a breaker as far as it is known dispensable.
     pub fn folded(&self, name: &str) -> Option<Fact> {
         Some(self.known.get(name)?.journal.folded())
     }
 
-    /// A job tells a breaker something. It counts at once, and is written when the job's facts are
-    /// sealed.
+    /// Counts a job's report at once; it is written when the job's facts are sealed.
     pub fn report(&mut self, job: &Arc<str>, report: &BreakerReport) {
         let name = Arc::clone(report.breaker());
         self.note_user(&name, job);
@@ -180,7 +169,6 @@ impl AdmissionControl {
         self.note_fact(&name, job, fact);
     }
 
-    /// A job gives a breaker other settings.
     pub fn configure(&mut self, name: &Arc<str>, job: &Arc<str>, settings: BreakerSettings) {
         self.note_user(name, job);
         if self
@@ -209,12 +197,12 @@ impl AdmissionControl {
         }
     }
 
-    /// The facts of a job for a breaker, to be appended together with the job's records up to `seq`.
-    /// A breaker without a journal is configured by every record until one is on the disk.
+    /// Takes the open facts of a job, to be appended together with the job's records up to `seq`.
     pub fn seal(&mut self, name: &str, job: &str, seq: u64) -> Option<BreakerRecord> {
         let (name, known) = entry(&mut self.known, name)?;
         let mut facts = known.open.remove(job)?;
-        // Other records that say so are on their way, and this one may overtake them or they may be lost.
+        // Until a journal exists every record has the settings: this one may overtake the others, or they
+        // may be lost.
         if known.journal.version == 0 {
             let (at, settings) = (self.now, known.state.settings);
             facts.insert(0, Fact::Configured { at, settings });
@@ -229,26 +217,26 @@ impl AdmissionControl {
             reached: None,
         });
         if known.state.is_shut() {
-            // A probe that waited for the result of the last one to be handed over may start.
+            // A probe that waited for the previous result to be sealed may start.
             self.changed.insert(Arc::clone(&name));
         }
         if known.sealed.len() > 1 || !known.open.is_empty() {
-            // The facts of jobs are sealed in another order than they were told.
+            // Jobs seal their facts in another order than they reported them.
             known.is_stale = true;
             self.stale.insert(name);
         }
         Some(record)
     }
 
-    /// The facts of a commit of a job that are not known to be on the disk.
+    /// The facts of a commit that is not known to be on disk.
     pub fn sealed(&self, name: &str, job: &str, seq: u64) -> Option<&BreakerRecord> {
         let known = self.known.get(name)?;
         let place = known.position(Some(job), Some(seq))?;
         Some(&known.sealed.get(place)?.record)
     }
 
-    /// A job is left. What it has not had written is forgotten, and so are the breakers that no job uses
-    /// any more: these.
+    /// Forgets a job and its unwritten facts. Returns the breakers that no job uses any more; they are
+    /// forgotten too.
     pub fn forget(&mut self, job: &Arc<str>) -> Vec<Arc<str>> {
         let mut unused = Vec::new();
         for name in self.jobs.remove(job).unwrap_or_default() {
@@ -272,7 +260,7 @@ impl AdmissionControl {
         unused
     }
 
-    /// A job uses a breaker, which is kept in mind until the job is forgotten.
+    /// Registers a job as a user of a breaker until the job is forgotten.
     pub fn note_user(&mut self, name: &Arc<str>, job: &Arc<str>) {
         if let Some(known) = self.known.get_mut(name)
             && !known.users.contains(job)
@@ -283,18 +271,16 @@ impl AdmissionControl {
         }
     }
 
-    /// The jobs that use a breaker.
     pub fn users(&self, name: &str) -> impl Iterator<Item = &Arc<str>> {
         let known = self.known.get(name).into_iter();
         known.flat_map(|known| &known.users)
     }
 
-    /// Whether jobs are to be told of changes.
     pub fn has_news(&self) -> bool {
         !self.changed.is_empty() || !self.turned.is_empty()
     }
 
-    /// Openings and closings that have reached the disk since this was last asked.
+    /// Transitions that have reached the disk since the last call.
     pub fn take_turned(&mut self) -> Vec<(Arc<str>, BreakerChange)> {
         std::mem::take(&mut self.turned)
     }

@@ -5,24 +5,21 @@ use std::time::Duration;
 
 use undaunted_policy::{Ticket, Timestamp};
 
-/// The answer of the breaker of a command; part of the input that starts an attempt.
+/// A breaker's answer; part of the input that starts an attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Gate {
-    /// The command asks no breaker.
     #[default]
     None,
-    /// The attempt may start.
     Open {
         breaker: Arc<str>,
-        /// Handed back with the result.
+        /// Returned to the breaker with the result.
         ticket: Ticket,
     },
-    /// The attempt waits; it uses nothing meanwhile.
+    /// The attempt waits; it uses no attempt, budget or slot.
     Held {
         breaker: Arc<str>,
         /// When the next probe may start, while the breaker is open.
         until: Option<Timestamp>,
-        /// `max_hold`: how long the item may be held.
         longest: Option<Duration>,
     },
     /// The command stops with `circuit_open`.

@@ -1,31 +1,26 @@
-//! Folding the journal of a breaker, also one whose beginning was trimmed.
+//! Folding the journal of a breaker, including one whose beginning was trimmed.
 
 use super::record::{BreakerRecord, Fact};
 use super::state::{BreakerChange, BreakerState};
 
-/// So many openings and closings outlive the records they come from.
+/// How many transitions outlive the trimmed records they come from.
 pub const HISTORY: usize = 64;
 
-/// What the journal of a breaker comes to.
+/// A folded breaker journal.
 ///
-/// Facts are applied in journal order, starting with the latest [`Fact::Folded`] if the beginning of the
-/// journal is gone. Such a record may stand behind facts that are not part of it: other processes append
-/// at any time.
+/// Facts are applied in journal order, starting with the latest [`Fact::Folded`] if the beginning was
+/// trimmed. That record may follow facts it does not cover, since other processes append at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerJournal {
-    /// The state after the last record.
     pub state: BreakerState,
-    /// The version of the last record.
     pub version: u64,
-    /// How many records there are since the latest fold.
+    /// Records since the latest fold.
     pub unfolded: u64,
-    /// The changes that its records have led to, each with the version of its record; of trimmed ones the
-    /// latest openings and closings, without a version.
+    /// Each with the version of its record; transitions of trimmed records have none.
     pub changes: Vec<(Option<u64>, BreakerChange)>,
 }
 
 impl BreakerJournal {
-    /// Folds all records there are, each with its version.
     pub fn fold(records: &[(u64, BreakerRecord)]) -> Self {
         let mut journal = Self::default();
         let first = records.first().map_or(1, |(version, _)| *version);
@@ -34,10 +29,8 @@ impl BreakerJournal {
             && let Some((upto, state, history)) = latest_fold(records)
         {
             journal.state = state.clone();
-            journal.changes = history
-                .iter()
-                .map(|change| (None, change.clone()))
-                .collect();
+            let changes = history.iter().map(|change| (None, change.clone()));
+            journal.changes = changes.collect();
             let behind = records.iter().position(|(version, _)| *version > upto);
             rest = behind.and_then(|at| records.get(at..)).unwrap_or_default();
             journal.version = upto;
@@ -48,7 +41,6 @@ impl BreakerJournal {
         journal
     }
 
-    /// Adds the next record.
     pub fn add(&mut self, version: u64, record: &BreakerRecord) {
         self.version = version;
         self.unfolded = self.unfolded.saturating_add(1);
@@ -62,7 +54,7 @@ impl BreakerJournal {
         self.changes.extend(changes);
     }
 
-    /// The fact that makes all records up to here dispensable.
+    /// The fact that allows all records so far to be trimmed.
     pub fn folded(&self) -> Fact {
         let transitions = self.changes.iter().map(|(_, change)| change);
         let transitions = transitions.filter(|change| change.change.is_transition());
@@ -76,7 +68,7 @@ impl BreakerJournal {
     }
 }
 
-/// The fold that covers the most records: its last record, the state and the history.
+/// The fold that covers the most records.
 fn latest_fold(records: &[(u64, BreakerRecord)]) -> Option<(u64, &BreakerState, &[BreakerChange])> {
     let facts = records.iter().flat_map(|(_, record)| &record.facts);
     let folds = facts.filter_map(|fact| {

@@ -1,4 +1,4 @@
-//! One breaker as a process sees it: what is on the disk, what is being written, and what waits.
+//! One breaker as a process sees it: what is on disk, what is being written, and which jobs wait.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,72 +14,64 @@ use super::state::{BreakerChange, BreakerState};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// What is on the disk.
     pub(super) journal: BreakerJournal,
-    /// Facts that were handed over to be written, oldest first.
+    /// Facts handed over to be written, oldest first.
     pub(super) sealed: VecDeque<Sealed>,
-    /// Facts that were not handed over yet, by job.
+    /// Facts not handed over yet, by job.
     pub(super) open: BTreeMap<Arc<str>, Vec<Fact>>,
-    /// All of that together: what decisions are made by.
+    /// `journal`, `sealed` and `open` together; decisions use this.
     pub(super) state: BreakerState,
-    /// The generation on the disk, and when this process first saw it.
+    /// The generation on disk, and when this process first saw it.
     pub(super) first_seen: Option<(u32, Timestamp)>,
-    /// Whether `state` has to be put together again.
     pub(super) is_stale: bool,
     pub(super) prober: Prober,
-    /// The opening after which the job that goes first was awakened.
+    /// The generation for which the first-ranked job was woken.
     pub(super) announced: Option<u32>,
-    /// What waits, by job.
     pub(super) waiting: BTreeMap<Arc<str>, Offer>,
-    /// The jobs with an item that could probe, the one with the most attempts left first.
+    /// Jobs with an item that could probe, most attempts left first.
     pub(super) ranking: BTreeSet<(Reverse<u64>, Arc<str>)>,
-    /// How held items of each job are let go since the breaker has closed.
+    /// How each job's held items are released after the breaker has closed.
     pub(super) releases: BTreeMap<Arc<str>, Release>,
-    /// The jobs that use it.
     pub(super) users: BTreeSet<Arc<str>>,
 }
 
-/// Facts that were handed over to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Sealed {
     pub(super) record: BreakerRecord,
-    /// They are on the disk, at this version at the latest, behind facts of others that are not known.
+    /// Set if the record is on disk, at this version at the latest, behind unknown facts of other
+    /// processes.
     pub(super) reached: Option<u64>,
 }
 
-/// Which process makes the probes of a breaker: the one that holds the claim `probe/NAME`.
+/// Which process probes for a breaker: the one that holds the claim `probe/NAME`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prober {
-    /// None that is known of; this process may try to claim it.
+    /// No known claim; this process may try to take it.
     #[default]
     Unclaimed,
     Ours,
     Others,
 }
 
-/// What a job has waiting for a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// How many of its items the breaker holds.
     pub held: u32,
-    /// How many attempts the item has left that would probe; none if no item could start now.
+    /// Attempts left of the item that would probe; `None` if no item could start now.
     pub left: Option<u64>,
     /// Spreads the releases of different jobs.
     pub draw: u64,
 }
 
-/// What a breaker lets through now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Openness {
     Passes(u32),
-    /// One start, to find out whether the target is back.
     Probes,
     Holds,
     Refuses,
 }
 
 impl Known {
-    /// Puts the state together again, if something has become known since. Whether it has changed.
+    /// Recomputes a stale state. Returns whether phase or settings changed.
     pub(super) fn refresh(&mut self, now: Timestamp) -> bool {
         if !std::mem::take(&mut self.is_stale) {
             return false;
@@ -102,7 +94,7 @@ impl Known {
         self.follow(&before, now)
     }
 
-    /// The state when everything is written that was handed over.
+    /// The state once everything handed over is written.
     fn handed_over(&self, now: Timestamp) -> BreakerState {
         let mut state = self.on_disk(now);
         for sealed in &self.sealed {
@@ -111,8 +103,8 @@ impl Known {
         state
     }
 
-    /// The state on the disk. No opening is waited for longer than its recovery timeout, however the
-    /// clock was set since: one that lies in the future began when it was first seen.
+    /// An opening in the future (the clock was set back) counts from when it was first seen, so none lasts
+    /// longer than its recovery timeout.
     fn on_disk(&self, now: Timestamp) -> BreakerState {
         let state = self.journal.state.clone();
         let generation = state.breaker.generation();
@@ -120,8 +112,7 @@ impl Known {
         state.clamped(first_seen.map_or(now, |(_, at)| at))
     }
 
-    /// The state was another one before: releases what is held if the breaker has closed. Whether it
-    /// may let something start that it did not before.
+    /// Starts releases if the breaker has closed. Returns whether phase or settings changed.
     pub(super) fn follow(&mut self, before: &BreakerState, now: Timestamp) -> bool {
         if self.state.is_shut() {
             self.releases.clear();
@@ -138,16 +129,14 @@ impl Known {
             || before.settings != self.state.settings
     }
 
-    /// Whether the next start would be a probe.
     pub(super) fn may_probe(&self, now: Timestamp) -> bool {
         let answer = self.state.admission(now);
         matches!(answer, Answer::Go(ticket) if ticket.probe && self.is_settled(ticket, now))
     }
 
-    /// Whether a probe may start by what was handed over to be written, too; that is written in order.
-    /// Facts that were not may be overtaken by those of other jobs: if a probe started before the result
-    /// of the one before it was written, two would be under way. Where starts fail instead, they are not
-    /// made to wait for that.
+    /// Whether a probe may start by what was handed over, too, which is written in order. Open facts may be
+    /// overtaken by those of other jobs: a probe started before the previous result is sealed could make
+    /// two run at once. Starts that are refused instead of held do not wait for that.
     pub(super) fn is_settled(&self, ticket: Ticket, now: Timestamp) -> bool {
         self.refuses() || self.handed_over(now).admission(now) == Answer::Go(ticket)
     }
@@ -156,7 +145,7 @@ impl Known {
         self.state.settings.when_open == WhenOpen::Fail
     }
 
-    /// Takes a record over that is on the disk.
+    /// Takes over a record that is on disk; returns its transitions.
     pub(super) fn stored(&mut self, version: u64, record: &BreakerRecord) -> Vec<BreakerChange> {
         self.journal.add(version, record);
         let fresh = self.journal.changes.iter();

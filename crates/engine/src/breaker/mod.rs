@@ -1,9 +1,8 @@
 //! Breakers: one for each target, shared by all jobs of a store.
 //!
-//! A breaker is an aggregate of its own, outside of every job. Its journal holds facts: the results of
-//! attempts, probes, what an operator did by hand. Facts are appended without a version, so jobs and
-//! processes never conflict; the state of a breaker is the fold of its facts in journal order.
-//! [`AdmissionControl`] answers for all jobs of a process whether an attempt may start.
+//! A breaker is an aggregate outside of every job. Its journal holds facts: results of attempts, probes,
+//! actions of operators. Facts are appended without a version, so jobs and processes never conflict; the
+//! state of a breaker is the fold of its facts in journal order.
 
 mod admission;
 mod gate;

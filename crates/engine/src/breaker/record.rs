@@ -1,81 +1,118 @@
 //! The records of a breaker's journal: facts.
+//!
+//! Numbers of variants and fields are part of the stored format: they are added, never used again.
 
+use minicbor::{Decode, Encode};
 use undaunted_policy::{BreakerSettings, Timestamp};
 
 use super::report::Signal;
 use super::state::{BreakerChange, BreakerState, Change};
-use super::stored;
-use crate::event::RecordError;
+use super::stored::{decode_settings, decode_state, encode_settings, encode_state};
+use crate::event::{self, RecordError, codec, read_versioned, read_versioned_as, versioned_as};
 
-/// What one commit of a job, or an operator, adds to the journal of a breaker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct BreakerRecord {
-    /// The job whose commit this is part of; none for what was done by hand or as housekeeping.
+    /// `None` for operators and housekeeping.
+    #[n(0)]
     pub job: Option<String>,
-    /// How many records the journal of that job has with the commit. Job and number together tell a
-    /// process its own facts from those of others.
+    /// Length of that job's journal with the commit. Job and number tell a process its own facts from those
+    /// of others.
+    #[n(1)]
     pub seq: Option<u64>,
+    #[n(2)]
     pub facts: Vec<Fact>,
 }
 
-/// Something that has happened to a breaker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Fact {
-    /// A submission gives it these settings; the latest one wins.
+    /// Settings of a submission; the latest win.
+    #[n(0)]
     Configured {
+        #[n(0)]
+        #[cbor(with = "codec::time")]
         at: Timestamp,
+        #[n(1)]
+        #[cbor(encode_with = "encode_settings", decode_with = "decode_settings")]
         settings: BreakerSettings,
     },
-    /// Attempts have ended, one after the other and all alike.
+    /// Consecutive attempts that ended alike.
+    #[n(1)]
     Reported {
-        /// When the last of them did.
+        #[n(0)]
+        #[cbor(with = "codec::time")]
         at: Timestamp,
-        /// The generation of the breaker in which they started.
+        /// The generation in which they started.
+        #[n(1)]
         generation: u32,
+        #[n(2)]
         probe: bool,
-        /// What they say about the target.
+        #[n(3)]
         signal: Signal,
+        #[n(4)]
         many: u32,
     },
+    #[n(2)]
     Probed {
+        #[n(0)]
+        #[cbor(with = "codec::time")]
         at: Timestamp,
-        /// The generation of the breaker.
+        #[n(1)]
         generation: u32,
     },
-    /// The process that ran a probe is gone, and its result is not waited for.
+    /// The process that ran the probe died; its result is not awaited.
+    #[n(3)]
     ProbeLost {
+        #[n(0)]
+        #[cbor(with = "codec::time")]
         at: Timestamp,
-        /// The generation of the breaker.
+        #[n(1)]
         generation: u32,
     },
-    /// An operator opens it.
-    Tripped { at: Timestamp },
-    /// An operator closes it.
-    Reset { at: Timestamp },
-    /// It was open elsewhere, and its state was imported.
+    /// By an operator.
+    #[n(4)]
+    Tripped {
+        #[n(0)]
+        #[cbor(with = "codec::time")]
+        at: Timestamp,
+    },
+    /// By an operator.
+    #[n(5)]
+    Reset {
+        #[n(0)]
+        #[cbor(with = "codec::time")]
+        at: Timestamp,
+    },
+    /// An open state imported from another system.
+    #[n(6)]
     Imported {
-        /// Since when it is open.
+        #[n(0)]
+        #[cbor(with = "codec::time")]
         since: Timestamp,
+        #[n(1)]
+        #[cbor(with = "codec::time")]
         until: Timestamp,
     },
-    /// A record as releases wrote it before breakers were folds of facts: the state it led to.
-    State(Box<BreakerChange>),
-    /// All records up to a version come to this, so those may be trimmed. Says nothing new.
+    /// A record of releases that stored the whole state each time.
+    #[n(7)]
+    State(#[n(0)] Box<BreakerChange>),
+    /// All records up to `upto` come to `state`, so they may be trimmed. Changes nothing.
+    #[n(8)]
     Folded {
-        /// The last of these records.
+        #[n(0)]
         upto: u64,
-        /// What they come to.
+        #[n(1)]
+        #[cbor(encode_with = "encode_state", decode_with = "decode_state")]
         state: Box<BreakerState>,
-        /// The latest openings and closings among them.
+        #[n(2)]
         history: Vec<BreakerChange>,
     },
 }
 
 impl BreakerRecord {
-    /// The newest format that is read, and the one that is written.
-    pub const FORMAT: u8 = stored::FACTS;
+    /// The newest format that is read, and the one that is written. Format 1 kept the whole state in every
+    /// record; it is only read.
+    pub const FORMAT: u8 = 2;
 
-    /// Facts that no job has told.
     pub const fn by_hand(facts: Vec<Fact>) -> Self {
         Self {
             job: None,
@@ -84,20 +121,26 @@ impl BreakerRecord {
         }
     }
 
-    /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        stored::encode(self)
+        versioned_as(Self::FORMAT, self)
     }
 
-    /// The record these bytes are.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        stored::decode(bytes)
+        if bytes.first() != Some(&event::FORMAT) {
+            return read_versioned_as(Self::FORMAT, bytes);
+        }
+        let change: BreakerChange = read_versioned(bytes)?;
+        Ok(Self {
+            job: change.job.clone(),
+            seq: None,
+            facts: vec![Fact::State(Box::new(change))],
+        })
     }
 }
 
 impl Fact {
-    /// Adds a fact to those of the same commit. Results that are alike become one fact, so that a
-    /// thousand successes cost what one costs.
+    /// Adds a fact to those of the same commit. Merges equal results, so that a thousand successes cost as
+    /// much as one.
     pub(super) fn add(facts: &mut Vec<Self>, fact: Self) {
         if let (
             Some(Self::Reported {
@@ -116,7 +159,7 @@ impl Fact {
             },
         ) = (facts.last_mut(), &fact)
             && (*last_generation, *last_signal) == (*generation, *signal)
-            // A failure may be the one that opens the breaker, whose recovery timeout runs from then.
+            // A failure may open the breaker, and the recovery timeout counts from that failure.
             && (*last == *at || matches!(signal, Signal::Up | Signal::Unknown))
         {
             *last = *at;

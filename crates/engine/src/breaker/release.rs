@@ -1,26 +1,24 @@
-//! How what was held is let go: one after the other, not all at once.
+//! Releases held items one after the other, so that a target that has just recovered is not flooded.
 //!
-//! A target that has just come back is not met by everybody who waited for it. What a job holds is
-//! spread over a tenth of the breaker's recovery timeout, five seconds at most, and different jobs
-//! begin at different times.
+//! A job's held items are spread over a tenth of the breaker's recovery timeout, five seconds at most, and
+//! different jobs begin at different times.
 
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
-/// The longest time over which what was held is let go.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A breaker has closed, and lets go what a job holds.
+/// Releases the held items of one job after a breaker has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Release {
     since: Timestamp,
     over: Duration,
-    /// How many were held.
+    /// Items that were held.
     many: u32,
-    /// How many of them have started.
+    /// Items that have started.
     gone: u32,
-    /// Where in its share of the time each of them starts, of 65 536.
+    /// Where within its share of the time each item starts, in 1/65536.
     offset: u16,
 }
 
@@ -39,7 +37,7 @@ impl Release {
         }
     }
 
-    /// When so many may have started.
+    /// When the item with this number may start.
     fn at(&self, number: u32) -> Timestamp {
         let share = (u128::from(number) << 16) | u128::from(self.offset);
         let whole = u128::from(self.many) << 16;
@@ -49,12 +47,11 @@ impl Release {
         self.since.after(Duration::from_nanos(wait))
     }
 
-    /// How many may start now.
     pub(super) fn allowed(&self, now: Timestamp) -> u32 {
         if self.is_over() {
             return u32::MAX;
         }
-        // Times rise with the number, so the last one that has passed is found by halving.
+        // Times rise with the number, so binary search finds the last one that has passed.
         let (mut low, mut high) = (self.gone, self.many);
         while low < high {
             let middle = low.midpoint(high);
@@ -67,7 +64,6 @@ impl Release {
         low.saturating_sub(self.gone)
     }
 
-    /// When the next one may start.
     pub(super) fn next(&self) -> Option<Timestamp> {
         (!self.is_over()).then(|| self.at(self.gone))
     }

@@ -7,22 +7,16 @@ use undaunted_policy::{Health, Ticket, Timestamp};
 
 use super::record::Fact;
 
-/// Something a job tells a breaker. It becomes a fact of the breaker, written in the same step as the
-/// job's records it follows from.
+/// What a job tells a breaker; written as a fact in the same append as the job's records it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerReport {
-    /// An attempt starts that the breaker has let through.
     Started {
         breaker: Arc<str>,
-        /// What let it through.
         ticket: Ticket,
     },
-    /// An attempt has ended that the breaker had let through.
     Ended {
         breaker: Arc<str>,
-        /// What had let it through.
         ticket: Ticket,
-        /// What the result says about the target.
         signal: Signal,
     },
 }
@@ -34,7 +28,6 @@ pub enum Signal {
     Up,
     #[n(1)]
     Down,
-    /// Nothing can be said.
     #[n(2)]
     Unknown,
     /// A rule of the command says that the target is down (`then: hold`).
@@ -59,13 +52,11 @@ impl BreakerReport {
         }
     }
 
-    /// Whether it is the result of a probe.
     pub const fn ends_probe(&self) -> bool {
         matches!(self, Self::Ended { ticket, .. } if ticket.probe)
     }
 
-    /// The fact that the breaker keeps. A start that is no probe is none: it says nothing about the
-    /// target.
+    /// A start that is no probe says nothing about the target and gives no fact.
     pub(super) const fn fact(&self, at: Timestamp) -> Option<Fact> {
         match *self {
             Self::Started { ticket, .. } if ticket.probe => Some(Fact::Probed {

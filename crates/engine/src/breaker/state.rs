@@ -1,4 +1,4 @@
-//! The state of one breaker: what the facts of its journal come to.
+//! The state of one breaker: the fold of its facts.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{
@@ -7,83 +7,75 @@ use undaunted_policy::{
 
 use super::record::{BreakerRecord, Fact};
 use super::report::Signal;
+use crate::event::codec;
 
-/// More failures in one fact than this are not counted one by one.
+/// Bounds the loop over the failures of one fact.
 const MOST_AT_ONCE: u32 = 1 << 20;
 
-/// A breaker, as its journal has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerState {
-    /// When it opens, and for how long.
     pub settings: BreakerSettings,
-    /// Its phase and generation.
     pub breaker: Breaker,
-    /// The probe that is under way, if one is.
     pub probe: Option<Probe>,
 }
 
-/// A probe that is under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Probe {
-    /// The job whose attempt it is.
+    #[n(0)]
     pub job: String,
+    #[n(1)]
+    #[cbor(with = "codec::time")]
     pub since: Timestamp,
 }
 
-/// A change of a breaker, for people and observers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerChange {
     pub at: Timestamp,
     pub change: Change,
-    /// The job that has changed it; none if an operator did by hand.
+    /// `None` if an operator changed it.
     pub job: Option<String>,
-    /// How many records the journal of that job has with the commit that this is part of.
+    /// Length of that job's journal with the commit.
     pub seq: Option<u64>,
-    /// Failures in a row that have opened it; none if a probe, a rule or an operator did.
+    /// Consecutive failures that opened it; 0 if a probe, a rule or an operator did.
     pub failures: u32,
-    /// The state that this led to.
     pub state: BreakerState,
 }
 
-/// What changes a breaker. The numbers are those of the first stored format.
+/// The numbers are those of the first stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Change {
-    /// A submission gives it other settings.
     #[n(0)]
     Configured,
-    /// An attempt has failed, and that is counted.
     #[n(1)]
     Failed,
-    /// An attempt has succeeded, and the count starts again.
+    /// Resets the failure count.
     #[n(2)]
     Succeeded,
-    /// So many attempts have failed in a row that it opens, or a probe has failed.
+    /// By consecutive failures or a failed probe.
     #[n(3)]
     Opened,
-    /// A rule or an operator opens it.
+    /// By a rule or an operator.
     #[n(4)]
     Tripped,
-    /// Its recovery timeout has passed, and the first probe starts.
+    /// The recovery timeout has passed and the first probe starts.
     #[n(5)]
     HalfOpened,
     #[n(6)]
     Probed,
-    /// A probe has succeeded, and more are needed.
+    /// More successes are needed to close.
     #[n(7)]
     ProbeSucceeded,
-    /// A probe has ended without saying anything about the target.
+    /// The probe ended without saying anything about the target.
     #[n(8)]
     ProbeLost,
-    /// Enough probes have succeeded.
     #[n(9)]
     Closed,
-    /// An operator closes it.
+    /// By an operator.
     #[n(10)]
     Reset,
 }
 
 impl Change {
-    /// Whether it moves the breaker from one phase to another.
     pub const fn is_transition(self) -> bool {
         matches!(
             self,
@@ -93,7 +85,6 @@ impl Change {
 }
 
 impl BreakerState {
-    /// A breaker without facts.
     pub fn with(settings: BreakerSettings) -> Self {
         Self {
             settings,
@@ -101,17 +92,14 @@ impl BreakerState {
         }
     }
 
-    /// Applies the facts of a record: the only function that changes a breaker. Says what has changed.
+    /// The only function that changes a breaker. Returns what changed.
     pub fn apply(&mut self, record: &BreakerRecord) -> Vec<BreakerChange> {
-        let mut changes = Vec::new();
-        for fact in &record.facts {
-            let change = self.take(record.job.as_deref(), fact);
-            changes.extend(change.map(|change| BreakerChange {
-                seq: record.seq,
-                ..change
-            }));
-        }
-        changes
+        let changes = record.facts.iter().filter_map(|fact| {
+            let mut change = self.take(record.job.as_deref(), fact)?;
+            change.seq = record.seq;
+            Some(change)
+        });
+        changes.collect()
     }
 
     pub(super) fn take(&mut self, job: Option<&str>, fact: &Fact) -> Option<BreakerChange> {
@@ -184,8 +172,7 @@ impl BreakerState {
         })
     }
 
-    /// A probe starts. One that started before the breaker opened again, or was closed by hand, is
-    /// none.
+    /// Ignores a probe from before the breaker opened again or was closed by hand.
     fn probed(&mut self, job: Option<&str>, generation: u32, at: Timestamp) -> Option<Change> {
         let (successes, change) = match self.breaker.phase() {
             _ if generation != self.breaker.generation() => return None,
@@ -203,7 +190,7 @@ impl BreakerState {
         Some(change)
     }
 
-    /// Attempts have ended. Nothing, if that changes nothing.
+    /// Returns `None` if nothing changes.
     fn report(
         &mut self,
         ticket: Ticket,
@@ -226,7 +213,7 @@ impl BreakerState {
         };
         let mut transition = None;
         for _ in 0..many {
-            // Once it has opened, the others are from before the opening.
+            // Once it has opened, the remaining failures are from before the opening.
             transition = self.breaker.report(&self.settings, ticket, health, at);
             if transition.is_some() {
                 break;
@@ -245,30 +232,29 @@ impl BreakerState {
         })
     }
 
-    /// Whether it is open or half open.
+    /// Open or half open.
     pub const fn is_shut(&self) -> bool {
         !matches!(self.breaker.phase(), Phase::Closed { .. })
     }
 
-    /// Whether a probe is under way.
     pub const fn is_probing(&self) -> bool {
         matches!(self.breaker.phase(), Phase::HalfOpen { probing: true, .. })
     }
 
-    /// Whether a start may go ahead now. Asking changes nothing.
+    /// Asking changes nothing.
     pub fn admission(&self, now: Timestamp) -> Admission {
         let mut asked = self.breaker;
         asked.admit(&self.settings, now).0
     }
 
-    /// The probe under way, if its result is overdue: as long as an outage is waited for.
+    /// The probe under way, if it has taken longer than the recovery timeout.
     pub fn overdue_probe(&self, now: Timestamp) -> Option<&Probe> {
         let overdue = |probe: &&Probe| probe.since.after(self.settings.recovery_timeout) <= now;
         self.probe.as_ref().filter(overdue)
     }
 
-    /// The same, open for no longer than its recovery timeout from now on, however the clock was set
-    /// meanwhile.
+    /// Moves an opening in the future (the clock was set back) to now, so it lasts no longer than its
+    /// recovery timeout.
     pub fn clamped(mut self, now: Timestamp) -> Self {
         let longest = now.after(self.settings.recovery_timeout);
         if let Phase::Open { since, until } = self.breaker.phase()
@@ -284,7 +270,7 @@ impl BreakerState {
         self
     }
 
-    /// Failures in a row that are counted while it is closed.
+    /// Consecutive failures, counted while closed.
     pub const fn failures(&self) -> u32 {
         match self.breaker.phase() {
             Phase::Closed { failures } => failures,
@@ -292,7 +278,6 @@ impl BreakerState {
         }
     }
 
-    /// The word for its phase.
     pub const fn word(&self) -> &'static str {
         match self.breaker.phase() {
             Phase::Closed { .. } => "closed",
@@ -301,7 +286,7 @@ impl BreakerState {
         }
     }
 
-    /// When the next probe may start, while it is open.
+    /// When the next probe may start, while open.
     pub const fn until(&self) -> Option<Timestamp> {
         match self.breaker.phase() {
             Phase::Open { until, .. } => Some(until),

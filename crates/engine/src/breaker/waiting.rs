@@ -1,4 +1,4 @@
-//! What may start, what waits for a breaker, who probes, and which jobs are to be awakened.
+//! Which starts are admitted, which jobs wait for a breaker, who probes, and which jobs are woken.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +13,8 @@ use super::release::Release;
 use super::state::Probe;
 
 impl AdmissionControl {
-    /// Whether a start of a job may go ahead. `left` is how many attempts the item has left, if no other
-    /// item of the job would rather probe. The job is one of the breaker's users from then on.
+    /// Whether a start may go ahead. `left` is the item's remaining attempts, or `None` if another item of
+    /// the job should probe first. Registers the job as a user.
     pub fn ask(&mut self, name: &Arc<str>, job: &Arc<str>, left: Option<u64>) -> Gate {
         self.note_user(name, job);
         let now = self.now;
@@ -48,7 +48,6 @@ impl AdmissionControl {
         }
     }
 
-    /// What a breaker lets a job start now.
     pub fn openness(&self, name: &str, job: &str) -> Openness {
         let Some(known) = self.known.get(name) else {
             return Openness::Passes(u32::MAX);
@@ -70,25 +69,25 @@ impl AdmissionControl {
         }
     }
 
-    /// Whether an item with so many attempts left may probe: no other job has one with more.
+    /// Whether an item with this many attempts left may probe: no other job has one with more.
     pub fn goes_first(&self, name: &str, left: u64) -> bool {
         let best = self.known.get(name).and_then(|known| known.ranking.first());
         best.is_none_or(|(Reverse(best), _)| *best <= left)
     }
 
-    /// Whether starts fail while a breaker is open, instead of being held.
+    /// Whether starts fail while the breaker is open, instead of being held.
     pub fn refuses(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(Known::refuses)
     }
 
-    /// When a breaker lets more of a job through by itself than it does now.
+    /// When the breaker admits more of a job by itself: its next probe or release.
     pub fn next(&self, name: &str, job: &str) -> Option<Timestamp> {
         let known = self.known.get(name)?;
         let release = known.releases.get(job).and_then(Release::next);
         known.state.until().or(release)
     }
 
-    /// What a job has waiting for breakers; what it said before no longer counts.
+    /// Replaces what a job has waiting for breakers.
     pub fn offer(&mut self, job: &Arc<str>, offers: &BTreeMap<Arc<str>, Offer>) {
         let names = self.jobs.get(job).into_iter().flatten();
         let gone = names.filter(|name| !offers.contains_key(*name)).cloned();
@@ -138,22 +137,20 @@ impl AdmissionControl {
         }
     }
 
-    /// Which process makes the probes of a breaker.
     pub fn prober(&self, name: &str) -> Prober {
         self.known
             .get(name)
             .map_or(Prober::Unclaimed, |it| it.prober)
     }
 
-    /// It is known which process makes the probes of a breaker.
     pub fn probed_by(&mut self, name: &Arc<str>, prober: Prober) {
         if let Some(known) = self.known.get_mut(name) {
             let before = std::mem::replace(&mut known.prober, prober);
             if before == Prober::Others && prober != Prober::Others {
                 self.changed.insert(Arc::clone(name));
             }
-            // Only a claim that is let go may have kept it. One that no job has asked yet stays known:
-            // a breaker that is not known lets everything through.
+            // Only a claim that was given up may have kept it. A breaker that no job has asked yet stays
+            // known, because an unknown breaker admits everything.
             let let_go = before == Prober::Ours && prober != Prober::Ours;
             if let_go && known.users.is_empty() {
                 self.known.remove(name);
@@ -161,7 +158,7 @@ impl AdmissionControl {
         }
     }
 
-    /// When the first breaker that something waits for may be probed.
+    /// When the first awaited breaker may be probed.
     pub fn next_probe(&self) -> Option<Timestamp> {
         let awaited = self.awaited.iter().filter_map(|name| self.known.get(name));
         let awaited = awaited.filter(|it| !it.ranking.is_empty());
@@ -169,8 +166,7 @@ impl AdmissionControl {
         until.filter(|until| *until > self.now).min()
     }
 
-    /// Awakens the job that goes first of every breaker whose recovery timeout has passed; once for each
-    /// opening.
+    /// Wakes the first-ranked job of every breaker whose recovery timeout has passed, once per opening.
     pub fn awaken_probers(&mut self) {
         for name in &self.awaited {
             let Some(known) = self.known.get_mut(name) else {
@@ -185,20 +181,17 @@ impl AdmissionControl {
         }
     }
 
-    /// Whether the next start that asks a breaker would be a probe.
     pub fn may_probe(&self, name: &str) -> bool {
         self.known
             .get(name)
             .is_some_and(|it| it.may_probe(self.now))
     }
 
-    /// Breakers that something waits for.
     pub const fn awaited(&self) -> &BTreeSet<Arc<str>> {
         &self.awaited
     }
 
-    /// Whether this process has use for its claim to probe for a breaker: something of it waits or
-    /// probes.
+    /// Whether this process still needs its probe claim: one of its jobs waits or probes.
     pub fn needs_claim(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|known| {
             let own = |probe: &Probe| known.users.contains(&*probe.job);
@@ -208,14 +201,14 @@ impl AdmissionControl {
         })
     }
 
-    /// Whether no breaker keeps anything back, so that the clock may be set anew.
+    /// Whether no breaker holds or releases anything, so that the clock may be reset.
     pub fn is_calm(&self) -> bool {
         let mut known = self.known.values();
         known.all(|it| !it.state.is_shut() && it.releases.is_empty())
     }
 
-    /// The jobs for which something may have changed since this was last asked: of a breaker that has
-    /// closed all that wait for it, of one that may be probed the one that goes first.
+    /// Jobs to wake since the last call: all that wait for a closed breaker, the first-ranked one if it may
+    /// be probed.
     pub fn take_awakened(&mut self) -> BTreeSet<Arc<str>> {
         let mut awakened = BTreeSet::new();
         for name in std::mem::take(&mut self.changed) {

@@ -1,7 +1,7 @@
-//! What the records of the catalog come to.
+//! The catalog's state, folded from its records.
 //!
-//! Nothing is kept for a flow beyond its entry, so that a hundred thousand of them are a small
-//! matter; what has left the store leaves the catalog.
+//! It keeps one entry for a flow and nothing else, so that a hundred thousand flows stay small; a flow
+//! that has left the store leaves the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,54 +10,41 @@ use undaunted_policy::Timestamp;
 
 use super::record::{CatalogEvent, CatalogRecord, FlowStatus};
 
-/// The steps and flows of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
-    /// How steps are called: their definitions as JSON, by their ids.
+    /// Definitions as JSON, by step id.
     pub steps: BTreeMap<String, Arc<str>>,
-    /// How steps were found when they were last looked at. Those nobody has looked at are missing.
+    /// By step id; a step without a health check so far has no entry.
     pub health: BTreeMap<String, StepHealth>,
-    /// The flows, by their ids.
     pub flows: BTreeMap<Arc<str>, FlowEntry>,
 }
 
-/// How a step was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHealth {
-    /// Whether it is there.
     pub healthy: bool,
-    /// What was wrong, if something was.
     pub error: Option<String>,
     pub since: Timestamp,
 }
 
-/// A flow in the list of flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
-    /// Where it is in its life.
     pub place: FlowPlace,
     pub status: FlowStatus,
-    /// When it was submitted.
+    /// When the flow was submitted.
     pub since: Timestamp,
     pub ended: Option<Timestamp>,
-    /// Why it failed, if it has.
     pub error: Option<String>,
-    /// By what it is found.
     pub labels: BTreeMap<String, String>,
-    /// The flow whose step it is, if it is one's.
+    /// The flow whose step started this one.
     pub parent: Option<String>,
-    /// When this entry last changed.
     pub updated: Timestamp,
 }
 
-/// Where a flow is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowPlace {
-    /// Something of it runs or waits.
     Active,
-    /// It has ended, and nothing does.
+    /// The flow has ended, and no attempt of it runs or waits.
     Deactivated,
-    /// It is being moved to a file.
     Archiving,
 }
 
@@ -72,9 +59,8 @@ impl FlowPlace {
 }
 
 impl Catalog {
-    /// Takes in a record; the only function that changes a catalog. It cannot fail: what is said of
-    /// a step or a flow that is not there, because somebody else was faster to remove it, changes
-    /// nothing.
+    /// The only function that changes a catalog. It cannot fail: an event about a step or a flow that
+    /// another process has already removed changes nothing.
     pub fn apply(&mut self, record: &CatalogRecord) {
         match &record.event {
             CatalogEvent::StepRegistered { id, definition } => {
@@ -137,7 +123,7 @@ impl Catalog {
         };
         let mut labels: BTreeMap<String, String> = labels.iter().cloned().collect();
         let mut parent = parent.clone();
-        // Whoever sets a flow going again need not know what it was called when it was submitted.
+        // Resuming a known flow needs neither its labels nor its parent: those it has stay.
         if let Some(known) = self.flows.get_mut(flow.as_str()) {
             if labels.is_empty() {
                 labels = std::mem::take(&mut known.labels);

@@ -1,7 +1,6 @@
-//! The catalog: which steps were registered, and which flows there are.
+//! The catalog of a store: registered steps, and the list of flows.
 //!
-//! One for a store, with a journal of its own. It says of a flow only what a list of flows has to
-//! say; what has happened in one is in the journal of its job.
+//! It has a journal of its own. What happened in a flow is in the journal of the flow's job.
 
 mod known;
 mod record;

@@ -1,13 +1,12 @@
 //! The records of the catalog's journal.
 //!
-//! Numbers of variants and fields are part of the stored format: they are added, never used again.
+//! Numbers of variants and fields are part of the stored format: they are added, never reused.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
 
 use crate::event::{RecordError, codec, read_versioned, versioned};
 
-/// Something that has changed the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CatalogRecord {
     #[n(0)]
@@ -17,46 +16,41 @@ pub struct CatalogRecord {
     pub event: CatalogEvent,
 }
 
-/// What changes the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum CatalogEvent {
-    /// Somebody says how a step is called, for the first time.
     #[n(0)]
     StepRegistered {
         #[n(0)]
         id: String,
-        /// Its definition, as JSON.
+        /// JSON.
         #[n(1)]
         definition: String,
     },
-    /// A step that is there is called in another way from now on.
     #[n(1)]
     StepUpdated {
         #[n(0)]
         id: String,
-        /// Its definition, as JSON.
+        /// JSON.
         #[n(1)]
         definition: String,
     },
-    /// A step can be planned no more. Flows that have it keep it.
+    /// The step can no longer be planned. Flows that have it keep it.
     #[n(2)]
     StepUnregistered {
         #[n(0)]
         id: String,
     },
-    /// A step was looked at, and is not as it was before.
+    /// A health check gave another result than the one before.
     #[n(3)]
     StepHealthChanged {
         #[n(0)]
         id: String,
-        /// Whether it is there.
         #[n(1)]
         healthy: bool,
-        /// What was wrong, if something was.
         #[n(2)]
         error: Option<String>,
     },
-    /// A flow is under way: it was started, restored, or goes on after it had ended.
+    /// A flow was started, restored, or resumed after it had ended.
     #[n(4)]
     FlowActivated {
         #[n(0)]
@@ -65,21 +59,20 @@ pub enum CatalogEvent {
         #[n(1)]
         #[cbor(with = "codec::time")]
         since: Timestamp,
-        /// By what it is found. Of a flow that is known, none means those it has.
+        /// Empty means: keep the labels of a known flow.
         #[n(2)]
         labels: Vec<(String, String)>,
-        /// The flow whose step it is, if it is one's.
+        /// The flow whose step started this one.
         #[n(3)]
         parent: Option<String>,
     },
-    /// A flow has ended, and nothing of it runs or waits.
+    /// The flow has ended, and no attempt of it runs or waits.
     #[n(5)]
     FlowDeactivated {
         #[n(0)]
         flow: String,
         #[n(1)]
         status: FlowStatus,
-        /// Why, if it failed.
         #[n(2)]
         error: Option<String>,
         /// When it ended, which may be long before this was written.
@@ -87,13 +80,11 @@ pub enum CatalogEvent {
         #[cbor(with = "codec::time")]
         ended: Timestamp,
     },
-    /// A flow that has ended is being moved to a file.
     #[n(6)]
     FlowArchiving {
         #[n(0)]
         flow: String,
     },
-    /// A flow is in a file, and no longer here.
     #[n(7)]
     FlowArchived {
         #[n(0)]
@@ -101,7 +92,6 @@ pub enum CatalogEvent {
         #[n(1)]
         file: String,
     },
-    /// A flow is no longer in the store.
     #[n(8)]
     FlowRemoved {
         #[n(0)]
@@ -109,13 +99,10 @@ pub enum CatalogEvent {
     },
 }
 
-/// How a flow stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum FlowStatus {
-    /// It has not ended.
     #[n(0)]
     Active,
-    /// Its goals were reached.
     #[n(1)]
     Completed,
     #[n(2)]
@@ -149,12 +136,10 @@ impl CatalogEvent {
 }
 
 impl CatalogRecord {
-    /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
         versioned(self)
     }
 
-    /// The record these bytes are.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         read_versioned(bytes)
     }

@@ -1,9 +1,8 @@
-//! From a job to the file.
+//! Fills the file from a job.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
 use undaunted_policy::{Backoff, Jitter, Phase, Progress, RetryConfig, Timestamp};
 
 use super::shape::{
@@ -17,20 +16,17 @@ use crate::task::correlation_id;
 use crate::view::history::{History, PastAttempt};
 use crate::workflow::Command;
 
-/// The retries of every item that is not settled, and of every dead letter; in the round they are in.
+/// Holds the current round of every item that is not settled and of every dead letter.
 pub fn export(
     job: &Job,
     breakers: &AdmissionControl,
     histories: &BTreeMap<ItemId, History>,
 ) -> RetryCheckpointState {
+    let first = job.plan().command(CommandId(0));
+    let config = first.map(|command| RetryConfig::from(&command.retry.policy));
+    let config = config.and_then(|config| serde_json::to_value(config).ok());
     let mut state = RetryCheckpointState {
-        global_retry_config: job
-            .plan()
-            .command(CommandId(0))
-            .map_or(Value::Null, |command| {
-                let config = RetryConfig::from(&command.retry.policy);
-                serde_json::to_value(config).unwrap_or_default()
-            }),
+        global_retry_config: config.unwrap_or_default(),
         ..RetryCheckpointState::default()
     };
     for (step, found) in StepId::all().zip(&job.steps) {
@@ -49,7 +45,7 @@ pub fn export(
             add_item(&mut state, job, (step, identity), active, (hold, history));
         }
     }
-    // What was imported and no item has turned to yet.
+    // Imported state that no item has taken over yet.
     for ((command, identity), found) in &job.imported {
         let due = found.due.unwrap_or_default();
         let mut active = Active::new(*command, due);
@@ -78,12 +74,10 @@ fn add_item(
     let round = attempts.iter().filter(|it| it.round == active.round);
     let mut by_command: BTreeMap<CommandId, Vec<&PastAttempt>> = BTreeMap::new();
     for attempt in round {
-        by_command
-            .entry(attempt.of.command)
-            .or_default()
-            .push(attempt);
+        let past = by_command.entry(attempt.of.command);
+        past.or_default().push(attempt);
     }
-    // Attempts from before an import stand in no history.
+    // Attempts from before an import are in no history.
     by_command.entry(active.command).or_default();
     for (number, attempts) in by_command {
         let Some(command) = job.plan().command(number) else {
@@ -148,7 +142,7 @@ fn state_of(
         Doing::Waiting(due) if is_current && due > Timestamp::ZERO => Some(Instant(due)),
         Doing::Waiting(_) | Doing::Running(_) | Doing::Held | Doing::Undecided => None,
     };
-    // A dead letter is kept as it was while it still waited, and waits no more.
+    // A dead letter keeps the state it had while it waited; it waits no more.
     let waits = progress.retries == made && last.is_none_or(|it| it.retry.is_some());
     CommandRetryState {
         command_id: key.to_owned(),
@@ -164,7 +158,6 @@ fn state_of(
     }
 }
 
-/// What attempts have used up, as their retries say.
 fn progress_of(attempts: &[&PastAttempt]) -> Progress {
     let retries = attempts.iter().filter_map(|attempt| attempt.retry);
     retries.fold(Progress::default(), |progress, planned| {
@@ -177,10 +170,8 @@ fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
     let told = attempts.iter().map(|attempt| {
         let outcome = attempt.outcome.as_ref();
         let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
-        let delay = attempt
-            .retry
-            .map_or(Duration::ZERO, |planned| planned.delay);
-        let applied = std::mem::replace(&mut before, delay);
+        let delay = attempt.retry.map(|planned| planned.delay);
+        let applied = std::mem::replace(&mut before, delay.unwrap_or_default());
         RetryAttempt {
             attempt_number: attempt.of.attempt.0,
             executed_at: Some(Instant(attempt.began)),
@@ -195,15 +186,11 @@ fn history(attempts: &[&PastAttempt]) -> Vec<RetryAttempt> {
 
 fn backoff(command: &Command, progress: Progress) -> BackoffState {
     let pace = command.retry.policy.terms().pace();
-    let (base, max) = (
-        DurationText(pace.initial_delay()),
-        DurationText(pace.max_delay()),
-    );
     BackoffState {
         strategy: Some(pace.into()),
         current_delay: Some(DurationText(progress.previous.unwrap_or_default())),
-        base_delay: Some(base),
-        max_delay: Some(max),
+        base_delay: Some(DurationText(pace.initial_delay())),
+        max_delay: Some(DurationText(pace.max_delay())),
         multiplier: if let Backoff::Exponential { base } = pace.backoff() {
             Some(*base)
         } else {

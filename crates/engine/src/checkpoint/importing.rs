@@ -1,8 +1,8 @@
-//! From the file to an event of a new job, or to what does not fit.
+//! Turns the file into an event for a new job, or says what does not fit.
 
 use std::time::Duration;
 
-use undaunted_policy::{Limits, Pace, Timestamp};
+use undaunted_policy::{Pace, Timestamp};
 
 use super::shape::{
     BackoffStrategy, CommandRetryState, Instant, RetryAttempt, RetryCheckpointState,
@@ -13,17 +13,15 @@ use crate::job::Job;
 use crate::plan::Plan;
 use crate::workflow::Command;
 
-/// What a file comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// What the new job is told.
     pub event: Event,
-    /// How many commands have used something up.
+    /// Commands that have made attempts.
     pub commands: usize,
-    /// How many of them have a retry pending.
+    /// Of those, the ones with a pending retry.
     pub pending: usize,
     pub breakers: Vec<OpenBreaker>,
-    /// What somebody should know about.
+    /// Differences the user should know about.
     pub notes: Vec<String>,
 }
 
@@ -31,41 +29,32 @@ pub struct Imported {
 pub struct OpenBreaker {
     pub name: String,
     pub since: Timestamp,
-    /// When it lets the next start through.
     pub until: Timestamp,
 }
 
-/// Why a file does not fit a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The workflow has no such command.
     #[error("`{key}` names the command `{command}`, which the workflow does not have")]
     UnknownCommand { key: String, command: String },
-    /// A command of a map, and no item.
     #[error("`{key}` is a command of the map; its state belongs to an item: `ITEM/{key}`")]
     NoItem { key: String },
-    /// A command that is not in the map, and an item.
     #[error("`{key}` names an item, and `{command}` is not a command of the map")]
     NoMap { key: String, command: String },
-    /// More attempts than there may be.
     #[error("`{key}` has made {made} attempts, and the workflow allows {allowed}")]
     TooManyAttempts {
         key: String,
         made: u32,
         allowed: u64,
     },
-    /// A retry that may not be made.
     #[error("`{key}` has a retry pending, and all of its {made} attempts are made")]
     NoAttemptLeft { key: String, made: u32 },
-    /// More attempts listed than made.
     #[error("`{key}` has made {made} attempts and lists {listed}")]
     Contradiction {
         key: String,
         made: u32,
         listed: usize,
     },
-    /// More delays than the budget has.
     #[error("`{key}` has waited {spent:?}, and its retry budget is {budget:?}")]
     OverBudget {
         key: String,
@@ -76,19 +65,13 @@ pub enum ImportError {
         "`{key}` has the strategy `Custom` with the formula `{formula}`, and formulas are not read"
     )]
     Formula { key: String, formula: String },
-    /// A breaker that no command names.
     #[error("`{key}` is kept back by a circuit breaker, and the workflow gives it none")]
     Breaker { key: String },
-    /// A breaker in a state there is not.
     #[error("the breaker `{key}` is `{state}`, which is not Closed, Open or HalfOpen")]
     BreakerState { key: String, state: String },
 }
 
-/// What a new job of a workflow is told. The job is as it was submitted.
-///
-/// # Errors
-///
-/// [`ImportError`], for the first command that does not fit.
+/// The job must be as it was submitted. Fails for the first command that does not fit.
 pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, ImportError> {
     let mut notes = Vec::new();
     let mut commands = Vec::new();
@@ -121,8 +104,7 @@ pub fn import(state: &RetryCheckpointState, job: &Job) -> Result<Imported, Impor
     })
 }
 
-/// The breakers that are open, and since and until when. One that is half open is looked at again at
-/// once.
+/// The open breakers. A half-open one may be probed at once.
 fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>, ImportError> {
     let settings = job.plan().breakers();
     let mut open = Vec::new();
@@ -137,7 +119,7 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
                 });
             }
         }
-        // Elsewhere a breaker is called as the command it belongs to.
+        // Other systems name a breaker after its command.
         let by_command = || {
             let numbers = job.plan().numbered();
             let mut numbers = numbers.filter(|(_, command)| command.id == *key);
@@ -166,7 +148,6 @@ fn breakers(state: &RetryCheckpointState, job: &Job) -> Result<Vec<OpenBreaker>,
     Ok(open)
 }
 
-/// Which command of which item a key means.
 struct Place<'p> {
     item: String,
     number: CommandId,
@@ -186,7 +167,7 @@ impl<'p> Place<'p> {
                     key: key.to_owned(),
                 });
             }
-            // The only item of a step is called as its first command.
+            // The only item of a step is named after its first command.
             let first = plan.first(step).and_then(|first| plan.command(first));
             let item = first.map_or_else(String::new, |first| first.id.clone());
             return Ok(Self {
@@ -206,9 +187,8 @@ impl<'p> Place<'p> {
                 command: id.to_owned(),
             });
         }
-        let item = item.to_owned();
         Ok(Self {
-            item,
+            item: item.to_owned(),
             number,
             command,
         })
@@ -220,10 +200,8 @@ fn refuse_what_nobody_reads(
     told: &CommandRetryState,
     place: &Place<'_>,
 ) -> Result<(), ImportError> {
-    let strategy = told
-        .backoff_state
-        .as_ref()
-        .and_then(|it| it.strategy.as_ref());
+    let backoff = told.backoff_state.as_ref();
+    let strategy = backoff.and_then(|it| it.strategy.as_ref());
     if let Some(BackoffStrategy::Custom {
         formula: Some(formula),
         ..
@@ -242,7 +220,7 @@ fn refuse_what_nobody_reads(
     Ok(())
 }
 
-/// What one command has used up; nothing if it was not tried.
+/// `None` for a command that was never attempted.
 fn command(
     job: &Job,
     key: &str,
@@ -276,12 +254,13 @@ fn command(
     let retries = if used_up { earlier } else { made };
     let limits = policy.terms().limits();
     let (spent, previous) = delays(job, place, told, earlier, used_up, policy.terms().pace());
-    within_budget(key, limits, spent)?;
+    if let Some(budget) = limits.retry_budget().filter(|budget| spent > *budget) {
+        let key = key.to_owned();
+        return Err(ImportError::OverBudget { key, spent, budget });
+    }
     let due = told.next_retry_at.map(|Instant(due)| due);
-    let error = told
-        .retry_history
-        .last()
-        .and_then(|last| last.error.clone());
+    let last = told.retry_history.last();
+    let error = last.and_then(|last| last.error.clone());
     Ok(Some(ImportedCommand {
         item: place.item.clone(),
         command: place.number,
@@ -295,18 +274,8 @@ fn command(
     }))
 }
 
-fn within_budget(key: &str, limits: &Limits, spent: Duration) -> Result<(), ImportError> {
-    match limits.retry_budget() {
-        Some(budget) if spent > budget => Err(ImportError::OverBudget {
-            key: key.to_owned(),
-            spent,
-            budget,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// All delays and the last of them. What the file does not say is what the workflow would have done.
+/// All delays added up, and the last of them. A delay that the file lacks is computed from the
+/// workflow's pace.
 fn delays(
     job: &Job,
     of: &Place<'_>,
@@ -322,7 +291,7 @@ fn delays(
         listed.find_map(|it| it.backoff_applied).map(|span| span.0)
     };
     let (mut spent, mut previous) = (Duration::ZERO, None);
-    // The delays of a long history are told; those of one that is not are bounded by the list.
+    // A long history gives its delays; without one, `FILLED` bounds how many are computed.
     let listed = u32::try_from(told.retry_history.len()).unwrap_or(u32::MAX);
     let mut retry = std::num::NonZeroU32::MIN;
     for _ in 0..earlier.min(listed.max(FILLED)) {
@@ -343,8 +312,8 @@ fn delays(
     (spent.min(LONGEST), previous.min(LONGEST))
 }
 
-/// The longest delay there is, some 584 years: a file may say anything.
+/// The longest delay there is, some 584 years: a file may hold any duration.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX - 1);
 
-/// How many delays are filled in at most where a file says only how many attempts were made.
+/// The most delays computed for a file that gives only the number of attempts.
 const FILLED: u32 = 100_000;

@@ -1,6 +1,6 @@
-//! What stands in the file. Durations are texts like `1m30s`, times are RFC 3339.
+//! The file's format. Durations are texts like `1m30s`, times are RFC 3339.
 //!
-//! Reading is lenient: every field may be missing, and fields nobody knows are left alone.
+//! Reading is lenient: every field may be missing, and unknown fields are ignored.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,7 +10,6 @@ use serde_json::Value;
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Backoff, Pace, Timestamp};
 
-/// The retries of everything that is being retried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryCheckpointState {
@@ -18,10 +17,9 @@ pub struct RetryCheckpointState {
     pub command_retry_states: BTreeMap<String, CommandRetryState>,
     /// The policy of the first command.
     pub global_retry_config: Value,
-    /// Every attempt of these commands, in order.
     pub retry_execution_history: Vec<RetryExecution>,
     pub circuit_breaker_states: BTreeMap<String, CircuitBreakerState>,
-    /// Correlation ids, by item.
+    /// By item.
     pub retry_correlation_map: BTreeMap<String, String>,
 }
 
@@ -31,18 +29,13 @@ pub struct CommandRetryState {
     /// The same as its key.
     pub command_id: String,
     pub attempt_count: Option<u32>,
-    /// The most there may be; null is any number.
+    /// `None` means unlimited.
     pub max_attempts: Option<u64>,
-    /// When the last of them began.
     pub last_attempt_at: Option<Instant>,
-    /// When the next one is due.
     pub next_retry_at: Option<Instant>,
     pub backoff_state: Option<BackoffState>,
-    /// Its attempts, in order.
     pub retry_history: Vec<RetryAttempt>,
-    /// The name of the strategy.
     pub current_strategy: Value,
-    /// Whether a breaker keeps it back.
     pub is_circuit_broken: bool,
     /// Ours: all delays added up, the pending one included.
     pub delay_spent: Option<DurationText>,
@@ -56,9 +49,7 @@ pub struct BackoffState {
     pub current_delay: Option<DurationText>,
     pub base_delay: Option<DurationText>,
     pub max_delay: Option<DurationText>,
-    /// The base of an exponential strategy.
     pub multiplier: Option<f64>,
-    /// Whether delays are spread.
     pub jitter: bool,
 }
 
@@ -67,27 +58,23 @@ pub enum BackoffStrategy {
     Fixed {
         delay: DurationText,
     },
-    /// Longer by the same each time.
     Linear {
         base: DurationText,
         increment: DurationText,
     },
-    /// Longer by a factor each time.
     Exponential {
         base: DurationText,
         multiplier: f64,
         max: DurationText,
     },
-    /// Ours: as the fibonacci numbers.
+    /// Ours.
     Fibonacci {
         base: DurationText,
     },
-    /// A formula, which is refused; ours: a list.
+    /// A formula is refused; a list of delays is ours.
     Custom {
-        /// Nobody knows its language.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         formula: Option<String>,
-        /// One delay after the other.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delays: Option<Vec<DurationText>>,
     },
@@ -95,10 +82,8 @@ pub enum BackoffStrategy {
 
 impl From<&Pace> for BackoffStrategy {
     fn from(pace: &Pace) -> Self {
-        let (base, max) = (
-            DurationText(pace.initial_delay()),
-            DurationText(pace.max_delay()),
-        );
+        let base = DurationText(pace.initial_delay());
+        let max = DurationText(pace.max_delay());
         match pace.backoff() {
             Backoff::Fixed => Self::Fixed { delay: base },
             Backoff::Linear { increment } => Self::Linear {
@@ -124,7 +109,6 @@ impl From<&Pace> for BackoffStrategy {
 pub struct RetryAttempt {
     pub attempt_number: u32,
     pub executed_at: Option<Instant>,
-    /// How long it took.
     pub duration: Option<DurationText>,
     pub success: bool,
     pub error: Option<String>,
@@ -132,11 +116,10 @@ pub struct RetryAttempt {
     pub backoff_applied: Option<DurationText>,
 }
 
-/// An attempt, and whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryExecution {
-    /// The key of its command.
+    /// The same as the command's key.
     pub command_id: String,
     pub attempt_number: u32,
     pub executed_at: Option<Instant>,
@@ -152,9 +135,7 @@ pub struct CircuitBreakerState {
     pub failure_count: u32,
     /// Successes in a row while it is half open.
     pub success_count: u32,
-    /// Since when it is open.
     pub opened_at: Option<Instant>,
-    /// When it lets the next start through.
     pub next_attempt_at: Option<Instant>,
 }
 
@@ -179,7 +160,6 @@ impl<'de> Deserialize<'de> for DurationText {
     }
 }
 
-/// A time as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub Timestamp);
 
@@ -187,7 +167,7 @@ impl Serialize for Instant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let since = Duration::from_nanos(self.0.as_nanos());
         let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
-        // To the nanosecond: what is due keeps its time.
+        // To the nanosecond, so that a due time survives the round trip.
         serializer.collect_str(&humantime::format_rfc3339_nanos(at))
     }
 }
@@ -210,7 +190,7 @@ fn instant(text: &str) -> Option<Timestamp> {
         }
         _ => (text.to_owned(), None),
     };
-    // The library stops reading at the first `Z`.
+    // `parse_rfc3339` stops reading at the first `Z`.
     let behind = plain
         .get("2025-01-16T12:00:00".len()..)?
         .strip_suffix('Z')?;
@@ -229,7 +209,7 @@ fn instant(text: &str) -> Option<Timestamp> {
     Some(Timestamp::ZERO.after(since))
 }
 
-/// Whether an offset such as `+02:00` is to the east, and how far it is.
+/// Whether an offset such as `+02:00` is east of UTC, and how far.
 fn east(offset: &str) -> Option<(bool, Duration)> {
     let (sign, digits) = offset.split_at_checked(1)?;
     let east = match sign {
@@ -238,7 +218,7 @@ fn east(offset: &str) -> Option<(bool, Duration)> {
         _ => return None,
     };
     let (hours, minutes) = digits.split_once(':')?;
-    // A number may have a sign, digits may not.
+    // `parse` alone would accept a sign.
     let number = |text: &str, below: u64| {
         let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
         let number: u64 = text.parse().ok().filter(|_| plain)?;

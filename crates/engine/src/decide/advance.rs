@@ -1,4 +1,4 @@
-//! What follows from a state alone: steps begin and end, tolerances are passed, the job is done.
+//! What follows from a state alone: steps begin and end, tolerances are exceeded, the job ends.
 
 use undaunted_policy::{CompletionRule, Reason, Timestamp};
 
@@ -11,20 +11,19 @@ use crate::input::Input;
 use crate::job::{Job, Stage, StepStage, StepState};
 use crate::workflow::InputSource;
 
-/// What follows from something a job is told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reaction {
-    /// What has happened. Applied already; on the disk before an effect of it begins.
+    /// Already applied; must be on disk before any effect of them begins.
     pub records: Vec<Record>,
-    /// What the breakers of the job are told, in the same append.
+    /// For the job's breakers, in the same append.
     pub reports: Vec<BreakerReport>,
 }
 
-/// Tells a job something, and all that follows from it until nothing more does.
+/// Decides an input and everything that follows from it.
 pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     let mut events = decide(job, input, now);
-    // That time is up is said by `Woke` alone: after a resume the results that were collected meanwhile
-    // count first, however late they are collected.
+    // Only `Woke` lets deadlines pass: after a resume, results collected meanwhile count first, however
+    // late.
     let time = if *input == Input::Woke {
         now
     } else {
@@ -38,7 +37,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
             job.apply(&record);
             reaction.records.push(record);
         }
-        // Asked even if the input had no consequence: a job that was just submitted has to begin.
+        // Also without events: a job that was just submitted must begin.
         events = advance(job, time);
         if events.is_empty() {
             return reaction;
@@ -46,7 +45,7 @@ pub fn react(job: &mut Job, input: &Input, now: Timestamp) -> Reaction {
     }
 }
 
-/// What follows from the state a job is in, if it is so late at least.
+/// What follows from the state alone once `now` has been reached.
 pub fn advance(job: &Job, now: Timestamp) -> Vec<Event> {
     match job.stage {
         Stage::Running => go_on(job, now),
@@ -75,8 +74,8 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
         }
     }
     if job.open.failed > 0 {
-        let left = job.open.left.iter().copied();
-        let left = left.filter_map(|step| Some((step, job.step(step)?)));
+        let left = job.open.left.iter();
+        let left = left.filter_map(|&step| Some((step, job.step(step)?)));
         let dropped: Vec<Event> = left
             .flat_map(|(step, state)| dropped(job, step, state))
             .collect();
@@ -91,7 +90,6 @@ fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
     Vec::new()
 }
 
-/// Every step is complete.
 pub(super) fn completed(job: &Job) -> Event {
     let mut ended = Box::new(ending(job));
     if job.counted().all(|(step, state)| job.is_met(step, state)) {
@@ -103,10 +101,8 @@ pub(super) fn completed(job: &Job) -> Event {
 }
 
 fn begin(job: &Job, step: StepId) -> Event {
-    let by_command = job
-        .plan()
-        .map(step)
-        .is_some_and(|map| matches!(map.input.source, InputSource::Shell(_)));
+    let map = job.plan().map(step);
+    let by_command = map.is_some_and(|map| matches!(map.input.source, InputSource::Shell(_)));
     Event::Step(StepEvent::Started {
         step,
         start: by_command.then_some(job.starts.next),
@@ -118,21 +114,17 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
         return cut(job, step, state);
     }
     let map = job.plan().map(step);
-    if let Some(map) = map
-        && map
-            .tolerance
-            .exceeded(state.settled().into(), counting(state).into())
-    {
-        let reason = Reason::Tolerance;
-        return vec![Event::Job(JobEvent::Stopping { reason })];
-    }
-    if let Some(map) = map
-        && map.completion.best_effort
-    {
-        let reached = reached(step, state, &map.completion, now);
-        let reached =
-            reached.map(|reached| Event::Step(StepEvent::CompletionReached(Box::new(reached))));
-        return reached.into_iter().collect();
+    if let Some(map) = map {
+        let failed = state.dead.saturating_sub(state.forgiven);
+        let tolerance = &map.tolerance;
+        if tolerance.exceeded(state.settled().into(), failed.into()) {
+            let reason = Reason::Tolerance;
+            return vec![Event::Job(JobEvent::Stopping { reason })];
+        }
+        if map.completion.best_effort {
+            let reached = reached(step, state, &map.completion, now);
+            return reached.into_iter().collect();
+        }
     }
     if state.settled() < state.items.len() {
         return Vec::new();
@@ -144,17 +136,17 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
     }]
 }
 
-/// What a completion rule decides, if it decides anything yet.
+/// Returns `None` while the rule decides nothing.
 pub(super) fn reached(
     step: StepId,
     state: &StepState,
     rule: &CompletionRule,
     now: Timestamp,
-) -> Option<Reached> {
+) -> Option<Event> {
     let tally = state.reports();
     let deadline = state.started.after(rule.deadline);
     let completion = rule.decide(tally, deadline, now)?;
-    Some(Reached {
+    let reached = Reached {
         step,
         why: completion.reason.into(),
         success: completion.success,
@@ -163,10 +155,12 @@ pub(super) fn reached(
         target: tally.target,
         min: rule.min_of(tally.target),
         deadline,
-    })
+    };
+    Some(StepEvent::CompletionReached(Box::new(reached)).into())
 }
 
-/// A step is complete by its rule: what waits is dropped and what runs is ended first, or both go on.
+/// Completes a step by its rule. Unless running items are left, waiting ones are dropped and running ones
+/// end first.
 fn cut(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
     let left = state.redriven.is_empty() && job.leaves(step);
     let dropped: Vec<Event> = dropped(job, step, state).collect();
@@ -176,7 +170,7 @@ fn cut(job: &Job, step: StepId, state: &StepState) -> Vec<Event> {
     dropped
 }
 
-/// What waits or is held, and is not gone on with.
+/// Skips waiting and held items that must not continue.
 pub(super) fn dropped<'j>(
     job: &'j Job,
     step: StepId,
@@ -184,57 +178,43 @@ pub(super) fn dropped<'j>(
 ) -> impl Iterator<Item = Event> + 'j {
     unsettled(state).filter_map(move |index| {
         let reason = job.ending(step.item(index))?;
-        Some(Event::Item(ItemEvent::Skipped {
-            step,
-            index,
-            reason,
-        }))
+        Some(skipped(step, index, reason))
     })
 }
 
-/// What waits or is held.
+fn skipped(step: StepId, index: u32, reason: Reason) -> Event {
+    Event::Item(ItemEvent::Skipped {
+        step,
+        index,
+        reason,
+    })
+}
+
 fn unsettled(state: &StepState) -> impl Iterator<Item = u32> {
     let waiting = state.waiting.iter().map(|(_, item)| item);
     waiting.chain(state.held.items())
 }
 
-/// What waits or is held is not gone on with.
-fn not_begun(step: StepId, state: &StepState, reason: Reason) -> impl Iterator<Item = Event> {
-    unsettled(state).map(move |index| {
-        Event::Item(ItemEvent::Skipped {
-            step,
-            index,
-            reason,
-        })
-    })
-}
-
-/// The dead letters that count.
-const fn counting(state: &StepState) -> u32 {
-    state.dead.saturating_sub(state.forgiven)
-}
-
-/// Nothing new is started: what waits is skipped, and when nothing runs any more the job has ended.
+/// Starts nothing new: skips what waits, and ends the job once nothing runs.
 fn wind_up(job: &Job, reason: Reason) -> Vec<Event> {
     let steps = StepId::all().zip(&job.steps);
     let mut events: Vec<Event> = steps
-        .flat_map(|(step, state)| not_begun(step, state, reason))
+        .flat_map(|(step, state)| unsettled(state).map(move |index| skipped(step, index, reason)))
         .collect();
-    // The end of a command that gives items is told too, as a failed input.
+    // An input command that was ended reports too, as a failed input.
     if !events.is_empty() || job.has_running() {
         return events;
     }
     if job.open.completed == job.steps.len() && reason == Reason::Deadline {
-        // All that was to be done is done; only what nobody waits for was cut short.
+        // Everything required is done; only items left running were cut short.
         return vec![completed(job)];
     }
     let open = |stage| matches!(stage, StepStage::Running | StepStage::Reading(_));
     let steps = StepId::all().zip(&job.steps);
     let open = steps.filter(|(_, state)| open(state.stage));
     events.extend(open.map(|(step, _)| Event::Step(StepEvent::Failed { step })));
-    let mut ended = ending(job);
+    let mut ended = Box::new(ending(job));
     ended.reason = Some(reason);
-    let ended = Box::new(ended);
     events.push(Event::Job(if reason == Reason::Cancelled {
         JobEvent::Cancelled(ended)
     } else {
@@ -247,7 +227,7 @@ pub(super) fn ending(job: &Job) -> Ended {
     let mishap = job.mishap();
     Ended {
         counts: job.tally(),
-        // After a redrive, those that were left alone are what is wrong.
+        // After a redrive, the dead letters left alone are the reason.
         reason: mishap
             .as_ref()
             .map(|failure| failure.reason)

@@ -1,4 +1,4 @@
-//! An attempt has ended: success leads on, failure to a verdict.
+//! An attempt has ended: a success leads to the next command, a failure to a verdict.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::fail::{Stop, finish, handler, skip, stop};
 use super::hold::hold_by_rule;
 use super::words;
 use crate::capture;
-use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, Retrying, Succeeded, Sum};
-use crate::id::AttemptNumber;
+use crate::event::{AttemptFailed, AttemptId, ItemEvent, Retrying, Succeeded, Sum};
+use crate::id::StartId;
 use crate::input::AttemptEnd;
 use crate::job::Active;
 use crate::plan::After;
@@ -21,21 +21,19 @@ use crate::workflow::{Command, OnInterrupt};
 
 pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     let job = facts.job;
-    // A report that comes twice, or about a start nobody knows, has no consequence.
+    // A repeated report, or one of an unknown start, has no consequence.
     let mut place = job.starts.running.get(&end.start).copied();
     if mutant::is(Mutant::LateReportCounts) {
         place = place.or_else(|| job.starts.running.values().next().copied());
     }
-    let Some(item) = place else {
+    let found = place.and_then(|item| {
+        let active = job.active(item)?;
+        let command = job.plan().command(active.command)?;
+        Some((active.last_attempt(item), active, command))
+    });
+    let Some((of, active, command)) = found else {
         return;
     };
-    let Some(active) = job.active(item) else {
-        return;
-    };
-    let Some(command) = job.plan().command(active.command) else {
-        return;
-    };
-    let of = AttemptId::new(item, active.command, AttemptNumber(active.attempts));
     match (end.failure, unusable(command, end)) {
         (None, None) => succeeded(facts, of, active, end),
         (None, Some(why)) => {
@@ -46,27 +44,24 @@ pub(super) fn ended(facts: &mut Facts<'_>, end: &AttemptEnd) {
     }
 }
 
-/// An attempt was taken on; its result is waited for so long.
-pub(super) fn accepted(facts: &mut Facts<'_>, start: u64) {
+/// The other side has accepted an attempt; its result is awaited until a deadline.
+pub(super) fn accepted(facts: &mut Facts<'_>, start: StartId) {
     let job = facts.job;
+    // The result may have arrived first, or the acceptance twice.
     let place = job.starts.running.get(&start).copied();
-    // Its result may have been there first.
-    let Some(item) = place.filter(|_| !job.starts.accepted.contains_key(&start)) else {
-        return;
-    };
-    let Some(active) = job.active(item) else {
+    let place = place.filter(|_| !job.starts.accepted.contains_key(&start));
+    let Some((item, active)) = place.and_then(|item| Some((item, job.active(item)?))) else {
         return;
     };
     let own = facts.now.after(job.plan().patience(item.step));
     let deadline = job.deadline_of(item.step, active);
-    facts.push(Event::Item(ItemEvent::AttemptAccepted {
-        of: AttemptId::new(item, active.command, AttemptNumber(active.attempts)),
+    facts.push(ItemEvent::AttemptAccepted {
+        of: active.last_attempt(item),
         until: deadline.map_or(own, |deadline| deadline.min(own)),
-    }));
+    });
 }
 
-/// A result that was waited for long enough does not come any more. One at a time: what follows from
-/// it may be what decides about the next.
+/// Times out one accepted attempt: what follows from it may decide about the next.
 pub(super) fn expire(facts: &mut Facts<'_>) {
     let (mut accepted, now) = (facts.job.starts.accepted.iter(), facts.now);
     let Some((start, _)) = accepted.find(|(_, until)| **until <= now) else {
@@ -83,7 +78,6 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
     );
 }
 
-/// Why the output cannot be captured, if it is to be and cannot.
 fn unusable(command: &Command, end: &AttemptEnd) -> Option<String> {
     let capture = command.capture.as_ref()?;
     let output = end.output.as_deref().unwrap_or_default();
@@ -97,24 +91,22 @@ fn succeeded(facts: &mut Facts<'_>, of: AttemptId, active: &Active, end: &Attemp
         After::Handler(_) | After::Item => None,
     };
     let ending = facts.job.ending(of.item());
-    facts.push(Event::Item(ItemEvent::AttemptSucceeded(Box::new(
-        Succeeded {
-            of,
-            took: end.took,
-            next: next.filter(|_| ending.is_none()),
-            output: end.output.clone(),
-            stdout: end.stdout,
-            stderr: end.stderr,
-            left: (end.left > 0).then_some(end.left),
-        },
-    ))));
+    facts.push(ItemEvent::AttemptSucceeded(Box::new(Succeeded {
+        of,
+        took: end.took,
+        next: next.filter(|_| ending.is_none()),
+        output: end.output.clone(),
+        stdout: end.stdout,
+        stderr: end.stderr,
+        left: (end.left > 0).then_some(end.left),
+    })));
     match (ending, after) {
-        // What a handler has come to while too many failures stop the job stands, unless something
-        // would have to be started to know.
+        // While too many failures stop the job, a handler's result stands unless something would have to
+        // start.
         (None, _) | (_, After::Item) | (Some(Reason::Tolerance), After::Handler(_)) => {
             finish(facts, of, active, after);
         }
-        // What a stopped job has left of an item is not begun any more.
+        // A stopping job does not begin the rest of an item.
         (Some(reason), _) => skip(facts, of, reason),
     }
 }
@@ -135,21 +127,19 @@ fn failed(
     };
     let verdict = judge(facts, of, active, command, &failure);
     let lines = facts.text(error);
-    // A capture only ever takes a success.
+    // A capture only takes the output of a success.
     let wanted = facts.job.plan().wants_output_of_failure(of.command);
-    facts.push(Event::Item(ItemEvent::AttemptFailed(Box::new(
-        AttemptFailed {
-            of,
-            took: end.took,
-            cause,
-            class: verdict.class,
-            error: (!error.is_empty()).then_some(lines),
-            rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
-            output: end.output.clone().filter(|_| wanted),
-            stdout: end.stdout,
-            stderr: end.stderr,
-        },
-    ))));
+    facts.push(ItemEvent::AttemptFailed(Box::new(AttemptFailed {
+        of,
+        took: end.took,
+        cause,
+        class: verdict.class,
+        error: (!error.is_empty()).then_some(lines),
+        rule: verdict.rule.and_then(|rule| u32::try_from(rule).ok()),
+        output: end.output.clone().filter(|_| wanted),
+        stdout: end.stdout,
+        stderr: end.stderr,
+    })));
     let last = words::of_failure(cause, error);
     let next = consequence(active, &verdict, &last);
     match (facts.job.ending(of.item()), next) {
@@ -160,12 +150,12 @@ fn failed(
             } else {
                 (sum, due, delay)
             };
-            facts.push(Event::Item(ItemEvent::RetryScheduled(Box::new(Retrying {
+            facts.push(ItemEvent::RetryScheduled(Box::new(Retrying {
                 of,
                 sum,
                 due,
                 delay,
-            }))));
+            })));
         }
         (None, Consequence::Hold) => {
             let asked = facts.job.starts.passes.get(&end.start);
@@ -173,8 +163,8 @@ fn failed(
             hold_by_rule(facts, of, breaker, Sum::of(&verdict.arithmetic));
         }
         (None, Consequence::Stop(why)) => stop(facts, of, active, &why),
-        // A job that too many failures stop lets running attempts finish, so this one has failed
-        // for good, unless something would have to be started to know.
+        // A job stopped by too many failures lets attempts finish, so this one has failed for good, unless
+        // a handler would have to start.
         (Some(Reason::Tolerance), Consequence::Stop(why))
             if handler(facts, of, active, &why).is_none() =>
         {
@@ -184,7 +174,6 @@ fn failed(
     }
 }
 
-/// What follows from a failure.
 enum Consequence {
     Retry { due: Timestamp, delay: Duration },
     Hold,
@@ -210,7 +199,7 @@ fn consequence(active: &Active, verdict: &Verdict, last: &str) -> Consequence {
             },
             _,
         ) => stop(reason, then, words::of_stop(verdict, last), sum),
-        // Its retries were used up before its handler ran; this was the one attempt more.
+        // Its retries were used up before its handler ran; this was the extra attempt.
         (_, Some(frame)) => {
             let error = words::with_last(frame.reason.sentence(), last);
             stop(frame.reason, Then::Stop, error, None)

@@ -1,4 +1,4 @@
-//! The facts of one decision, while they are being put together.
+//! Collects the events of one decision.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,12 +10,10 @@ use super::words;
 use crate::event::{Event, JobEvent, Text};
 use crate::job::{Active, Job};
 
-/// Facts, and what they are drawn from.
 pub(super) struct Facts<'j> {
     pub(super) job: &'j Job,
     pub(super) now: Timestamp,
     events: Vec<Event>,
-    /// Texts that these facts keep: by what they say, and in their order.
     numbers: BTreeMap<Rc<str>, u32>,
     kept: Vec<Rc<str>>,
     bytes: usize,
@@ -33,11 +31,11 @@ impl<'j> Facts<'j> {
         }
     }
 
-    pub(super) fn push(&mut self, event: Event) {
-        self.events.push(event);
+    pub(super) fn push(&mut self, event: impl Into<Event>) {
+        self.events.push(event.into());
     }
 
-    /// A text for an event: one that is worth keeping is kept first.
+    /// Keeps a text worth sharing first.
     pub(super) fn text(&mut self, text: &str) -> Text {
         // A reference costs as much as a short text.
         const SHORT: usize = 8;
@@ -62,12 +60,11 @@ impl<'j> Facts<'j> {
         Text::Kept(number)
     }
 
-    /// The instant so long from now.
     pub(super) fn after(&self, time: Option<Duration>) -> Option<Timestamp> {
         time.map(|time| self.now.after(time))
     }
 
-    /// How the last attempt of an item's command failed, in words; nothing if none has.
+    /// Empty if no attempt has failed.
     pub(super) fn last_error(&self, active: &Active) -> String {
         let lines = active.error.as_ref();
         let lines = lines.map_or("", |lines| self.job.texts.read(lines));

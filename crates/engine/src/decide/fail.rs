@@ -1,18 +1,17 @@
-//! A command has stopped: what its handler does about it, and what becomes of the item.
+//! A command has stopped: its handler, and what becomes of the item.
 
 use undaunted_policy::{Reason, Then};
 
 use super::facts::Facts;
-use crate::event::{AttemptId, CommandStopped, Event, ItemEvent, Late, Sum, Text};
+use crate::event::{AttemptId, CommandStopped, ItemEvent, Late, Sum, Text};
 use crate::id::{AttemptNumber, CommandId};
 use crate::job::{Active, Frame, StepState};
 use crate::plan::After;
 use crate::workflow::OnItemFailure;
 
-/// How much is said of an error that is too different from others to be kept once.
+/// Bytes stored of an error that is too rare to be kept once.
 const BRIEF: usize = 512;
 
-/// Why a command stops.
 pub(super) struct Stop {
     pub(super) reason: Reason,
     pub(super) then: Then,
@@ -21,21 +20,19 @@ pub(super) struct Stop {
     pub(super) rule: Option<u32>,
 }
 
-/// A command is tried no further. Its handler runs, if it has one that may.
+/// Stops retrying a command, and runs its handler if it may.
 pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &Stop) {
     let handler = handler(facts, of, active, why);
-    // The attempt has the whole of it; here it stands twice more.
+    // The attempt has the whole text; here it would be stored twice more.
     let error = facts.text(&why.error).brief(BRIEF);
-    facts.push(Event::Item(ItemEvent::CommandStopped(Box::new(
-        CommandStopped {
-            of,
-            reason: why.reason,
-            error: error.clone(),
-            sum: why.sum,
-            handler,
-            rule: why.rule,
-        },
-    ))));
+    facts.push(ItemEvent::CommandStopped(Box::new(CommandStopped {
+        of,
+        reason: why.reason,
+        error: error.clone(),
+        sum: why.sum,
+        handler,
+        rule: why.rule,
+    })));
     if handler.is_some() {
         return;
     }
@@ -49,7 +46,7 @@ pub(super) fn stop(facts: &mut Facts<'_>, of: AttemptId, active: &Active, why: &
     give_up(facts, of, outer, why.reason, &error);
 }
 
-/// The same; but what a command stopped for whose handler has run stands.
+/// Like [`stop`], but keeps the original reason of a command whose handler has already run.
 pub(super) fn stop_unless_repeated(
     facts: &mut Facts<'_>,
     of: AttemptId,
@@ -62,8 +59,8 @@ pub(super) fn stop_unless_repeated(
     }
 }
 
-/// An item has come to its end, or failed because of this. Whether it came too late to count, and is
-/// settled.
+/// Records a result that came after its step was complete. Returns true if it does not count and the item
+/// is settled.
 fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bool {
     let job = facts.job;
     let without = |state: &&StepState| state.is_without(of.index);
@@ -72,12 +69,12 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
         return false;
     };
     let counted = job.counts_late_results();
-    facts.push(Event::Item(ItemEvent::LateResult(Late {
+    facts.push(ItemEvent::LateResult(Late {
         step: of.step,
         index: of.index,
         reason,
         counted,
-    })));
+    }));
     if !counted {
         skip(facts, of, reached.reason());
     }
@@ -86,14 +83,14 @@ fn came_late(facts: &mut Facts<'_>, of: AttemptId, reason: Option<Reason>) -> bo
 
 fn item_succeeded(facts: &mut Facts<'_>, of: AttemptId) {
     if !came_late(facts, of, None) {
-        facts.push(Event::Item(ItemEvent::Succeeded {
+        facts.push(ItemEvent::Succeeded {
             step: of.step,
             index: of.index,
-        }));
+        });
     }
 }
 
-/// The first command of the handler that runs when a command stops because of this.
+/// The first command of the handler that runs on this stop.
 pub(super) fn handler(
     facts: &Facts<'_>,
     of: AttemptId,
@@ -107,22 +104,21 @@ pub(super) fn handler(
     plan.handler_of(of.command).filter(|_| may)
 }
 
-/// An item is not gone on with.
 pub(super) fn skip(facts: &mut Facts<'_>, of: AttemptId, reason: Reason) {
-    facts.push(Event::Item(ItemEvent::Skipped {
+    facts.push(ItemEvent::Skipped {
         step: of.step,
         index: of.index,
         reason,
-    }));
+    });
 }
 
-/// The frame of the command whose handler this one belongs to.
+/// The frame of the command whose handler `of` belongs to.
 fn outer_frame<'a>(facts: &Facts<'_>, of: AttemptId, active: &'a Active) -> Option<&'a Frame> {
     let parent = facts.job.plan().handled_by(of.command)?;
     active.frames.iter().rfind(|frame| frame.command == parent)
 }
 
-/// An item has failed. A handler that fails leaves the reason of the command it was to save.
+/// Fails an item. A failing handler keeps the reason of the command it handles.
 pub(super) fn give_up(
     facts: &mut Facts<'_>,
     of: AttemptId,
@@ -143,39 +139,36 @@ pub(super) fn give_up(
     let rule = facts.job.plan().map(of.step).map(|map| map.on_item_failure);
     match rule {
         Some(OnItemFailure::Skip) => skip(facts, of, reason),
-        _ => facts.push(Event::Item(ItemEvent::DeadLettered {
+        _ => facts.push(ItemEvent::DeadLettered {
             of: failed,
             reason,
             error,
-        })),
+        }),
     }
 }
 
-/// A command is done with, and `after` comes next.
 pub(super) fn finish(facts: &mut Facts<'_>, of: AttemptId, active: &Active, after: After) {
     match after {
-        // Said by the event that has just been put down.
+        // The preceding event names it.
         After::Command(_) => {}
         After::Item => item_succeeded(facts, of),
         After::Handler(parent) => handled(facts, of, active, parent),
     }
 }
 
-/// The handler of a command has succeeded. If the job stops meanwhile, nothing is begun any more.
+/// A handler has succeeded. A stopping job begins nothing more.
 fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &Active, parent: CommandId) {
     let job = facts.job;
     let frame = active.frames.iter().rfind(|frame| frame.command == parent);
-    let handler = job
-        .plan()
-        .command(parent)
-        .and_then(|command| command.on_failure.as_deref());
+    let command = job.plan().command(parent);
+    let handler = command.and_then(|command| command.on_failure.as_deref());
     let (Some(frame), Some(handler)) = (frame, handler) else {
         return;
     };
     let failed = AttemptId::new(of.item(), parent, AttemptNumber(frame.attempts));
     let ending = job.ending(of.item());
     if handler.max_attempts > 0 {
-        // One attempt more is charged and limited like any other; without it nothing was saved.
+        // The extra attempt is charged and limited like any other; without it the handler saved nothing.
         let balance = job.pool.map(|pool| pool.balance(active.charged));
         let refused = balance.is_some_and(|balance| balance.refuses().is_some());
         let deadline = job.deadline_for(of.step, parent, active.began());
@@ -184,7 +177,7 @@ fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &Active, parent: Comman
         } else if let Some(reason) = ending {
             skip(facts, of, reason);
         } else {
-            facts.push(Event::Item(ItemEvent::CommandRepeated { of: failed }));
+            facts.push(ItemEvent::CommandRepeated { of: failed });
         }
         return;
     }
@@ -197,13 +190,6 @@ fn handled(facts: &mut Facts<'_>, of: AttemptId, active: &Active, parent: Comman
         (After::Command(next), None) => Some(next),
         (After::Handler(_) | After::Item, _) => None,
     };
-    facts.push(Event::Item(ItemEvent::CommandRecovered {
-        of: failed,
-        next,
-    }));
-    match after {
-        After::Command(_) => {}
-        After::Item => item_succeeded(facts, of),
-        After::Handler(outer) => handled(facts, of, active, outer),
-    }
+    facts.push(ItemEvent::CommandRecovered { of: failed, next });
+    finish(facts, of, active, after);
 }

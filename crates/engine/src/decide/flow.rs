@@ -1,12 +1,12 @@
-//! What follows from the state of a flow: steps begin when what they take is there, give what they
-//! have come to, and lead to the goals or can no longer.
+//! What follows from the state of a flow: steps begin when their requirements are there, provide their
+//! outputs, and reach the goals or can no longer.
 
 use undaunted_policy::{Reason, Timestamp};
 
 use super::advance::{completed, dropped, ending, reached};
 use super::items::records_of;
 use crate::event::{Event, JobEvent, StepEvent, Text};
-use crate::flow::{Readiness, holds, items, outputs, readiness};
+use crate::flow::{Readiness, items, outputs, readiness, seen};
 use crate::id::StepId;
 use crate::job::{Job, StepStage, StepState};
 
@@ -36,7 +36,7 @@ pub(super) fn go_on(job: &Job, now: Timestamp) -> Vec<Event> {
     Vec::new()
 }
 
-/// A goal cannot be reached any more: nothing new is started, and what runs finishes.
+/// A goal is unreachable: starts nothing new and lets attempts finish.
 fn give_up(job: &Job) -> Vec<Event> {
     let dropped: Vec<Event> = job
         .busy_steps()
@@ -62,16 +62,12 @@ fn begin(job: &Job, step: StepId) -> Vec<Event> {
         }
         Readiness::Ready => {
             let call = job.plan().call(step);
-            let predicate = call.and_then(|call| call.predicate.as_deref());
-            match predicate.map(|script| holds(script, &crate::flow::seen(job, step))) {
+            let predicate = call.and_then(|call| call.predicate.as_ref());
+            let started = Event::Step(StepEvent::Started { step, start: None });
+            match predicate.map(|predicate| predicate.holds(&seen(job, step))) {
                 Some(Ok(false)) => vec![Event::Step(StepEvent::Skipped { step })],
-                Some(Err(error)) => vec![
-                    Event::Step(StepEvent::Started { step, start: None }),
-                    failed(step, error),
-                ],
-                None | Some(Ok(true)) => {
-                    vec![Event::Step(StepEvent::Started { step, start: None })]
-                }
+                Some(Err(error)) => vec![started, failed(step, error)],
+                None | Some(Ok(true)) => vec![started],
             }
         }
     }
@@ -96,17 +92,14 @@ fn failed(step: StepId, error: String) -> Event {
 fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Event> {
     let rule = job.plan().completion(step).map(|(rule, _)| rule);
     if let Some(rule) = rule.filter(|rule| rule.best_effort && state.reached.is_none()) {
-        let reached = reached(step, state, rule, now);
-        let reached =
-            reached.map(|reached| Event::Step(StepEvent::CompletionReached(Box::new(reached))));
-        return reached.into_iter().collect();
+        return reached(step, state, rule, now).into_iter().collect();
     }
     let dropped: Vec<Event> = dropped(job, step, state).collect();
     let left = state.redriven.is_empty() && job.leaves(step);
     let (done, met) = match state.reached {
         Some(reached) => (left || !state.is_busy(), reached.success),
         None if state.dead > state.forgiven => (state.running == 0, false),
-        // After a redrive some may still be dead, or dropped.
+        // After a redrive some items may still be dead or dropped.
         None => {
             let all = state.items.len();
             (state.settled() >= all, state.succeeded >= all)
@@ -119,7 +112,6 @@ fn settle(job: &Job, step: StepId, state: &StepState, now: Timestamp) -> Vec<Eve
     }
 }
 
-/// All of a step is done: what it gives, and that it is complete.
 fn complete(job: &Job, step: StepId) -> Vec<Event> {
     let given = outputs(job, step).into_iter();
     let given = given.map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! A breaker keeps an item back, and lets it go; or it was held for too long.
+//! A breaker holds or releases an item, or a hold has expired.
 
 use undaunted_policy::shape::format_duration;
 use undaunted_policy::{Reason, Then, Ticket, Timestamp};
@@ -7,20 +7,16 @@ use super::facts::Facts;
 use super::fail::{Stop, stop_unless_repeated};
 use super::words::with_last;
 use crate::breaker::Gate;
-use crate::event::{AttemptId, Event, Held, ItemEvent, Pass, Released, Sum, Text};
-use crate::id::AttemptNumber;
+use crate::event::{AttemptId, Held, ItemEvent, Pass, Released, Sum, Text};
 use crate::job::{Active, Doing};
 
-/// What becomes of a start.
 pub(super) enum Passage {
-    /// It goes ahead, through a breaker if the command has one.
     Free(Option<Pass>),
-    /// Not now; that is on record already, or is from now on.
+    /// Recorded already, or by these facts.
     Held,
     Refused(Stop),
 }
 
-/// Takes the answer of the breaker of the command that an item is about to start.
 pub(super) fn pass(facts: &mut Facts<'_>, of: AttemptId, active: &Active, gate: &Gate) -> Passage {
     match gate {
         Gate::None => Passage::Free(None),
@@ -39,10 +35,10 @@ pub(super) fn pass(facts: &mut Facts<'_>, of: AttemptId, active: &Active, gate: 
     }
 }
 
-/// A rule holds an item after a failure: its breaker opens because of that, and lets it go later.
+/// A rule holds an item after a failure, which also opens its breaker.
 pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, sum: Sum) {
     let command = facts.job.plan().command(of.command);
-    // `check` has seen that a command with such a rule has a breaker.
+    // `check` ensures that a command with such a rule has a breaker.
     let settings = command.and_then(|command| command.breaker.as_deref());
     let settings = settings.map(|breaker| breaker.settings).unwrap_or_default();
     let until = facts.after(Some(settings.recovery_timeout));
@@ -50,7 +46,7 @@ pub(super) fn hold_by_rule(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, 
     hold(facts, of, breaker, [until, expires], Some(sum));
 }
 
-/// An item is held from now on: when its breaker is probed, and how long it may be held.
+/// `until` is the next probe, `longest` the end of `max_hold`.
 fn hold(
     facts: &mut Facts<'_>,
     of: AttemptId,
@@ -63,24 +59,24 @@ fn hold(
     let deadline = active.and_then(|active| job.deadline_of(of.step, active));
     let left = job.attempts_left(of.command, of.attempt.0);
     let breaker = facts.text(breaker);
-    facts.push(Event::Item(ItemEvent::Held(Box::new(Held {
+    facts.push(ItemEvent::Held(Box::new(Held {
         of,
         breaker,
         until,
         expires: deadline.into_iter().chain(longest).min(),
         left: Some(left).filter(|left| *left < u64::MAX),
         sum,
-    }))));
+    })));
 }
 
 fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> Pass {
     let name: Text = facts.text(breaker);
     if let Some(held) = facts.job.held_for(of, facts.now) {
-        facts.push(Event::Item(ItemEvent::Released(Released {
+        facts.push(ItemEvent::Released(Released {
             of,
             breaker: name.clone(),
             held,
-        })));
+        }));
     }
     Pass {
         breaker: name,
@@ -89,7 +85,7 @@ fn open(facts: &mut Facts<'_>, of: AttemptId, breaker: &str, ticket: Ticket) -> 
     }
 }
 
-/// What was held for too long is not held any more: its time is up, or it has waited long enough.
+/// Stops held items whose deadline or `max_hold` has passed.
 pub(super) fn expire(facts: &mut Facts<'_>) {
     let job = facts.job;
     for (step, state) in job.busy_steps() {
@@ -98,11 +94,7 @@ pub(super) fn expire(facts: &mut Facts<'_>) {
             else {
                 continue;
             };
-            let of = AttemptId::new(
-                step.item(item),
-                active.command,
-                AttemptNumber(active.attempts),
-            );
+            let of = active.last_attempt(step.item(item));
             let deadline = job.deadline_of(step, active);
             let overdue = deadline.is_some_and(|deadline| deadline <= facts.now);
             let why = if overdue {

@@ -1,4 +1,4 @@
-//! The one entrance: each input to its own file.
+//! Dispatches each input to its own file.
 
 use undaunted_policy::{PoolLimits, Reason, Timestamp};
 
@@ -7,8 +7,7 @@ use crate::event::{Event, JobEvent};
 use crate::input::Input;
 use crate::job::{Job, Stage};
 
-/// What happens because of an input. Reads nothing else; what comes too late or twice has no
-/// consequence.
+/// State, input and time in; events out. A late or repeated input has no consequence.
 pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
     let mut facts = Facts::new(job, now);
     if job.stage.has_ended() && !input.is_for_ended_jobs() {
@@ -36,42 +35,42 @@ pub fn decide(job: &Job, input: &Input, now: Timestamp) -> Vec<Event> {
         Input::Woke => woke(&mut facts),
         Input::Cancel => {
             if job.is_stopping() != Some(Reason::Cancelled) {
-                facts.push(Event::Job(JobEvent::Stopping {
+                facts.push(JobEvent::Stopping {
                     reason: Reason::Cancelled,
-                }));
+                });
             }
         }
         Input::Suspend => {
             if job.stage == Stage::Running && !job.has_running_here() {
-                facts.push(Event::Job(JobEvent::Suspended));
+                facts.push(JobEvent::Suspended);
             }
         }
         Input::Pause => {
             if job.times.paused.is_none() {
-                facts.push(Event::Job(JobEvent::Paused));
+                facts.push(JobEvent::Paused);
             }
         }
         Input::Unpause => {
             if let Some(since) = job.times.paused {
-                // The time of a suspended job stands still already.
+                // The clock of a suspended job already stands still.
                 let until = if job.stage == Stage::Suspended {
                     job.times.run_until
                 } else {
                     now
                 };
                 let away = until.since(since);
-                facts.push(Event::Job(JobEvent::Unpaused { away }));
+                facts.push(JobEvent::Unpaused { away });
             }
         }
-        Input::Update { text, changes } => facts.push(Event::Job(JobEvent::PolicyChanged {
+        Input::Update { text, changes } => facts.push(JobEvent::PolicyChanged {
             text: text.clone(),
             changes: changes.clone(),
-        })),
+        }),
     }
     facts.into_events()
 }
 
-/// Time has passed: the job's may be up, or that of a result or a hold.
+/// The deadline of the job, of an accepted attempt or of a hold may have passed.
 fn woke(facts: &mut Facts<'_>) {
     let (job, now) = (facts.job, facts.now);
     if job.stage != Stage::Running {
@@ -79,7 +78,7 @@ fn woke(facts: &mut Facts<'_>) {
     }
     if job.deadline().is_some_and(|end| end <= now) {
         let reason = Reason::Deadline;
-        return facts.push(Event::Job(JobEvent::Stopping { reason }));
+        return facts.push(JobEvent::Stopping { reason });
     }
     ended::expire(facts);
     if job.times.paused.is_none() {
@@ -93,15 +92,15 @@ fn top_up(facts: &mut Facts<'_>, retries: u32) {
     };
     let ceilings = facts.job.ceilings();
     let added = pool.top_up(retries, &ceilings);
-    // An item's share of a small pool is small; of a larger one it is what was asked for.
+    // An item's share of a small pool is small; of a larger one it is what the workflow asked for.
     let asked = facts.job.workflow().pool.map_or(0, |asked| asked.per_item);
     let share = PoolLimits::effective(pool.limits.total, asked, &ceilings).per_item;
     if added > 0 {
-        facts.push(Event::Job(JobEvent::PoolToppedUp {
+        facts.push(JobEvent::PoolToppedUp {
             asked: retries,
             added,
             total: pool.limits.total,
             per_item: Some(share.max(pool.limits.per_item)),
-        }));
+        });
     }
 }

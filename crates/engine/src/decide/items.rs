@@ -1,4 +1,4 @@
-//! The items of a map are known, or cannot be.
+//! The items of a map were read, or could not be.
 
 use undaunted_policy::Reason;
 
@@ -7,7 +7,6 @@ use crate::event::{Event, Kept, NewItem, StepEvent};
 use crate::id::StepId;
 use crate::job::StepStage;
 
-/// So many bytes of items go into one record.
 const RECORD: usize = 1 << 20;
 
 pub(super) fn read(facts: &mut Facts<'_>, step: StepId, items: &[NewItem]) {
@@ -18,7 +17,6 @@ pub(super) fn read(facts: &mut Facts<'_>, step: StepId, items: &[NewItem]) {
     }
 }
 
-/// The facts that items are known: as many as fit into a record each.
 pub(super) fn records_of(step: StepId, items: &[NewItem]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut rest = items;
@@ -57,19 +55,19 @@ pub(super) fn failed(
         return;
     }
     if reason == Reason::Interrupted && facts.job.is_stopping().is_none() {
-        // Nothing depends on items that were not read, so they are read again.
-        facts.push(Event::Step(StepEvent::Started {
+        // Nothing depends on unread items, so they are read again.
+        facts.push(StepEvent::Started {
             step,
             start: Some(facts.job.starts.next),
-        }));
+        });
     } else {
         let error = facts.text(error);
-        facts.push(Event::Step(StepEvent::InputFailed {
+        facts.push(StepEvent::InputFailed {
             step,
             reason,
             error,
             stderr,
-        }));
+        });
     }
 }
 

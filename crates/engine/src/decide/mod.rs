@@ -1,7 +1,7 @@
-//! What follows from what a job is told: state, input and time in; facts out.
+//! Decisions: state, input and time in; events out.
 //!
-//! One file per input. Nothing here changes a job: what is decided becomes true when it has been
-//! recorded and applied.
+//! One file per input. Nothing here changes a job: an event becomes true when it has been recorded and
+//! applied.
 
 mod advance;
 mod ended;

@@ -1,17 +1,17 @@
-//! Somebody goes on with a job: what was found, and what the downtime has cost.
+//! A job is resumed: what was restored, and which retries expired during the downtime.
 
 use undaunted_policy::{Reason, Then, Timestamp};
 
 use super::facts::Facts;
 use super::fail::{Stop, stop};
 use super::words::with_last;
-use crate::event::{AttemptId, Event, JobEvent, Restored, Resumed, Sum};
-use crate::id::{AttemptNumber, StepId};
+use crate::event::{JobEvent, Restored, Resumed, Sum};
+use crate::id::StepId;
 use crate::job::{Active, Stage, StepStage};
 
 pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
-    // A clock that was set back must not make the past longer than it was.
+    // The clock may have been set back.
     let left = seen
         .unwrap_or(job.times.run_until)
         .clamp(job.times.run_until, facts.now.max(job.times.run_until));
@@ -28,21 +28,21 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         let held = restored.held.unwrap_or_default();
         restored.held = Some(held.saturating_add(step.held.len()));
     }
-    // What a report counts: the items of a map, or the commands of a list.
+    // As reports count: the items of a map, or the commands of a list.
     for (number, step) in job.counted() {
         restored.settled = restored.settled.saturating_add(step.settled());
-        // A command of a list is one item, also before its turn comes.
+        // A command of a list is one item, even before its turn.
         let to_come = step.stage == StepStage::Waiting && !job.plan().is_map(number);
         let pending = step.pending().saturating_add(to_come.into());
         restored.pending = restored.pending.saturating_add(pending);
     }
     restored.held = restored.held.filter(|held| *held > 0);
-    facts.push(Event::Job(JobEvent::Resumed(Resumed {
+    facts.push(JobEvent::Resumed(Resumed {
         run: job.run.saturating_add(1),
         away: facts.now.since(left),
         planned,
         restored,
-    })));
+    }));
     if planned || job.is_stopping().is_some() {
         return;
     }
@@ -55,8 +55,8 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     }
 }
 
-/// Unplanned downtime counts as waiting: a retry that was due too long ago is not made.
-/// Time in which somebody was there and it waited for a slot is not downtime.
+/// Unplanned downtime counts as waiting: a retry overdue by too much is not made. Time in which a due retry
+/// waited for a slot while the job ran is not downtime.
 fn expire(
     facts: &mut Facts<'_>,
     step: StepId,
@@ -64,7 +64,7 @@ fn expire(
     active: &Active,
     [due, left]: [Timestamp; 2],
 ) {
-    // The instant was settled when the retry was scheduled, by the terms that held then.
+    // The expiry was fixed when the retry was scheduled, by the terms of that time.
     let queued = left.since(due.max(facts.job.times.resumed_at));
     let expires = active
         .expires()
@@ -74,35 +74,23 @@ fn expire(
     };
     let spent = active.progress().spent;
     let budget = spent.saturating_add(expires.since(due));
-    // A thousand items expire together; what differs between them is in the numbers, and the text is
-    // stored once.
+    // A thousand items expire together: what differs is in the numbers, so the text is stored once.
     let sentence = format!(
         "{} (budget {budget:?})",
         Reason::RetryBudgetExpired.sentence()
     );
-    let of = AttemptId::new(
-        step.item(item),
-        active.command,
-        AttemptNumber(active.attempts),
-    );
+    let of = active.last_attempt(step.item(item));
     let why = Stop {
         reason: Reason::RetryBudgetExpired,
         then: Then::Stop,
         error: with_last(&sentence, &facts.last_error(active)),
         sum: Some(Sum {
             retry: active.progress().retries,
-            allowed: None,
-            computed: None,
-            capped: None,
-            drawn: None,
             spent_before: spent,
             spent_after: spent.saturating_add(facts.now.since(due.max(left))),
             budget: Some(budget),
             expires: Some(expires),
-            retry_after: None,
-            deadline: None,
-            pool: None,
-            share: None,
+            ..Sum::default()
         }),
         rule: None,
     };

@@ -7,7 +7,7 @@ use super::fail::{Stop, stop_unless_repeated};
 use super::hold::{Passage, pass};
 use super::words::with_last;
 use crate::breaker::Gate;
-use crate::event::{AttemptId, Event, ItemEvent, JobEvent, Started};
+use crate::event::{AttemptId, ItemEvent, JobEvent, Started};
 use crate::id::{AttemptNumber, ItemId, StepId};
 use crate::job::{Active, Doing, Item, Job, Stage, StepState};
 
@@ -17,10 +17,10 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
         return;
     }
     if job.deadline().is_some_and(|end| end < facts.now) {
-        // Nobody has said yet that the time is up.
-        return facts.push(Event::Job(JobEvent::Stopping {
+        // No `Woke` has reported the deadline yet.
+        return facts.push(JobEvent::Stopping {
             reason: Reason::Deadline,
-        }));
+        });
     }
     let fresh;
     let active = match job.item(item) {
@@ -35,7 +35,7 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
         Some(Item::Active(active)) if active.doing == Doing::Held => active,
         None | Some(Item::Pending | Item::Active(_) | Item::Settled(_)) => return,
     };
-    let of = AttemptId::new(item, active.command, AttemptNumber(active.attempts));
+    let of = active.last_attempt(item);
     if let Some(why) = forbidden(facts, item.step, active, refused) {
         return stop_unless_repeated(facts, of, active, &why);
     }
@@ -44,14 +44,14 @@ pub(super) fn start(facts: &mut Facts<'_>, item: ItemId, refused: Option<&str>, 
         Passage::Held => return,
         Passage::Refused(why) => return stop_unless_repeated(facts, of, active, &why),
     };
-    facts.push(Event::Item(ItemEvent::AttemptStarted(Started {
+    facts.push(ItemEvent::AttemptStarted(Started {
         of: AttemptId {
             attempt: AttemptNumber(active.attempts.saturating_add(1)),
             ..of
         },
         start: job.starts.next,
         pass,
-    })));
+    }));
 }
 
 fn has_room(job: &Job, item: ItemId) -> bool {
@@ -60,7 +60,7 @@ fn has_room(job: &Job, item: ItemId) -> bool {
     room && job.ending(item).is_none()
 }
 
-/// Items start in input order: one that is passed over would never be started.
+/// Items start in input order; one that is passed over would never start.
 fn is_next(job: &Job, item: ItemId) -> bool {
     let next = |state: &StepState| state.cursor == item.index && state.reached.is_none();
     job.step(item.step).is_some_and(next)
@@ -75,7 +75,7 @@ fn forbidden(
     let deadline = facts.job.deadline_of(step, active);
     let overdue = deadline.is_some_and(|deadline| deadline < facts.now);
     let (reason, then, error) = match refused {
-        // A command that cannot be put together is nothing a handler could mend.
+        // A handler cannot mend a command that cannot be built.
         Some(why) => (Reason::Permanent, Then::DeadLetter, why.to_owned()),
         None if active.is_used_up() => {
             let sentence = format!(

@@ -1,8 +1,7 @@
-//! What people read about a failure.
+//! Failures in words, for people.
 
 use undaunted_policy::{Cause, Decision, Reason, Verdict};
 
-/// A cause, in a few words.
 pub fn of_cause(cause: Cause) -> String {
     match cause {
         Cause::Exit(127) => "exit status 127 (not found)".to_owned(),
@@ -42,7 +41,6 @@ const fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// A cause and the last lines of the command, if it wrote any.
 pub(super) fn of_failure(cause: Cause, lines: &str) -> String {
     match lines {
         "" => of_cause(cause),
@@ -50,7 +48,6 @@ pub(super) fn of_failure(cause: Cause, lines: &str) -> String {
     }
 }
 
-/// Why a command stops, with the numbers behind it and its last error.
 pub(super) fn of_stop(verdict: &Verdict, last: &str) -> String {
     let never_retried = matches!(
         verdict.decision,
@@ -60,13 +57,12 @@ pub(super) fn of_stop(verdict: &Verdict, last: &str) -> String {
         }
     ) && verdict.arithmetic.retry == 1;
     if never_retried {
-        // Somebody who asked for no retries need not be told that there were none.
+        // Without retries the reason adds nothing to the error.
         return last.to_owned();
     }
     with_last(&verdict.to_string(), last)
 }
 
-/// A sentence, and the last error behind it.
 pub(super) fn with_last(sentence: &str, last: &str) -> String {
     match last {
         "" => sentence.to_owned(),

@@ -1,4 +1,4 @@
-//! What is recorded of attempts, retries and the end of both.
+//! Events of attempts, retries and stopped commands.
 
 use std::time::Duration;
 
@@ -8,14 +8,12 @@ use undaunted_policy::{Arithmetic, Cause, Class, Reason, Timestamp};
 use super::breaker::Pass;
 use super::codec;
 use super::text::Text;
-use crate::id::{AttemptNumber, CommandId, ItemId, StepId};
+use crate::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 
-/// Which attempt of which command of which item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct AttemptId {
     #[n(0)]
     pub step: StepId,
-    /// The place of the item in the input of its step.
     #[n(1)]
     pub index: u32,
     #[n(2)]
@@ -39,41 +37,36 @@ impl AttemptId {
     }
 }
 
-/// An attempt may begin. On the disk before it does.
+/// On disk before the attempt begins.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Started {
     #[n(0)]
     pub of: AttemptId,
-    /// The number of this start, different from every other of the job.
+    /// Unique within the job.
     #[n(1)]
-    pub start: u64,
-    /// The breaker that let it through; none if it asked none.
+    pub start: StartId,
+    /// `None` if the command has no breaker.
     #[n(2)]
     pub pass: Option<Pass>,
 }
 
-/// An attempt has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Succeeded {
     #[n(0)]
     pub of: AttemptId,
-    /// How long it took.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub took: Duration,
-    /// The command of the item that comes next, if any.
     #[n(2)]
     pub next: Option<CommandId>,
-    /// What it wrote, where something depends on it.
+    /// Only where something depends on it.
     #[n(3)]
     pub output: Option<String>,
-    /// Where its output is kept.
     #[n(4)]
     pub stdout: Option<Kept>,
-    /// Where its error output is kept.
     #[n(5)]
     pub stderr: Option<Kept>,
-    /// Processes it left running.
+    /// Processes it left running; `None` is 0.
     #[n(6)]
     pub left: Option<u32>,
 }
@@ -82,63 +75,54 @@ pub struct Succeeded {
 pub struct AttemptFailed {
     #[n(0)]
     pub of: AttemptId,
-    /// How long it took.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub took: Duration,
     #[n(2)]
     #[cbor(with = "codec::cause")]
     pub cause: Cause,
-    /// The class it was given.
     #[n(3)]
     #[cbor(with = "codec::class")]
     pub class: Class,
-    /// The last lines it wrote, or what else is known.
+    /// The last lines it wrote, or another explanation.
     #[n(4)]
     pub error: Option<Text>,
-    /// The row of the table of rules that decided, counted from 0.
+    /// Row of the rule table that decided, from 0.
     #[n(5)]
     pub rule: Option<u32>,
-    /// What it wrote, where something depends on it.
+    /// Only where something depends on it.
     #[n(6)]
     pub output: Option<String>,
-    /// Where its output is kept.
     #[n(7)]
     pub stdout: Option<Kept>,
-    /// Where its error output is kept.
     #[n(8)]
     pub stderr: Option<Kept>,
 }
 
-/// Where the beginning and the end of an output are kept.
+/// Where the spool keeps the beginning and the end of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Kept {
-    /// How many bytes were written.
+    /// Bytes written.
     #[n(0)]
     pub length: u64,
-    /// How many bytes of the beginning are kept.
+    /// Bytes kept of the beginning.
     #[n(1)]
     pub head: u64,
-    /// How many bytes of the end are kept.
+    /// Bytes kept of the end.
     #[n(2)]
     pub tail: u64,
-    /// In which segment of the spool.
     #[n(3)]
     pub segment: u32,
     #[n(4)]
     pub offset: u64,
 }
 
-/// A retry will be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Retrying {
-    /// The attempt that failed.
     #[n(0)]
     pub of: AttemptId,
-    /// How its delay came about.
     #[n(1)]
     pub sum: Sum,
-    /// When it falls due.
     #[n(2)]
     #[cbor(with = "codec::time")]
     pub due: Timestamp,
@@ -147,16 +131,15 @@ pub struct Retrying {
     pub delay: Duration,
 }
 
-/// The numbers behind a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Sum {
-    /// The retry in question, counted from 1.
+    /// Counted from 1.
     #[n(0)]
     pub retry: u32,
-    /// How many are allowed; `None` is any number.
+    /// `None` is unlimited.
     #[n(1)]
     pub allowed: Option<u32>,
-    /// The delay by the formula.
+    /// Before cap and jitter.
     #[n(2)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub computed: Option<Duration>,
@@ -166,18 +149,17 @@ pub struct Sum {
     #[n(4)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub drawn: Option<Duration>,
-    /// Delays added up before it.
+    /// Sum of the delays before this retry; `spent_after` includes it.
     #[n(5)]
     #[cbor(with = "codec::span")]
     pub spent_before: Duration,
-    /// Delays added up with it.
     #[n(6)]
     #[cbor(with = "codec::span")]
     pub spent_after: Duration,
     #[n(7)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub budget: Option<Duration>,
-    /// When the retry is too late to be made after unplanned downtime.
+    /// When the retry is too late after unplanned downtime.
     #[n(8)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub expires: Option<Timestamp>,
@@ -185,20 +167,19 @@ pub struct Sum {
     #[n(9)]
     #[cbor(with = "codec::maybe_span", has_nil)]
     pub retry_after: Option<Duration>,
-    /// The instant after which no retry may fall due.
     #[n(10)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub deadline: Option<Timestamp>,
-    /// The job's pool before it: used and allowed.
+    /// Of the job before this retry: used and allowed.
     #[n(11)]
     pub pool: Option<(u32, u32)>,
-    /// The item's share of the pool before it: used and allowed.
+    /// Of the item before this retry: used and allowed.
     #[n(12)]
     pub share: Option<(u32, u32)>,
 }
 
 impl Sum {
-    /// The same for a retry that is made at once.
+    /// For an immediate retry.
     pub(crate) const fn without_delay(self) -> Self {
         Self {
             computed: None,
@@ -209,7 +190,6 @@ impl Sum {
         }
     }
 
-    /// The numbers of a verdict, as they are recorded and shown.
     pub fn of(arithmetic: &Arithmetic) -> Self {
         let delay = arithmetic.delay;
         let pool = arithmetic.pool;
@@ -230,32 +210,29 @@ impl Sum {
         }
     }
 
-    /// The delay after all: drawn, and at least what the other side asked for.
+    /// The drawn delay, and at least what the other side asked for.
     pub fn wait(&self) -> Option<Duration> {
         let drawn = self.drawn?;
         Some(drawn.max(self.retry_after.unwrap_or_default()))
     }
 }
 
-/// A command is tried no further.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CommandStopped {
-    /// The attempt that was the last; 0 if there was none.
+    /// The last attempt; number 0 if there was none.
     #[n(0)]
     pub of: AttemptId,
     #[n(1)]
     #[cbor(with = "codec::reason")]
     pub reason: Reason,
-    /// What people read: the reason with its numbers, and the last error.
+    /// For people: the reason with its numbers, and the last error.
     #[n(2)]
     pub error: Text,
-    /// The numbers behind the decision.
     #[n(3)]
     pub sum: Option<Sum>,
-    /// The first command of the handler that runs now, if one does.
     #[n(4)]
     pub handler: Option<CommandId>,
-    /// The row of the table of rules that decided, counted from 0.
+    /// Row of the rule table that decided, from 0.
     #[n(5)]
     pub rule: Option<u32>,
 }

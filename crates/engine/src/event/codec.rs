@@ -1,23 +1,29 @@
-//! CBOR, and how types of other crates stand in it.
+//! CBOR of types from other crates.
 //!
-//! Instants and durations are nanoseconds; words stand as themselves, so that a record can be read
-//! without a table of numbers. A value that does not fit is the largest that does.
+//! Instants and durations are nanoseconds; words are stored as text, so that a record can be read without a
+//! table of numbers. A value that does not fit is stored as the largest that does.
 
 #![expect(
+    clippy::ref_option,
     clippy::trivially_copy_pass_by_ref,
     reason = "the derive passes every field by reference"
 )]
 
-use minicbor::{Decode, Encode};
+use minicbor::decode::Error as Unread;
+use minicbor::encode::Write;
+use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use super::record::RecordError;
+
+pub(crate) type Encoded<W> = Result<(), minicbor::encode::Error<<W as Write>::Error>>;
+pub(crate) type Decoded<T> = Result<T, Unread>;
 
 pub fn put(value: &impl Encode<()>, to: &mut Vec<u8>) {
     // Writing to memory cannot fail.
     let _ = minicbor::encode(value, to);
 }
 
-/// The value that these bytes, all of them, are.
+/// Decodes a value that must use all bytes.
 pub fn read<T>(bytes: &[u8]) -> Result<T, RecordError>
 where
     T: for<'b> Decode<'b, ()>,
@@ -34,20 +40,19 @@ where
 }
 
 pub(crate) mod time {
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
     use undaunted_policy::Timestamp;
 
+    use super::{Decoded, Decoder, Encoded, Encoder, Write};
+
     pub(crate) fn encode<C, W: Write>(
-        time: &Timestamp,
+        at: &Timestamp,
         to: &mut Encoder<W>,
         _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
-        to.u64(time.as_nanos())?.ok()
+    ) -> Encoded<W> {
+        to.u64(at.as_nanos())?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Timestamp, Unread> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Timestamp> {
         from.u64().map(Timestamp::from_nanos)
     }
 }
@@ -55,67 +60,44 @@ pub(crate) mod time {
 pub mod span {
     use std::time::Duration;
 
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
+    use super::{Decoded, Decoder, Encoded, Encoder, Write};
 
-    pub fn encode<C, W: Write>(
-        span: &Duration,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
+    pub fn encode<C, W: Write>(span: &Duration, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         to.u64(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))?
             .ok()
     }
 
-    /// Reads one.
-    ///
-    /// # Errors
-    ///
-    /// When it is not a number.
-    pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Duration, Unread> {
+    pub fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Duration> {
         from.u64().map(Duration::from_nanos)
     }
 }
 
-/// A reason, as its word.
 pub(crate) mod reason {
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
     use undaunted_policy::Reason;
 
-    pub(crate) fn encode<C, W: Write>(
-        reason: &Reason,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
-        to.str(reason.word())?.ok()
+    use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write};
+
+    pub(crate) fn encode<C, W: Write>(why: &Reason, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
+        to.str(why.word())?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Reason, Unread> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Reason> {
         let word = from.str()?;
         word.parse()
             .map_err(|_| Unread::message("an unknown reason"))
     }
 }
 
-/// A class of failures, as its word.
 pub(crate) mod class {
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
     use undaunted_policy::Class;
 
-    pub(crate) fn encode<C, W: Write>(
-        class: &Class,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
+    use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write};
+
+    pub(crate) fn encode<C, W: Write>(class: &Class, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         to.str(word(*class))?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Class, Unread> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Class> {
         let found = from.str()?;
         let all = [Class::Transient, Class::Throttled, Class::Permanent];
         let class = all.into_iter().find(|class| word(*class) == found);
@@ -131,25 +113,18 @@ pub(crate) mod class {
     }
 }
 
-/// What went wrong: a word, and a number where there is one.
 pub(crate) mod cause {
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
     use undaunted_policy::{Cause, Class};
 
-    pub(crate) fn encode<C, W: Write>(
-        cause: &Cause,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
+    use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write};
+
+    pub(crate) fn encode<C, W: Write>(cause: &Cause, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         let (word, number) = parts(*cause);
         to.array(2)?.str(word)?.i32(number)?.ok()
     }
 
-    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<Cause, Unread> {
-        let length = from.array()?;
-        if length != Some(2) {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Decoded<Cause> {
+        if from.array()? != Some(2) {
             return Err(Unread::message("a cause is a word and a number"));
         }
         let (word, number) = (from.str()?, from.i32()?);
@@ -182,24 +157,20 @@ pub(crate) mod cause {
             Cause::Unreadable => ("unreadable", 0),
             Cause::Interrupted => ("interrupted", 0),
             Cause::Other(class) => (super::class::word(class), 0),
-            // The list may grow; what this release does not know it does not write.
+            // `Cause` may grow; what this release does not know it does not write.
             _ => ("permanent", 0),
         }
     }
 }
 
-/// How the steps of a flow are retried that do not say: how many retries, any number without it; the first
-/// delay and the longest; and how they grow, by number.
+/// An array: retries (null is unlimited), first delay, longest delay, growth.
 pub(crate) mod work {
-    use minicbor::decode::Error as Unread;
-    use minicbor::encode::{Error as Unwritten, Write};
-    use minicbor::{Decoder, Encoder};
     use undaunted_policy::Attempts;
     use undaunted_policy::shape::{BackoffType, WorkDefaults};
 
-    use super::span;
+    use super::{Decoded, Decoder, Encoded, Encoder, Unread, Write, span};
 
-    /// Their places are their numbers.
+    /// Stored by position.
     const GROWTHS: [BackoffType; 3] = [
         BackoffType::Fixed,
         BackoffType::Linear,
@@ -210,7 +181,7 @@ pub(crate) mod work {
         work: &WorkDefaults,
         to: &mut Encoder<W>,
         context: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
+    ) -> Encoded<W> {
         to.array(4)?.encode(work.max_retries.retries())?;
         span::encode(&work.backoff, to, context)?;
         span::encode(&work.max_backoff, to, context)?;
@@ -220,10 +191,7 @@ pub(crate) mod work {
         to.u8(growth.map_or(0, |(number, _)| number))?.ok()
     }
 
-    pub(crate) fn decode<C>(
-        from: &mut Decoder<'_>,
-        context: &mut C,
-    ) -> Result<WorkDefaults, Unread> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, context: &mut C) -> Decoded<WorkDefaults> {
         if from.array()? != Some(4) {
             return Err(Unread::message("these are no defaults of retries"));
         }
@@ -239,25 +207,17 @@ pub(crate) mod work {
     }
 }
 
-/// The same for a value that may be missing: it stands as null, or not at all at the end.
+/// An absent value is null, or omitted at the end.
 macro_rules! optional {
     ($name:ident, $of:ident, $type:ty) => {
         pub(crate) mod $name {
-            use minicbor::decode::Error as Unread;
-            use minicbor::encode::{Error as Unwritten, Write};
-            use minicbor::{Decoder, Encoder};
+            use super::{Decoded, Decoder, Encoded, Encoder, Write, $of};
 
-            use super::$of;
-
-            #[expect(
-                clippy::ref_option,
-                reason = "the derive passes the field by reference"
-            )]
             pub(crate) fn encode<C, W: Write>(
                 value: &Option<$type>,
                 to: &mut Encoder<W>,
                 context: &mut C,
-            ) -> Result<(), Unwritten<W::Error>> {
+            ) -> Encoded<W> {
                 match value {
                     Some(value) => $of::encode(value, to, context),
                     None => to.null()?.ok(),
@@ -267,7 +227,7 @@ macro_rules! optional {
             pub(crate) fn decode<C>(
                 from: &mut Decoder<'_>,
                 context: &mut C,
-            ) -> Result<Option<$type>, Unread> {
+            ) -> Decoded<Option<$type>> {
                 if from.datatype()? == minicbor::data::Type::Null {
                     from.null()?;
                     return Ok(None);
@@ -279,10 +239,6 @@ macro_rules! optional {
                 Some(None)
             }
 
-            #[expect(
-                clippy::ref_option,
-                reason = "the derive passes the field by reference"
-            )]
             pub(crate) fn is_nil(value: &Option<$type>) -> bool {
                 value.is_none()
             }

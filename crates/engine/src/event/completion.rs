@@ -1,4 +1,4 @@
-//! What is recorded of steps that do not wait for everything.
+//! Events of steps that do not wait for everything.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
@@ -6,7 +6,6 @@ use undaunted_policy::{Completion, CompletionReason, Reason, Timestamp};
 use super::codec;
 use crate::id::{ItemId, StepId};
 
-/// A completion rule has decided that a step is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Reached {
     #[n(0)]
@@ -15,24 +14,20 @@ pub struct Reached {
     pub why: Why,
     #[n(2)]
     pub success: bool,
-    /// Items that had succeeded.
     #[n(3)]
     pub completed: u64,
-    /// Items that had reported and not succeeded.
+    /// Items that reported without success.
     #[n(4)]
     pub failed: u64,
     #[n(5)]
     pub target: u64,
-    /// How many have to succeed.
     #[n(6)]
     pub min: u64,
-    /// Until when they are waited for.
     #[n(7)]
     #[cbor(with = "codec::time")]
     pub deadline: Timestamp,
 }
 
-/// Why a step is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Why {
     #[n(0)]
@@ -44,7 +39,6 @@ pub enum Why {
 }
 
 impl Reached {
-    /// The decision, as the rule gave it.
     pub const fn completion(&self) -> Completion {
         let completed = self.completed;
         Completion {
@@ -60,7 +54,7 @@ impl Reached {
         }
     }
 
-    /// Why what has not reported is missing.
+    /// Why items that have not reported are missing.
     pub const fn reason(&self) -> Reason {
         match self.why {
             Why::AllReported | Why::MinReached => Reason::Cancelled,
@@ -79,19 +73,17 @@ impl From<CompletionReason> for Why {
     }
 }
 
-/// An item has come to its end after its step was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Late {
     #[n(0)]
     pub step: StepId,
-    /// Its place in the input.
     #[n(1)]
     pub index: u32,
-    /// Why it did not succeed, if it did not.
+    /// `None` if it succeeded.
     #[n(2)]
     #[cbor(with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
-    /// Whether the result of the job is brought up to date with it.
+    /// Whether it updates the result of the job.
     #[n(3)]
     pub counted: bool,
 }

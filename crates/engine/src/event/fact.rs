@@ -1,31 +1,29 @@
-//! The facts a journal is made of, by what they happen to.
+//! The events of a journal.
 //!
 //! Numbers of variants and fields are part of the stored format: they are added, never used again. The
-//! numbers of all four enums are different, and a record does not say which enum its event is of.
+//! numbers of all four enums differ, so a record does not say which enum its event belongs to.
 
-use minicbor::decode::Error as DecodeError;
-use minicbor::encode::{Error as EncodeError, Write};
+use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use super::attempt::Kept;
 use super::breaker::BreakerEvent;
+use super::codec::{Decoded, Encoded};
 use super::item::ItemEvent;
 use super::job::JobEvent;
 use super::step::StepEvent;
 
-/// Something that has happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// To the job as a whole.
     Job(JobEvent),
     Step(StepEvent),
     Item(ItemEvent),
-    /// To a breaker, in journals of earlier releases.
+    /// Only in journals of earlier releases.
     Breaker(BreakerEvent),
 }
 
 impl Event {
-    /// Whether an operator may have asked for it while no engine ran the job.
+    /// Whether an operator may have requested it while no engine ran the job.
     pub(crate) const fn may_be_asked_for(&self) -> bool {
         matches!(
             self,
@@ -34,17 +32,16 @@ impl Event {
         )
     }
 
-    /// Where the outputs lie that it tells of: output and error output.
+    /// Where stdout and stderr are kept.
     pub const fn outputs(&self) -> [Option<Kept>; 2] {
         match self {
-            Self::Item(ItemEvent::AttemptSucceeded(it)) => [it.stdout, it.stderr],
-            Self::Item(ItemEvent::AttemptFailed(it)) => [it.stdout, it.stderr],
+            Self::Item(event) => event.outputs(),
             Self::Step(StepEvent::InputFailed { stderr, .. }) => [None, *stderr],
-            Self::Job(_) | Self::Step(_) | Self::Item(_) | Self::Breaker(_) => [None, None],
+            Self::Job(_) | Self::Step(_) | Self::Breaker(_) => [None, None],
         }
     }
 
-    /// The word it has in JSON.
+    /// Its name in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Job(event) => event.word(),
@@ -74,11 +71,7 @@ impl From<ItemEvent> for Event {
 }
 
 impl<C> Encode<C> for Event {
-    fn encode<W: Write>(
-        &self,
-        to: &mut Encoder<W>,
-        context: &mut C,
-    ) -> Result<(), EncodeError<W::Error>> {
+    fn encode<W: Write>(&self, to: &mut Encoder<W>, context: &mut C) -> Encoded<W> {
         match self {
             Self::Job(event) => event.encode(to, context),
             Self::Step(event) => event.encode(to, context),
@@ -89,8 +82,8 @@ impl<C> Encode<C> for Event {
 }
 
 impl<'b, C> Decode<'b, C> for Event {
-    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Result<Self, DecodeError> {
-        // An enum is a list of two: the number of its variant, in one byte or behind 0x18, and its fields.
+    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
+        // An enum is an array of two: the variant number, in one byte or after 0x18, and the fields.
         let ahead = from.input().get(from.position()..).unwrap_or_default();
         let number = match ahead {
             [_, 0x18, number, ..] | [_, number, ..] => *number,
@@ -102,7 +95,7 @@ impl<'b, C> Decode<'b, C> for Event {
                 Ok(Self::Item(ItemEvent::decode(from, context)?))
             }
             34..=37 => Ok(Self::Breaker(BreakerEvent::decode(from, context)?)),
-            // What is no event is refused there.
+            // `JobEvent` refuses unknown numbers.
             _ => Ok(Self::Job(JobEvent::decode(from, context)?)),
         }
     }

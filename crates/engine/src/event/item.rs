@@ -1,61 +1,55 @@
-//! What is recorded of items and their attempts.
+//! Events of items and their attempts.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::{Reason, Timestamp};
 
-use super::attempt::{AttemptFailed, AttemptId, CommandStopped, Retrying, Started, Succeeded};
+use super::attempt::{
+    AttemptFailed, AttemptId, CommandStopped, Kept, Retrying, Started, Succeeded,
+};
 use super::breaker::{Held, Released};
 use super::codec;
 use super::completion::Late;
 use super::text::Text;
 use crate::id::{CommandId, ItemId, StepId};
 
-/// Something that has happened to an item.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum ItemEvent {
-    /// An attempt may begin.
     #[n(6)]
     AttemptStarted(#[n(0)] Started),
     #[n(7)]
     AttemptSucceeded(#[n(0)] Box<Succeeded>),
     #[n(8)]
     AttemptFailed(#[n(0)] Box<AttemptFailed>),
-    /// A retry will be made.
     #[n(9)]
     RetryScheduled(#[n(0)] Box<Retrying>),
-    /// A command is tried no further.
     #[n(10)]
     CommandStopped(#[n(0)] Box<CommandStopped>),
-    /// The handler of a stopped command has succeeded, and the command is tried once more.
+    /// The handler has succeeded; the command gets one more attempt.
     #[n(11)]
     CommandRepeated {
-        /// The command; the attempt is the last one made.
+        /// The last attempt made.
         #[n(0)]
         of: AttemptId,
     },
-    /// The handler of a stopped command has succeeded, and the item goes on.
+    /// The handler has succeeded; the item continues.
     #[n(12)]
     CommandRecovered {
-        /// The command; the attempt is the last one made.
+        /// The last attempt made.
         #[n(0)]
         of: AttemptId,
-        /// The command that comes next, if any.
         #[n(1)]
         next: Option<CommandId>,
     },
-    /// An item is done.
     #[n(13)]
     Succeeded {
         #[n(0)]
         step: StepId,
-        /// Its place in the input.
         #[n(1)]
         index: u32,
     },
-    /// An item has failed for good.
     #[n(14)]
     DeadLettered {
-        /// The command and the last attempt of it.
+        /// The last attempt made.
         #[n(0)]
         of: AttemptId,
         #[n(1)]
@@ -64,51 +58,42 @@ pub enum ItemEvent {
         #[n(2)]
         error: Text,
     },
-    /// An item is not gone on with.
     #[n(15)]
     Skipped {
         #[n(0)]
         step: StepId,
-        /// Its place in the input.
         #[n(1)]
         index: u32,
         #[n(2)]
         #[cbor(with = "codec::reason")]
         reason: Reason,
     },
-    /// A dead letter is tried again, in a new round.
     #[n(26)]
     Redriven {
         #[n(0)]
         step: StepId,
-        /// Its place in the input.
         #[n(1)]
         index: u32,
     },
-    /// Nobody wants a dead letter any more.
+    /// An operator discarded a dead letter.
     #[n(27)]
     Dropped {
         #[n(0)]
         step: StepId,
-        /// Its place in the input.
         #[n(1)]
         index: u32,
     },
-    /// A breaker keeps an item back.
     #[n(32)]
     Held(#[n(0)] Box<Held>),
-    /// A breaker lets an item go, and its attempt starts.
     #[n(33)]
     Released(#[n(0)] Released),
-    /// An item has come to its end after its step was complete.
     #[n(39)]
     LateResult(#[n(0)] Late),
-    /// The other side has taken an attempt on, and its result comes later.
+    /// The other side has accepted the attempt; the result comes later.
     #[n(43)]
     AttemptAccepted {
         #[n(0)]
         of: AttemptId,
-        /// Until then it is waited for.
         #[n(1)]
         #[cbor(with = "codec::time")]
         until: Timestamp,
@@ -116,7 +101,6 @@ pub enum ItemEvent {
 }
 
 impl ItemEvent {
-    /// The word it has in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::AttemptStarted(_) => "attempt_started",
@@ -138,7 +122,29 @@ impl ItemEvent {
         }
     }
 
-    /// Whether it takes a unit of the job's pool: a retry, scheduled, held by a rule or made after a
+    /// Where stdout and stderr are kept.
+    pub const fn outputs(&self) -> [Option<Kept>; 2] {
+        match self {
+            Self::AttemptSucceeded(done) => [done.stdout, done.stderr],
+            Self::AttemptFailed(failed) => [failed.stdout, failed.stderr],
+            Self::AttemptStarted(_)
+            | Self::AttemptAccepted { .. }
+            | Self::RetryScheduled(_)
+            | Self::CommandStopped(_)
+            | Self::CommandRepeated { .. }
+            | Self::CommandRecovered { .. }
+            | Self::Succeeded { .. }
+            | Self::DeadLettered { .. }
+            | Self::Skipped { .. }
+            | Self::Redriven { .. }
+            | Self::Dropped { .. }
+            | Self::Held(_)
+            | Self::Released(_)
+            | Self::LateResult(_) => [None, None],
+        }
+    }
+
+    /// Whether it uses a unit of the job's pool: a retry that is scheduled, held by a rule or made after a
     /// handler.
     pub const fn is_charged(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What is recorded of a job as a whole.
+//! Events of a job as a whole.
 
 use std::time::Duration;
 
@@ -14,93 +14,81 @@ use super::workflow_text::WorkflowText;
 use crate::id::StepId;
 use crate::job::Stage;
 
-/// Something that has happened to a job as a whole.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum JobEvent {
-    /// It was handed in. Always the first.
+    /// Always the first event.
     #[n(0)]
     Submitted(#[n(0)] Box<Submitted>),
-    /// Somebody goes on with it.
     #[n(1)]
     Resumed(#[n(0)] Resumed),
-    /// A text that events refer to by its number.
+    /// Later events refer to the text by its number.
     #[n(5)]
     TextKept {
         #[n(0)]
         text: String,
     },
-    /// Nothing new is started any more.
+    /// Nothing new is started.
     #[n(16)]
     Stopping {
         #[n(0)]
         #[cbor(with = "codec::reason")]
         reason: Reason,
     },
-    /// The job is done.
     #[n(19)]
     Completed(#[n(0)] Box<Ended>),
-    /// The job is done, with dead letters.
     #[n(20)]
     Partial(#[n(0)] Box<Ended>),
     #[n(21)]
     Failed(#[n(0)] Box<Ended>),
     #[n(22)]
     Cancelled(#[n(0)] Box<Ended>),
-    /// The job was left in good order, to be gone on with.
+    /// Left in good order, to be resumed.
     #[n(23)]
     Suspended,
-    /// The workflow of the job was replaced by one with other settings.
     #[n(24)]
     PolicyChanged {
         #[n(0)]
         text: WorkflowText,
-        /// Every setting that differs.
         #[n(1)]
         changes: Vec<PolicyChange>,
     },
-    /// A job that had ended goes on with some of its dead letters.
+    /// A finished job continues with some of its dead letters.
     #[n(25)]
     Redriven {
-        /// Whether what comes after the map is done again.
+        /// Whether the reduce steps run again.
         #[n(0)]
         reduce: bool,
     },
-    /// Nothing new is started until it is unpaused.
     #[n(28)]
     Paused,
     #[n(29)]
     Unpaused {
-        /// How long it was paused; the time of its items stood still.
+        /// The clocks of its items stood still meanwhile.
         #[n(0)]
         #[cbor(with = "codec::span")]
         away: Duration,
     },
-    /// Commands were tried before the job was made.
     #[n(30)]
     StateImported {
         #[n(0)]
         commands: Vec<ImportedCommand>,
     },
-    /// The job's pool was made larger.
     #[n(31)]
     PoolToppedUp {
-        /// How many retries were asked for.
         #[n(0)]
         asked: u32,
-        /// How many were added; the operator's maximum bounds them.
+        /// Bounded by the operator's maximum.
         #[n(1)]
         added: u32,
-        /// What the pool is now.
         #[n(2)]
         total: u32,
-        /// What an item may take of it now; as before without it.
+        /// The new item cap; `None` if unchanged.
         #[n(3)]
         per_item: Option<u32>,
     },
 }
 
 impl JobEvent {
-    /// How the job has ended, and what it has come to; nothing if it has not.
     pub const fn ended(&self) -> Option<(Stage, &Ended)> {
         match self {
             Self::Completed(ended) => Some((Stage::Completed, ended)),
@@ -121,14 +109,13 @@ impl JobEvent {
         }
     }
 
-    /// The word it has in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Submitted(_) => "job_submitted",
             Self::Resumed(_) => "job_resumed",
             Self::TextKept { .. } => "text_kept",
             Self::Stopping { .. } => "job_stopping",
-            // "Completed with dead letters" is a completion; its status says the rest.
+            // With dead letters it is still a completion; the status says the rest.
             Self::Completed(_) | Self::Partial(_) => "job_completed",
             Self::Failed(_) => "job_failed",
             Self::Cancelled(_) => "job_cancelled",
@@ -143,82 +130,72 @@ impl JobEvent {
     }
 }
 
-/// Everything a job is made of, so that nothing else is needed to go on with it.
+/// Everything that is needed to resume the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Submitted {
     #[n(0)]
     pub job: String,
-    /// The text of its workflow, checked.
     #[n(1)]
     pub text: WorkflowText,
-    /// Where the text came from: an absolute path, or what stood in its place.
+    /// Where the text came from: an absolute path, or a placeholder.
     #[n(2)]
     pub file: String,
-    /// The directory its commands run in.
     #[n(3)]
     pub working_dir: String,
-    /// The environment variables it refers to, as they were.
     #[n(4)]
     pub env: Vec<(String, String)>,
-    /// Where its jitter comes from.
     #[n(5)]
     pub seed: u64,
-    /// How many items of each step run at a time, by the place of the step.
     #[n(6)]
     pub parallel: Vec<(StepId, u32)>,
-    /// The pool: retries for the job, and for any one item. Without it there is none.
+    /// Retries for the job, and for any one item. `None`: no pool.
     #[n(7)]
     pub pool: Option<(u32, u32)>,
-    /// The ceilings of the operator: defaults and maxima for the job and for any one item. Without
-    /// them the documented ones hold.
+    /// Default and maximum total, default and maximum per item. `None`: the documented ceilings.
     #[n(8)]
     pub ceilings: Option<(u32, u32, u32, u32)>,
-    /// The release that wrote this, if it is known.
+    /// The release that wrote this; `None` if unknown.
     #[n(9)]
     pub release: Option<String>,
-    /// The file its commands read; none if they read nothing.
+    /// The file that commands read. `None`: they read nothing.
     #[n(10)]
     pub stdin: Option<String>,
-    /// What becomes of what its commands write, beside being kept; none if nothing does.
+    /// How outputs are passed on, beside being kept. `None`: not at all.
     #[n(11)]
     pub passing: Option<Passing>,
-    /// What a step waits for that says less than it could: how many have to succeed, and for how long.
-    /// Without it the documented defaults hold.
+    /// `None`: the documented defaults.
     #[n(12)]
     pub completion: Option<CompletionDefaults>,
-    /// Whether results that come after their step was complete count all the same; not without it.
+    /// `None`: no.
     #[n(13)]
     pub late_results_count: Option<bool>,
-    /// How the steps of a flow are retried that do not say. Without it the documented defaults hold.
+    /// How flow steps are retried that do not say. `None`: the documented defaults.
     #[n(14)]
     #[cbor(with = "codec::maybe_work", has_nil)]
     pub work: Option<WorkDefaults>,
-    /// What the flow is to reach, if its text does not say.
+    /// The aim of a flow. `None`: its text states it.
     #[n(15)]
     pub flow: Option<FlowRun>,
-    /// Makes the tokens of its attempts known only to those who are given them. Without it they follow
-    /// from its name.
+    /// Makes the tokens of attempts unguessable. `None`: they follow from the job's name.
     #[n(16)]
     pub token_key: Option<u64>,
-    /// Whether HTTP requests that name no breaker have one for their origin. A job that was stored before
-    /// breakers were opt-in does not say, and has.
+    /// Whether HTTP requests that name no breaker have one for their origin. `None`, from before breakers
+    /// were opt-in: yes.
     #[n(17)]
     pub origin_breakers: Option<bool>,
 }
 
-/// What a step waits for that does not say.
+/// For completion rules that do not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct CompletionDefaults {
-    /// How many have to succeed.
     #[n(0)]
     pub min: u64,
-    /// How long to wait for them.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub deadline: Duration,
 }
 
-/// How the output of commands is passed on to whoever runs the job. All of it is kept then.
+/// How command outputs are passed on to the caller. All of it is kept then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Passing {
     #[n(0)]
@@ -229,60 +206,52 @@ pub enum Passing {
     /// Item by item, in input order.
     #[n(2)]
     InOrder,
-    /// As they end, with the name of the item before every line.
+    /// As they end, each line prefixed with the item's name.
     #[n(3)]
     Tagged,
-    /// In input order, with the name of the item before every line.
+    /// In input order, each line prefixed with the item's name.
     #[n(4)]
     TaggedInOrder,
 }
 
-/// Somebody goes on with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Resumed {
-    /// Which run this is; the first was 1.
+    /// The first run is 1.
     #[n(0)]
     pub run: u32,
-    /// How long nobody was there.
+    /// The downtime.
     #[n(1)]
     #[cbor(with = "codec::span")]
     pub away: Duration,
-    /// Whether it had been suspended; otherwise whoever ran it has died.
+    /// Whether the job was suspended; otherwise its process died.
     #[n(2)]
     pub planned: bool,
     #[n(3)]
     pub restored: Restored,
 }
 
-/// What a resume found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Restored {
-    /// Attempts that had been started and not ended.
     #[n(0)]
     pub running: u32,
-    /// Items waiting for a retry.
     #[n(1)]
     pub waiting: u32,
-    /// Items that were done.
     #[n(2)]
     pub settled: u32,
     #[n(3)]
     pub pending: u32,
-    /// Attempts started so far.
     #[n(4)]
     pub attempts: u64,
-    /// Items that a breaker held; none are without it.
+    /// Held items; `None` is 0.
     #[n(5)]
     pub held: Option<u32>,
 }
 
-/// An item of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct NewItem {
-    /// What it is called.
     #[n(0)]
     pub identity: String,
-    /// Its value, as JSON.
+    /// As JSON.
     #[n(1)]
     pub input: String,
 }
@@ -290,7 +259,7 @@ pub struct NewItem {
 /// One setting that `resume --update` has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PolicyChange {
-    /// The command, or what else it belongs to.
+    /// The command or other part it belongs to.
     #[n(0)]
     pub of: String,
     #[n(1)]
@@ -301,17 +270,14 @@ pub struct PolicyChange {
     pub new: String,
 }
 
-/// A job has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Ended {
-    /// What it came to.
     #[n(0)]
     pub counts: Counts,
     /// Why it did not simply complete.
     #[n(1)]
     #[cbor(with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
-    /// What people read about it.
     #[n(2)]
     pub error: Option<Text>,
     #[n(3)]
@@ -319,26 +285,21 @@ pub struct Ended {
     pub submitted: Option<Timestamp>,
 }
 
-/// What a job has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Counts {
     #[n(0)]
     pub total: u64,
     #[n(1)]
     pub succeeded: u64,
-    /// Items that are dead letters.
     #[n(2)]
     pub dead: u64,
-    /// Items that were skipped.
     #[n(3)]
     pub skipped: u64,
-    /// Attempts started, handlers left out.
+    /// Without those of handlers.
     #[n(4)]
     pub attempts: u64,
-    /// How many of them were retries.
     #[n(5)]
     pub retries: u64,
-    /// All delays added up.
     #[n(6)]
     #[cbor(with = "codec::span")]
     pub delay: Duration,

@@ -1,4 +1,4 @@
-//! What has happened: the facts of a journal, and how they are written.
+//! The events of a journal, and how they are stored.
 
 mod attempt;
 mod breaker;

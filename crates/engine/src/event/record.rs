@@ -1,9 +1,8 @@
 //! An event with its time, as bytes.
 //!
-//! The first byte is the version of the format; the rest is CBOR, in which a field has a number. A
-//! record of an older release may lack fields that came later: each of them is optional, and its
-//! absence has a meaning written at the field. A record of a newer release is refused, never
-//! guessed at. Whether the bytes arrived whole is the store's business.
+//! The first byte is the version of the format, the rest is CBOR with numbered fields. Fields that were
+//! added later are optional, and their absence has a meaning written at the field. A record of a newer
+//! release is refused. Whether the bytes arrived whole is the store's business.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::Timestamp;
@@ -14,7 +13,6 @@ use super::fact::Event;
 /// The version of the format that is written.
 pub const FORMAT: u8 = 1;
 
-/// An event of a journal.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Record {
     #[n(0)]
@@ -24,50 +22,37 @@ pub struct Record {
     pub event: Event,
 }
 
-/// Why bytes are not a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// A newer release wrote it.
     #[error("it has format {found}; this release knows formats up to {known}")]
-    Newer {
-        /// The format it has.
-        found: u8,
-        /// The newest format that this release knows.
-        known: u8,
-    },
-    /// It cannot be read.
+    Newer { found: u8, known: u8 },
     #[error("it cannot be read: {what}")]
     Malformed { what: String },
 }
 
 impl Record {
-    /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
         versioned(self)
     }
 
-    /// The record these bytes are.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         read_versioned(bytes)
     }
 }
 
-/// A record of any journal as bytes.
 pub(crate) fn versioned(record: &impl Encode<()>) -> Vec<u8> {
     versioned_as(FORMAT, record)
 }
 
-/// A record of a journal that has its own formats, as bytes.
 pub(crate) fn versioned_as(format: u8, record: &impl Encode<()>) -> Vec<u8> {
-    // Most are shorter, so that nothing is moved while they are written.
+    // Most records are shorter, so nothing is moved while they are written.
     let mut bytes = Vec::with_capacity(64);
     bytes.push(format);
     codec::put(record, &mut bytes);
     bytes
 }
 
-/// The record of any journal that these bytes are.
 pub(crate) fn read_versioned<R>(bytes: &[u8]) -> Result<R, RecordError>
 where
     R: for<'b> Decode<'b, ()>,
@@ -75,7 +60,6 @@ where
     read_versioned_as(FORMAT, bytes)
 }
 
-/// The record of a journal that has its own formats, if it has this one.
 pub(crate) fn read_versioned_as<R>(format: u8, bytes: &[u8]) -> Result<R, RecordError>
 where
     R: for<'b> Decode<'b, ()>,

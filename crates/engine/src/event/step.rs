@@ -1,4 +1,4 @@
-//! What is recorded of steps.
+//! Events of steps.
 
 use minicbor::{Decode, Encode};
 use undaunted_policy::Reason;
@@ -8,32 +8,28 @@ use super::codec;
 use super::completion::Reached;
 use super::job::NewItem;
 use super::text::Text;
-use crate::id::StepId;
+use crate::id::{StartId, StepId};
 
-/// Something that has happened to a step.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum StepEvent {
-    /// A step may begin.
     #[n(2)]
     Started {
         #[n(0)]
         step: StepId,
-        /// The number of the start of the command that gives its items, if one does.
+        /// Start number of the command that provides the items.
         #[n(1)]
-        start: Option<u64>,
+        start: Option<StartId>,
     },
-    /// Items of a map are known. There may be several of these; the last one says so.
+    /// May occur several times for one step.
     #[n(3)]
     ItemsRead {
         #[n(0)]
         step: StepId,
         #[n(1)]
         items: Vec<NewItem>,
-        /// Whether there are no more.
         #[n(2)]
         last: bool,
     },
-    /// The items of a map cannot be had.
     #[n(4)]
     InputFailed {
         #[n(0)]
@@ -43,11 +39,9 @@ pub enum StepEvent {
         reason: Reason,
         #[n(2)]
         error: Text,
-        /// Where the output of its command is kept.
         #[n(3)]
         stderr: Option<Kept>,
     },
-    /// All items of a step are settled.
     #[n(17)]
     Completed {
         #[n(0)]
@@ -58,16 +52,15 @@ pub enum StepEvent {
         #[n(0)]
         step: StepId,
     },
-    /// A step is complete by its rule.
     #[n(38)]
     CompletionReached(#[n(0)] Box<Reached>),
-    /// The condition of a step does not hold, and it is not done.
+    /// The condition of the step does not hold.
     #[n(40)]
     Skipped {
         #[n(0)]
         step: StepId,
     },
-    /// A step can no longer begin, because this can no longer come.
+    /// `missing`, which the step requires, can no longer come.
     #[n(41)]
     Unreachable {
         #[n(0)]
@@ -75,21 +68,19 @@ pub enum StepEvent {
         #[n(1)]
         missing: String,
     },
-    /// A step has given an attribute.
     #[n(42)]
     AttributeSet {
         #[n(0)]
         step: StepId,
         #[n(1)]
         name: String,
-        /// Its value, as JSON.
+        /// As JSON.
         #[n(2)]
         value: String,
     },
 }
 
 impl StepEvent {
-    /// The word it has in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Started { .. } => "step_started",

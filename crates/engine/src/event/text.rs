@@ -1,14 +1,13 @@
-//! A text in an event: itself, or the number of one that was kept before.
+//! A text in an event, or the number of a text kept before.
 //!
-//! Items that fail together fail alike. The text of an error is kept once and named by its number
-//! afterwards; when there are too many different ones they stand where they are.
+//! Items that fail together fail alike, so the text of an error is kept once and referred to by number.
+//! When there are too many different texts, they are stored in place.
 
 use minicbor::{Decode, Encode};
 
-/// A text of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Text {
-    /// The text with this number, counted from 0 in the order they were kept.
+    /// The number of a text kept before, from 0.
     #[n(0)]
     Kept(#[n(0)] u32),
     #[n(1)]
@@ -16,7 +15,7 @@ pub enum Text {
 }
 
 impl Text {
-    /// The same, no longer than so many bytes where it stands itself. What is cut off is marked.
+    /// Shortens a text that is stored in place to this many bytes, and marks the cut.
     pub(crate) fn brief(self, most: usize) -> Self {
         match self {
             Self::Itself(text) if text.len() > most => {

@@ -1,20 +1,19 @@
-//! The text of a workflow, as an event holds it.
+//! The text of a workflow in an event.
 //!
-//! Only the text is stored. The process that has checked the text keeps its plan beside it, so that
-//! making a job of it parses nothing; a record that was read from a journal brings the text alone.
+//! Only the text is stored. The process that checked it keeps the plan beside it, so that making a job
+//! parses nothing.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use minicbor::decode::{self, Decoder};
-use minicbor::encode::{self, Encoder, Write};
-use minicbor::{Decode, Encode};
+use minicbor::encode::Write;
+use minicbor::{Decode, Decoder, Encode, Encoder};
 
+use super::codec::{Decoded, Encoded};
 use crate::plan::Plan;
 
-/// The text of a workflow, and its plan where this process has checked it. Two are equal if their
-/// texts are.
+/// A workflow's text, and its plan if this process has checked it. Equality compares the text only.
 #[derive(Clone, Default)]
 pub struct WorkflowText {
     text: Arc<str>,
@@ -22,7 +21,6 @@ pub struct WorkflowText {
 }
 
 impl WorkflowText {
-    /// A text and the plan it was checked to, for the submission it becomes a part of.
     pub fn checked(text: impl Into<Arc<str>>, plan: impl Into<Arc<Plan>>) -> Self {
         Self {
             text: text.into(),
@@ -71,17 +69,13 @@ impl fmt::Debug for WorkflowText {
 }
 
 impl<C> Encode<C> for WorkflowText {
-    fn encode<W: Write>(
-        &self,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
+    fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
         to.str(&self.text)?.ok()
     }
 }
 
 impl<'b, C> Decode<'b, C> for WorkflowText {
-    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, decode::Error> {
+    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Decoded<Self> {
         Ok(from.str()?.into())
     }
 }

@@ -1,4 +1,4 @@
-//! What the items of a step are given: its arguments, and every combination of what is for each.
+//! The arguments of a step's items: one item for each combination of its `for_each` values.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::workflow::{Attribute, FlowStep, Role};
 /// The most items that one step may have.
 const MOST: usize = 100_000;
 
-/// The items of a step that is ready, or why there are none to be had.
+/// Fails if a `for_each` value is no array, or if the combinations are too many.
 pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     let (Some(call), Some(found)) = (job.plan().call(step), job.plan().step(step)) else {
         return Err("it is no step of a flow".to_owned());
@@ -33,7 +33,7 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     let items = (0..many).map(|number| {
         let mut arguments = plain.clone();
         let mut rest = number;
-        // The last one turns fastest.
+        // The last attribute varies fastest.
         for (name, values) in each.iter().rev() {
             let value = rest.checked_rem(values.len()).and_then(|at| values.get(at));
             rest = rest.checked_div(values.len()).unwrap_or_default();
@@ -51,7 +51,6 @@ pub(crate) fn items(job: &Job, step: StepId) -> Result<Vec<NewItem>, String> {
     Ok(items.collect())
 }
 
-/// What a step is given for an attribute, if anything.
 fn value_of<'j>(job: &'j Job, name: &str, taken: &'j Attribute) -> Option<&'j Value> {
     match taken.role {
         Role::Output => None,
@@ -65,7 +64,7 @@ fn value_of<'j>(job: &'j Job, name: &str, taken: &'j Attribute) -> Option<&'j Va
 
 type Each = Vec<(String, Vec<Value>)>;
 
-/// Arguments that are the same for all items, and those that are for each.
+/// Arguments shared by all items, and those with a value for each.
 fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), String> {
     let mut plain = Map::new();
     let mut each = Vec::new();
@@ -89,7 +88,7 @@ fn split(job: &Job, call: &FlowStep) -> Result<(Map<String, Value>, Each), Strin
     Ok((plain, each))
 }
 
-/// What the condition of a step sees: its arguments, those that are for each as they are.
+/// The arguments as the step's condition sees them: `for_each` values are whole arrays.
 pub(crate) fn seen(job: &Job, step: StepId) -> BTreeMap<String, Value> {
     let call = job.plan().call(step);
     let taken = call.into_iter().flat_map(|call| &call.attributes);
@@ -100,7 +99,6 @@ pub(crate) fn seen(job: &Job, step: StepId) -> BTreeMap<String, Value> {
     taken.collect()
 }
 
-/// The names of the arguments that are for each.
 pub(super) fn each_names(call: &FlowStep) -> impl Iterator<Item = &String> {
     let each = call.attributes.iter();
     let each = each.filter(|(_, taken)| taken.for_each && taken.role != Role::Output);

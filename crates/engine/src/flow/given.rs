@@ -1,9 +1,9 @@
-//! An attribute that is there.
+//! The value of an attribute, and the step that gave it.
 
 use crate::id::StepId;
 use serde_json::Value;
 
-/// The value of an attribute, and which step gave it; none for what the flow began with.
+/// The value of an attribute and the step that gave it; `None` if the flow began with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
     pub value: Value,

@@ -1,4 +1,4 @@
-//! What a step gives when all its items are done.
+//! The attributes that a step gives when all its items are done.
 
 use serde_json::{Map, Value};
 
@@ -7,9 +7,9 @@ use crate::id::StepId;
 use crate::job::{Item, Job, Settled};
 use crate::workflow::Role;
 
-/// The attributes that a step gives. Of one item they are what it gave; of several each is an array of
-/// objects with what was for each and the output, in the order of the items. What no item gave is
-/// not given; a step without items gives empty arrays.
+/// A step with one item gives that item's outputs. With several, each attribute is an array of objects
+/// that hold the `for_each` arguments and the output, in the order of the items. An attribute that no
+/// item gave is left out; a step without items gives empty arrays.
 pub(crate) fn outputs(job: &Job, step: StepId) -> Vec<(String, Value)> {
     let (Some(call), Some(state)) = (job.plan().call(step), job.step(step)) else {
         return Vec::new();

@@ -1,63 +1,85 @@
 //! Conditions in CEL.
 //!
-//! The parser calls itself for every nesting, and a text may nest as deep as it is long; so it runs on
-//! a thread with a stack that is large enough for the longest text that is taken.
+//! Parsing and evaluation recurse for every nesting level, and a text may nest as deep as it is long; so
+//! they run on a thread whose stack is large enough for the longest text that is accepted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cel::{Context, Program};
 use serde_json::Value;
 
-/// The longest text of a condition.
+/// In bytes.
 const LONGEST: usize = 4096;
-/// What the parser may use.
+/// In bytes.
 const STACK: usize = 256 << 20;
 
-/// Whether a text is a condition at all.
-pub(crate) fn check(script: &str) -> Result<(), String> {
-    apart(script, |script| compiled(script).map(|_| ()))
+/// A condition, compiled when its workflow is checked.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    script: Arc<str>,
+    program: Arc<Program>,
 }
 
-/// Whether a condition holds for these arguments.
-pub(crate) fn holds(script: &str, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
-    if is_endless(script, arguments) {
-        return Err("the condition would have too much to look at".to_owned());
+impl PartialEq for Predicate {
+    fn eq(&self, other: &Self) -> bool {
+        self.script == other.script
     }
-    apart(script, |script| {
-        let program = compiled(script)?;
-        let mut context = Context::default();
-        for (name, value) in arguments {
-            context
-                .add_variable(name.as_str(), value)
-                .map_err(|error| format!("`{name}` cannot be given to the condition: {error}"))?;
-        }
-        match program.execute(&context) {
-            Ok(cel::Value::Bool(holds)) => Ok(holds),
-            Ok(_) => Err("the condition gives neither true nor false".to_owned()),
-            Err(error) => Err(format!("the condition cannot be worked out: {error}")),
-        }
-    })
 }
 
-/// Whether working a condition out could take for ever: whatever goes through lists may do so inside of
-/// another.
+impl Predicate {
+    pub(crate) fn compile(script: &str) -> Result<Self, String> {
+        if script.len() > LONGEST {
+            return Err(format!("the condition has more than {LONGEST} bytes"));
+        }
+        let compiled = |error| format!("the predicate is not CEL: {error}");
+        let program = apart(|| Program::compile(script).map_err(compiled))?;
+        Ok(Self {
+            script: script.into(),
+            program: Arc::new(program),
+        })
+    }
+
+    pub fn script(&self) -> &str {
+        &self.script
+    }
+
+    pub(crate) fn holds(&self, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
+        if is_endless(&self.script, arguments) {
+            return Err("the condition would have too much to look at".to_owned());
+        }
+        apart(|| {
+            let mut context = Context::default();
+            for (name, value) in arguments {
+                let added = context.add_variable(name.as_str(), value);
+                added.map_err(|error| {
+                    format!("`{name}` cannot be given to the condition: {error}")
+                })?;
+            }
+            match self.program.execute(&context) {
+                Ok(cel::Value::Bool(holds)) => Ok(holds),
+                Ok(_) => Err("the condition gives neither true nor false".to_owned()),
+                Err(error) => Err(format!("the condition cannot be worked out: {error}")),
+            }
+        })
+    }
+}
+
+/// Whether evaluation could take too long: macros that loop over lists may nest.
 fn is_endless(script: &str, arguments: &BTreeMap<String, Value>) -> bool {
     const MOST: u64 = 10_000_000;
     let loops = ["all", "exists", "exists_one", "map", "filter"];
     let names = script.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
     let loops = names.filter(|name| loops.contains(name)).count();
     let loops = u32::try_from(loops).unwrap_or(u32::MAX);
-    // Lists may be written in the condition, too.
-    let written = script.len();
-    let all = arguments
-        .values()
-        .map(size)
-        .fold(written, usize::saturating_add);
+    // The condition itself may contain lists.
+    let sizes = arguments.values().map(size);
+    let all = sizes.fold(script.len(), usize::saturating_add);
     let all = u64::try_from(all).unwrap_or(u64::MAX);
     loops > 1 && all.saturating_pow(loops) > MOST
 }
 
-/// How many values there are in a value.
+/// The number of values in a value, itself included.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(values) => values.iter().map(size).fold(1, usize::saturating_add),
@@ -66,21 +88,11 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn compiled(script: &str) -> Result<Program, String> {
-    Program::compile(script).map_err(|error| format!("the predicate is not CEL: {error}"))
-}
-
-fn apart<T: Send>(
-    script: &str,
-    work: impl FnOnce(&str) -> Result<T, String> + Send,
-) -> Result<T, String> {
-    if script.len() > LONGEST {
-        return Err(format!("the condition has more than {LONGEST} bytes"));
-    }
+fn apart<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     let failed = || "the condition cannot be worked out".to_owned();
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
-        let thread = thread.spawn_scoped(scope, || work(script));
+        let thread = thread.spawn_scoped(scope, work);
         let thread = thread.map_err(|_| failed())?;
         thread.join().unwrap_or_else(|_| Err(failed()))
     })
@@ -91,6 +103,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn holds(script: &str, arguments: &BTreeMap<String, Value>) -> Result<bool, String> {
+        Predicate::compile(script)?.holds(arguments)
+    }
+
+    fn check(script: &str) -> Result<(), String> {
+        Predicate::compile(script).map(drop)
+    }
 
     #[test]
     fn a_condition_is_true_or_false_or_says_what_is_wrong() {
@@ -124,6 +144,8 @@ mod tests {
     fn a_condition_that_nests_without_end_is_no_danger() {
         let deep = "(".repeat(2000) + "true" + &")".repeat(2000);
         drop(holds(&deep, &BTreeMap::new()));
+        let long = "1".to_owned() + &"+1".repeat(2000) + " > 0";
+        assert_eq!(holds(&long, &BTreeMap::new()), Ok(true));
         assert!(check(&"(".repeat(4096)).is_err());
         assert!(check(&"x".repeat(5000)).unwrap_err().contains("bytes"));
     }

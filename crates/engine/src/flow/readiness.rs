@@ -4,17 +4,16 @@ use crate::id::StepId;
 use crate::job::{Job, StepStage};
 use crate::workflow::Role;
 
-/// Whether a step may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
-    /// Something it takes may still come.
+    /// An attribute it takes may still come.
     Waits,
-    /// This can no longer come, and it cannot do without.
+    /// This required attribute can no longer come.
     Unreachable(String),
 }
 
-/// Whether a step of a flow may begin. One that leads to no goal never does.
+/// A step that leads to no goal never begins.
 pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     let Some(call) = job.plan().call(step).filter(|_| job.is_planned(step)) else {
         return Readiness::Waits;
@@ -38,7 +37,7 @@ pub(crate) fn readiness(job: &Job, step: StepId) -> Readiness {
     }
 }
 
-/// Whether a step that gives an attribute has not come to its end.
+/// Whether a step that gives the attribute has not ended.
 fn may_come(job: &Job, step: StepId, name: &str) -> bool {
     let givers = job.plan().step(step).map(|step| step.needs.iter());
     let givers = givers.into_iter().flatten();

@@ -1,24 +1,22 @@
-//! Which of many registered steps a flow may come to need, and what it lacks.
+//! Selects the registered steps that a flow may need, and names the attributes it lacks.
 //!
-//! More than its plan has: who gives an attribute is decided when the flow runs, and a step that is a
-//! flow of its own is planned when it begins.
+//! A superset of the flow's plan: which step gives an attribute is decided while the flow runs, and a
+//! sub-flow is planned when it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::workflow::{Aim, FlowStep, Role, StepKind};
 
-/// The steps that may lead to goals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepSelection<'s> {
-    /// Those that do, by id.
     pub steps: BTreeSet<&'s str>,
-    /// Those that steps need which are flows of their own.
+    /// Steps that sub-flows need.
     pub inner: BTreeSet<&'s str>,
-    /// The attributes that are required, that none of them gives and the flow does not begin with.
+    /// Required attributes that no step gives and the flow does not begin with.
     pub missing: BTreeSet<String>,
 }
 
-/// The steps that may lead to the goals. Goals that are no steps are left out.
+/// Goals that are no steps are left out.
 pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSelection<'s> {
     let mut givers: BTreeMap<&str, Vec<&'s str>> = BTreeMap::new();
     for (id, step) in steps {
@@ -43,7 +41,7 @@ pub fn select<'s>(steps: &BTreeMap<&'s str, &'s FlowStep>, aim: &Aim) -> StepSel
         }
         for (name, taken) in &step.attributes {
             let takes = matches!(taken.role, Role::Required | Role::Optional);
-            // Inside a flow of its own nothing of what the outer one begins with is there.
+            // A sub-flow does not see what the outer flow begins with.
             if !takes || (!is_inner && aim.init.contains_key(name)) {
                 continue;
             }

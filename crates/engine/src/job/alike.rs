@@ -1,7 +1,4 @@
-//! Items that stand alike share where they stand.
-//!
-//! Follows from the items and changes nothing about them: one that shares with nobody is as right,
-//! and larger.
+//! Items with an equal standing share it, to save memory. Sharing never changes the meaning of an item.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,22 +6,21 @@ use std::sync::Arc;
 use super::item::{Active, Standing};
 use crate::event::{Text, cause_parts};
 
-/// Where items stand that others may stand too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alike {
     known: BTreeMap<Key, Arc<Standing>>,
-    /// How many may be known before those are forgotten where nobody stands any more.
+    /// The size at which standings without items are dropped.
     room: usize,
 }
 
-/// Everything about where an item stands that others may have in common with it.
+/// Everything about a standing that items may have in common.
 type Key = ([u32; 5], Option<(&'static str, i32)>, Option<u32>);
 
-/// How many are always known.
+/// The least `room`.
 const LEAST: usize = 1024;
 
 impl Alike {
-    /// Has an item stand where others do, if others may.
+    /// Replaces the standing of an item with an equal, shared one.
     pub(super) fn share(&mut self, active: &mut Active) {
         let Some(key) = key(active.standing()) else {
             return;
@@ -35,7 +31,6 @@ impl Alike {
         self.know(key, active.standing());
     }
 
-    /// Takes note of where items stand.
     pub(super) fn meet(&mut self, standing: &Arc<Standing>) {
         if let Some(key) = key(standing) {
             self.know(key, standing);

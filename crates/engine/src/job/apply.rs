@@ -1,7 +1,7 @@
-//! The only function that changes a job. It cannot fail: a stored fact is a fact.
+//! The only function that changes a job. It cannot fail: a stored event is a fact.
 //!
-//! An event about something that is not there, which only a damaged or foreign journal can hold,
-//! changes nothing; `law` notices what then does not add up.
+//! An event about something that does not exist, which only a damaged or foreign journal can hold, changes
+//! nothing; `law` notices the inconsistency.
 
 use std::sync::Arc;
 
@@ -17,14 +17,13 @@ use crate::event::{
     AttemptFailed, AttemptId, CommandStopped, Event, ItemEvent, JobEvent, NewItem, Record, Resumed,
     Retrying, Started, StepEvent, Succeeded, Text, WorkflowText,
 };
-use crate::id::{CommandId, ItemId, StepId};
+use crate::id::{CommandId, ItemId, StartId, StepId};
 use crate::workflow::{MaxParallel, StepWork};
 
-/// How much of the last error an item remembers, if it stands nowhere else.
+/// Bytes of an unshared error that an item remembers.
 const REMEMBERED: usize = 200;
 
 impl Job {
-    /// Takes note of what has happened.
     pub fn apply(&mut self, record: &Record) {
         let left = self.times.run_until;
         self.times.last_at = record.at;
@@ -35,14 +34,14 @@ impl Job {
             Event::Job(event) => self.apply_to_job(event, left, record.at),
             Event::Step(event) => self.apply_to_step(event, record.at),
             Event::Item(event) => self.apply_to_item(event, record.at),
-            // Breakers are not part of jobs; jobs of earlier releases have their changes on record.
+            // Breakers are not part of jobs; jobs of earlier releases recorded their changes.
             Event::Breaker(_) => {}
         }
     }
 
     fn apply_to_job(&mut self, event: &JobEvent, left: Timestamp, now: Timestamp) {
         match event {
-            // A job begins with its submission.
+            // `Job::begin` has read it.
             JobEvent::Submitted(_) => {}
             JobEvent::Resumed(resumed) => self.resumed(resumed, left, now),
             JobEvent::TextKept { text } => self.texts.keep(text),
@@ -85,7 +84,7 @@ impl Job {
                 ..
             } => {
                 self.close(*step, StepStage::Failed);
-                // What was ended because the job was cancelled did not fail it.
+                // An input command that was ended by a cancellation did not fail the job.
                 if self.mishaps.stopped.is_none() {
                     self.note_failure(*step, *reason, error);
                 }
@@ -135,16 +134,14 @@ impl Job {
 
     fn resumed(&mut self, resumed: &Resumed, last: Timestamp, now: Timestamp) {
         let away = u64::try_from(resumed.away.as_nanos()).unwrap_or(u64::MAX);
-        // Somebody may have been seen after the last record.
+        // The process may have been seen alive after the last record.
         let left = last.max(Timestamp::from_nanos(now.as_nanos().saturating_sub(away)));
         let began = std::mem::replace(&mut self.times.resumed_at, now);
         self.run = resumed.run;
         if resumed.planned {
-            // Time stood still already; unpausing must not count it again.
-            self.times.paused = self
-                .times
-                .paused
-                .map(|since| since.after(resumed.away).min(now));
+            // The clock already stood still; unpausing must not count that time again.
+            let paused = self.times.paused;
+            self.times.paused = paused.map(|since| since.after(resumed.away).min(now));
         }
         if self.stage == Stage::Suspended {
             self.stage = Stage::Running;
@@ -158,7 +155,7 @@ impl Job {
         let plan = text
             .plan()
             .map_or_else(|| stored_plan(&self.submitted, text), Ok);
-        // It was checked before it was recorded; a release that refuses it keeps the old.
+        // It was checked before it was recorded; a release that refuses it keeps the old plan.
         let Ok(plan) = plan else {
             return;
         };
@@ -190,20 +187,15 @@ impl Job {
         self.begin_imported(step, known);
     }
 
-    /// What people read about the job: the failure that ends it, or else the first dead letter of its
-    /// map.
+    /// What the report shows: the failure that ends the job, else the first dead letter of its map.
     fn note_failure(&mut self, step: StepId, reason: Reason, error: &Text) {
-        let mishap = Mishap {
-            reason,
-            error: error.clone(),
-        };
-        if self.plan.is_map(step) && self.mishaps.failure.is_some() {
-            return;
+        if !self.plan.is_map(step) || self.mishaps.failure.is_none() {
+            let error = error.clone();
+            self.mishaps.failure = Some(Mishap { reason, error });
         }
-        self.mishaps.failure = Some(mishap);
     }
 
-    fn step_started(&mut self, step: StepId, start: Option<u64>, now: Timestamp) {
+    fn step_started(&mut self, step: StepId, start: Option<StartId>, now: Timestamp) {
         let command = self.plan.first(step);
         let only = match command.and_then(|command| self.plan.command(command)) {
             Some(command) if self.plan.is_one(step) => Some(NewItem {
@@ -260,8 +252,7 @@ impl Job {
     }
 
     fn attempt_accepted(&mut self, item: ItemId, until: Timestamp) {
-        let active = self.active(item);
-        if let Some(Doing::Running(start)) = active.map(|active| active.doing) {
+        if let Some(Doing::Running(start)) = self.active(item).map(|active| active.doing) {
             self.starts.accept(start, until);
         }
     }
@@ -353,7 +344,7 @@ impl Job {
         self.go_on(item, next);
     }
 
-    /// What stopped and was saved stays in the report.
+    /// A stop that a handler recovered stays in the report.
     fn note_recovery(&mut self, frame: Option<Frame>) {
         if let Some(frame) = frame {
             self.mishaps.recovered.get_or_insert(Mishap {
@@ -391,7 +382,7 @@ impl Job {
         }
     }
 
-    /// An item is touched for the first time.
+    /// Activates a pending item.
     pub(super) fn touch(&mut self, item: ItemId, command: CommandId) {
         if let Some(step) = self.step_mut(item.step)
             && step.items.get(item.index) == Some(Item::Pending)
@@ -423,36 +414,30 @@ impl Job {
         }
     }
 
-    /// An item neither waits nor is held any more.
     pub(super) fn stop_waiting(&mut self, item: ItemId) {
-        let Some(active) = self.active_mut(item) else {
-            return;
-        };
-        let doing = active.doing;
-        if !matches!(doing, Doing::Waiting(_) | Doing::Held) {
-            return;
-        }
-        active.doing = Doing::Undecided;
-        if let Some(step) = self.step_mut(item.step) {
-            if let Doing::Waiting(due) = doing {
-                step.waiting.remove(due, item.index);
-            } else {
-                step.held.remove(item.index);
+        if let Some(active) = self.active_mut(item)
+            && let doing @ (Doing::Waiting(_) | Doing::Held) = active.doing
+        {
+            active.doing = Doing::Undecided;
+            if let Some(step) = self.step_mut(item.step) {
+                if let Doing::Waiting(due) = doing {
+                    step.waiting.remove(due, item.index);
+                } else {
+                    step.held.remove(item.index);
+                }
             }
         }
     }
 
     fn stop_running(&mut self, item: ItemId) {
-        let Some(active) = self.active_mut(item) else {
-            return;
-        };
-        let Doing::Running(start) = active.doing else {
-            return;
-        };
-        active.doing = Doing::Undecided;
-        self.starts.end(start);
-        if let Some(step) = self.step_mut(item.step) {
-            step.running = step.running.saturating_sub(1);
+        if let Some(active) = self.active_mut(item)
+            && let Doing::Running(start) = active.doing
+        {
+            active.doing = Doing::Undecided;
+            self.starts.end(start);
+            if let Some(step) = self.step_mut(item.step) {
+                step.running = step.running.saturating_sub(1);
+            }
         }
     }
 

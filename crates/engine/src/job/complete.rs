@@ -1,4 +1,4 @@
-//! A step that does not wait for all its items: when it is complete, and what comes afterwards.
+//! A step that does not wait for all its items: when it is complete, and what follows.
 
 use undaunted_policy::{Reason, Tally};
 
@@ -11,30 +11,28 @@ use crate::id::{ItemId, StepId};
 use crate::workflow::OnComplete;
 
 impl StepState {
-    /// Who has reported so far.
     pub fn reports(&self) -> Tally {
         Tally {
             target: self.items.len().into(),
             completed: self.succeeded.into(),
-            // Whatever was not done and is not waited for has reported too.
+            // An item that was skipped and is not waited for has reported too.
             failed: self.dead.saturating_add(self.skipped).into(),
         }
     }
 }
 
 impl Job {
-    /// Whether its results are brought up to date with what comes late.
     pub(crate) fn counts_late_results(&self) -> bool {
         self.submitted.late_results_count == Some(true)
     }
 
-    /// Whether what still runs when a step is complete goes on.
+    /// Whether running items continue when the step is complete.
     pub(crate) fn leaves(&self, step: StepId) -> bool {
         let rule = self.plan.completion(step);
         rule.is_some_and(|(_, then)| then == OnComplete::Leave)
     }
 
-    /// Why an item is not gone on with, if it is not.
+    /// Why an item must not continue.
     pub(crate) fn ending(&self, item: ItemId) -> Option<Reason> {
         let cut = || {
             let state = self.step(item.step);
@@ -48,8 +46,7 @@ impl Job {
             .or_else(|| self.has_failed_in(item.step).then_some(Reason::Tolerance))
     }
 
-    /// Whether a step of a flow is not gone on with: an item of it has failed, or a goal has. What runs
-    /// finishes.
+    /// Whether a flow step must not continue because an item of it or a goal has failed. Attempts finish.
     fn has_failed_in(&self, step: StepId) -> bool {
         let Some(call) = self.plan.call(step) else {
             return false;
@@ -60,7 +57,7 @@ impl Job {
         (failed && !call.completion.best_effort) || self.has_missed_a_goal()
     }
 
-    /// Whether an item that runs is ended.
+    /// Whether a running item must be ended.
     pub fn ends(&self, item: ItemId) -> bool {
         self.ending(item).is_some_and(ends_running)
     }
@@ -79,12 +76,12 @@ impl Job {
         }
     }
 
-    /// A step is complete; items of it may go on.
+    /// Items of the step may still run.
     pub(super) fn complete(&mut self, step: StepId) {
         self.close(step, StepStage::Completed);
         if let Some(state) = self.step_mut(step) {
             if let Some(reached) = &mut state.reached {
-                // Dead letters that were tried again may have made up for it.
+                // Redriven dead letters may have made up for it.
                 reached.success |= u64::from(state.succeeded) >= reached.min;
             }
             if state.is_busy() {
@@ -93,17 +90,17 @@ impl Job {
         }
     }
 
-    /// An item of a step is settled; if it was the last of those that went on, the step is left.
+    /// Leaves a completed step when its last running item is settled.
     pub(super) fn leave_step(&mut self, step: StepId) {
         if !self.open.left.is_empty() && self.step(step).is_none_or(|state| !state.is_busy()) {
             self.open.left.remove(&step);
         }
     }
 
-    /// What is wrong with it, if anything is: what failed it, or else that a rule was not met, or else
-    /// the first failure that counts.
+    /// What is wrong: what failed the job, else an unmet completion rule, else the first failure that
+    /// counts.
     pub(crate) fn mishap(&self) -> Option<Mishap> {
-        // A job goes on after a map that fell short; a command beside the map that has failed ends it.
+        // A map that falls short does not end the job; a failed command beside the map does.
         let mut steps = StepId::all().zip(&self.steps);
         let by_command = steps.any(|(step, state)| self.plan.is_one(step) && state.dead > 0);
         let shortfall = || self.shortfall();
@@ -114,7 +111,7 @@ impl Job {
         }
     }
 
-    /// That time was up before enough had succeeded, if it was and nothing has made up for it.
+    /// A completion deadline passed before enough had succeeded, and nothing has made up for it.
     fn shortfall(&self) -> Option<Mishap> {
         let late = |(step, state): (StepId, &StepState)| {
             let reached = state.reached?;
@@ -134,7 +131,6 @@ impl Job {
         })
     }
 
-    /// Whether what a step has come to is what was asked for.
     pub(crate) fn is_met(&self, step: StepId, state: &StepState) -> bool {
         match &state.reached {
             Some(reached) => {

@@ -1,4 +1,4 @@
-//! The part of a job that only flows have: what its steps are connected by.
+//! The part of a job that only flows have: goals and attributes.
 
 use undaunted_policy::Reason;
 
@@ -19,13 +19,11 @@ impl Job {
         self.attributes = init.collect();
     }
 
-    /// Whether a step leads to a goal.
     pub(crate) fn is_planned(&self, step: StepId) -> bool {
         let flow = self.workflow().flow.as_ref();
         flow.is_some_and(|flow| flow.plan.contains(&step.position()))
     }
 
-    /// The steps a flow has to reach.
     pub(crate) fn goals(&self) -> impl Iterator<Item = StepId> {
         let flow = self.workflow().flow.as_ref();
         let goals = flow.map(|flow| flow.goals.as_slice()).unwrap_or_default();
@@ -36,7 +34,6 @@ impl Job {
         })
     }
 
-    /// Whether a goal of a flow can no longer be reached.
     pub(crate) fn has_missed_a_goal(&self) -> bool {
         let failed =
             |step: StepId| self.step(step).map(|state| state.stage) == Some(StepStage::Failed);

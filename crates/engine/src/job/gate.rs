@@ -1,4 +1,4 @@
-//! What a job and its breakers say to each other.
+//! What a job and its breakers exchange.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,31 +16,23 @@ use crate::id::{CommandId, StepId};
 use crate::workflow::Action;
 
 impl Job {
-    /// The breaker that a command names.
     pub fn breaker_of(&self, command: CommandId) -> Option<&str> {
-        self.plan
-            .command(command)?
-            .breaker
-            .as_ref()?
-            .name
-            .as_deref()
+        let breaker = self.plan.command(command)?.breaker.as_ref()?;
+        breaker.name.as_deref()
     }
 
-    /// The breakers that its commands name, let running attempts through or hold items, also those of
-    /// targets that depend on the item.
+    /// Breakers that commands name, that running attempts have passed or that hold items; targets may
+    /// depend on the item.
     pub fn breakers(&self) -> BTreeSet<Arc<str>> {
         let named = self.plan.breakers().into_keys().map(Arc::from);
-        let passes = self
-            .starts
-            .passes
-            .values()
-            .map(|(name, _)| Arc::clone(name));
+        let passes = self.starts.passes.values();
+        let passes = passes.map(|(name, _)| Arc::clone(name));
         let steps = self.steps.iter();
         let holds = steps.flat_map(|step| step.held.breakers().cloned());
         named.chain(passes).chain(holds).collect()
     }
 
-    /// The settings that the commands of running and held items give a breaker of their target.
+    /// The settings that commands of running and held items give a breaker of their target.
     pub fn breaker_settings(&self, breaker: &str) -> BreakerSettings {
         let passes = self.starts.passes.iter();
         let passes = passes.filter(|(_, (name, _))| **name == *breaker);
@@ -58,21 +50,19 @@ impl Job {
         own.next().unwrap_or_default()
     }
 
-    /// How many items a breaker holds.
     pub fn held_by(&self, breaker: &str) -> u32 {
         let held = self.steps.iter().map(|step| step.held.held_by(breaker));
         held.fold(0, u32::saturating_add)
     }
 
-    /// How many attempts of a command are left after so many; the most there can be, if nothing bounds
-    /// them.
+    /// `u64::MAX` if unlimited.
     pub(crate) fn attempts_left(&self, command: CommandId, made: u32) -> u64 {
         let command = self.plan.command(command);
         let bound = command.and_then(|command| command.retry.policy.bound().executions());
         bound.map_or(u64::MAX, |bound| bound.saturating_sub(made.into()))
     }
 
-    /// Settings have changed: what is held may be held for longer, or not as long.
+    /// After a change of settings, items may be held longer or shorter.
     pub(super) fn hold_by_changed_settings(&mut self) {
         let settings = self.plan.breakers();
         let mut moved = Vec::new();
@@ -128,15 +118,13 @@ impl Job {
         self.share(item);
     }
 
-    /// What a record that is about to be applied tells a breaker.
     pub(crate) fn report_of(&self, record: &Record) -> Option<BreakerReport> {
         let ended = |of: AttemptId, signal: Signal| {
             let Doing::Running(start) = self.active(of.item())?.doing else {
                 return None;
             };
             let (breaker, ticket) = self.starts.passes.get(&start)?;
-            // An attempt that was ended because its job does not wait for it says nothing about its
-            // target.
+            // An attempt that its own job ended says nothing about the target.
             let signal = if self.ends(of.item()) {
                 Signal::Unknown
             } else {
@@ -156,7 +144,7 @@ impl Job {
                     ticket: pass.ticket(),
                 })
             }
-            // A target that takes an attempt on is up; what comes of it later says nothing more.
+            // A target that accepts an attempt is up; the later result says nothing more.
             Event::Item(ItemEvent::AttemptAccepted { of, .. }) => ended(*of, Signal::Up),
             Event::Item(ItemEvent::AttemptSucceeded(done)) => ended(done.of, Signal::Up),
             Event::Item(ItemEvent::AttemptFailed(failed)) => {
@@ -182,7 +170,6 @@ impl Job {
         }
     }
 
-    /// What a failure says about its target.
     fn signal_of(&self, failed: &AttemptFailed) -> Signal {
         let command = self.plan.command(failed.of.command);
         let is_request =
@@ -194,13 +181,12 @@ impl Job {
         });
         match rule {
             Some(rule) if rule.then() == Then::Hold => Signal::Trip,
-            // Output of a program that cannot be used says nothing about what the program called.
+            // Unusable output of a program says nothing about what the program called.
             _ if failed.cause == Cause::Unreadable && !is_request => Signal::Unknown,
             _ => Health::of_failure(failed.cause, failed.class).into(),
         }
     }
 
-    /// How long an item was held.
     pub(crate) fn held_for(&self, of: AttemptId, now: Timestamp) -> Option<Duration> {
         let hold = self.step(of.step)?.held.get(of.index)?;
         Some(now.since(hold.since))

@@ -1,7 +1,6 @@
 //! The items of a step that breakers hold.
 //!
-//! A million may be held at once. Whoever asks what can go on looks at the first of a queue, never at
-//! all of them.
+//! A million may be held at once, so queries look at the front of a queue, never at all items.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,43 +8,38 @@ use std::sync::Arc;
 
 use undaunted_policy::Timestamp;
 
-/// An item that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub breaker: Arc<str>,
     pub since: Timestamp,
-    /// When it is held no longer and fails, if there is such a time.
+    /// When the hold fails the item.
     pub expires: Option<Timestamp>,
-    /// How many attempts it has left.
+    /// Attempts left.
     pub left: u64,
 }
 
-/// The items of a step that are held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
     by_item: BTreeMap<u32, Hold>,
-    /// By breaker, those with the most attempts left first.
+    /// By breaker; most attempts left first.
     queues: BTreeMap<Arc<str>, BTreeSet<(Reverse<u64>, u32)>>,
     expiring: BTreeSet<(Timestamp, u32)>,
 }
 
 impl Holds {
-    /// How many there are.
     pub fn len(&self) -> u32 {
         u32::try_from(self.by_item.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_item.is_empty()
     }
 
-    /// How an item is held.
     pub fn get(&self, item: u32) -> Option<&Hold> {
         self.by_item.get(&item)
     }
 
-    /// The items, in input order.
+    /// In input order.
     pub fn items(&self) -> impl Iterator<Item = u32> {
         self.by_item.keys().copied()
     }
@@ -54,7 +48,7 @@ impl Holds {
         self.queues.keys()
     }
 
-    /// What a breaker holds: how many attempts each has left, and the item; the most first.
+    /// Attempts left and item; the most attempts first.
     pub fn queue(&self, breaker: &str) -> impl Iterator<Item = (u64, u32)> {
         let queue = self.queues.get(breaker).into_iter().flatten();
         queue.map(|(Reverse(left), item)| (*left, *item))
@@ -65,19 +59,17 @@ impl Holds {
         u32::try_from(many).unwrap_or(u32::MAX)
     }
 
-    /// Those that are held no longer.
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = u32> {
         self.expiring
             .range(..=(now, u32::MAX))
             .map(|(_, item)| *item)
     }
 
-    /// When the next one is held no longer.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.expiring.first().map(|(expires, _)| *expires)
     }
 
-    /// The name of a breaker, as it is kept here.
+    /// Shares a name that is already known.
     pub(super) fn name(&self, breaker: &str) -> Arc<str> {
         let known = self.queues.get_key_value(breaker);
         known.map_or_else(|| Arc::from(breaker), |(name, _)| Arc::clone(name))
@@ -107,14 +99,13 @@ impl Holds {
         Some(hold)
     }
 
-    /// An item is held until then at most.
     pub(super) fn expire_at(&mut self, item: u32, expires: Option<Timestamp>) {
         if let Some(hold) = self.remove(item) {
             self.insert(item, Hold { expires, ..hold });
         }
     }
 
-    /// No item is held for longer than it may be, however the clock was set meanwhile.
+    /// A hold that began in the future (the clock was set back) begins now.
     pub(super) fn clamp(&mut self, now: Timestamp) {
         let ahead = self.by_item.iter().filter(|(_, hold)| hold.since > now);
         let ahead: Vec<(u32, Hold)> = ahead.map(|(item, hold)| (*item, hold.clone())).collect();
@@ -129,7 +120,7 @@ impl Holds {
         }
     }
 
-    /// Time stood still from then to now.
+    /// The clock stood still from `left` to `now`.
     pub(super) fn stand_still(&mut self, left: Timestamp, now: Timestamp) {
         let expiring = std::mem::take(&mut self.expiring);
         for (expires, item) in expiring {

@@ -1,8 +1,8 @@
-//! Attempts and delays that were used up before the job was made.
+//! Attempts and delays that were used up before the job was submitted.
 //!
-//! They wait beside the job until an item turns to the command they belong to: the items of a map
-//! are not known before they are read. An item whose first command has some is begun at once, so
-//! that its retry keeps its time, although those before it in the input may not have started.
+//! They are kept beside the job until an item reaches the command they belong to, because the items of a
+//! map are not known before they are read. An item whose first command has some is begun at once, so that
+//! its retry keeps its time even if items before it have not started.
 
 use undaunted_policy::Progress;
 
@@ -20,13 +20,10 @@ impl Job {
         }
     }
 
-    /// Begins the items of a step, from this one on, whose first command was tried before.
+    /// Begins the items from `from` on whose first command was tried before.
     pub(super) fn begin_imported(&mut self, step: StepId, from: u32) {
-        let Some(first) = self
-            .plan()
-            .first(step)
-            .filter(|_| !self.imported.is_empty())
-        else {
+        let first = self.plan().first(step);
+        let Some(first) = first.filter(|_| !self.imported.is_empty()) else {
             return;
         };
         let many = self.step(step).map_or(0, |state| state.items.len());
@@ -49,7 +46,7 @@ impl Job {
         }
     }
 
-    /// Turns an item to its next command. Without one, another event says what becomes of it.
+    /// Moves an item to its next command. Without one, another event decides what becomes of it.
     pub(super) fn go_on(&mut self, item: ItemId, next: Option<CommandId>) {
         if let Some(next) = next {
             let known = self.take_imported(item, next);
@@ -64,7 +61,6 @@ impl Job {
         }
     }
 
-    /// What is known of the command an item is about to turn to.
     pub(super) fn take_imported(
         &mut self,
         item: ItemId,
@@ -91,14 +87,14 @@ impl Active {
         self.doing = Doing::Waiting(found.due.unwrap_or_default());
     }
 
-    /// Whether all its attempts were made before the job was: nothing is left but to stop.
+    /// Whether all attempts were made before the job was submitted, so the command can only stop.
     pub(crate) fn is_used_up(&self) -> bool {
         self.attempts > self.retries && self.repeated().is_none()
     }
 }
 
 impl StepState {
-    /// An item has had its turn.
+    /// Moves the cursor past an item.
     pub(super) fn pass(&mut self, item: u32) {
         if self.ahead.contains(&item) {
             return;

@@ -1,20 +1,17 @@
-//! What the items of a step are called, and their values, in one piece of memory.
+//! The names and values of a step's items, in one buffer.
 //!
-//! There may be a million, most of them a dozen letters long, so no item has an allocation or even a
-//! word of its own here. Each text stands behind its length; where an item begins is known for every
-//! sixteenth, and the others are found by going on from there. An item that is a text and is called
-//! by it stands once.
+//! There may be a million, most of them a dozen letters long, so no item has an allocation or even a word
+//! of its own. Each text follows its length; the offset of every sixteenth item is known, and the others
+//! are found from there. A string item that is named by its own value is stored once.
 
-/// The names and values of items, in input order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
     bytes: Vec<u8>,
-    /// Where every sixteenth item begins.
+    /// Where every [`STRIDE`]th item begins.
     marks: Vec<usize>,
     many: usize,
 }
 
-/// How many items there are for each whose place is known.
 const STRIDE: usize = 16;
 
 impl Inputs {
@@ -23,7 +20,7 @@ impl Inputs {
             self.marks.push(self.bytes.len());
         }
         self.many = self.many.saturating_add(1);
-        // No length stands for a name that is the value without its quotes; the others are one longer.
+        // Length 0 stands for a name that is the value without its quotes; the others are one longer.
         if without_quotes(input) == Some(identity) {
             self.put_length(0);
         } else {
@@ -34,7 +31,7 @@ impl Inputs {
         self.bytes.extend_from_slice(input.as_bytes());
     }
 
-    /// A length, seven bits in a byte, the lowest first.
+    /// Seven bits per byte, the lowest first.
     fn put_length(&mut self, mut length: usize) {
         let low = |length: usize| u8::try_from(length & 0x7f).unwrap_or_default();
         while length > 0x7f {
@@ -48,7 +45,7 @@ impl Inputs {
         &self.bytes
     }
 
-    /// The same, from bytes that hold so many; none if they do not.
+    /// `None` unless the bytes hold exactly this many items.
     pub(super) fn from_bytes(bytes: &[u8], many: usize) -> Option<Self> {
         let mut marks = Vec::with_capacity(many.div_ceil(STRIDE).min(bytes.len()));
         let mut rest = Rest(bytes);
@@ -62,7 +59,6 @@ impl Inputs {
         rest.0.is_empty().then_some(Self { bytes, marks, many })
     }
 
-    /// The name of an item, and its value.
     pub(super) fn get(&self, item: usize) -> Option<(&str, &str)> {
         let begin = self.marks.get(item / STRIDE)?;
         let mut rest = Rest(self.bytes.get(*begin..)?);
@@ -78,11 +74,10 @@ impl Inputs {
     }
 }
 
-/// Items one behind the other.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// The next name, unless it is part of its value; and the value.
+    /// The next name, `None` if it is part of the value, and the value.
     fn pair(&mut self) -> Option<(Option<&'a [u8]>, &'a [u8])> {
         let identity = match self.length()?.checked_sub(1) {
             Some(length) => Some(self.bytes(length)?),

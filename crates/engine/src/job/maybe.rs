@@ -1,7 +1,8 @@
-//! A number that may be missing, in eight bytes instead of sixteen.
+//! An optional number in eight bytes instead of sixteen, for the instants and durations of a million
+//! waiting items.
 //!
-//! Instants and durations of a million waiting items; the largest number stands for none. An instant
-//! or a duration that large, some 584 years, becomes the one just below it.
+//! The largest number stands for none; an instant or duration that large, some 584 years, becomes the one
+//! below it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The state of a job: what its events come to.
+//! The state of a job: the fold of its events.
 //!
 //! [`Job`] and its parts are changed by `apply` alone, and nothing here decides anything.
 

@@ -1,7 +1,7 @@
-//! Which steps something can happen to.
+//! Which steps can change.
 //!
-//! Follows from the stages of the steps, and is kept beside them so that a list of many thousand
-//! commands costs no more for each than a short one.
+//! Derived from the stages of the steps, and kept so that a step of a list of many thousand costs no more
+//! than one of a short list.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,21 @@ use super::state::Job;
 use super::step::StepStage;
 use crate::id::StepId;
 
-/// The steps at work, those that may begin, and how many are behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenSteps {
-    /// Those at work, and those that may begin.
+    /// Running steps, and those that may begin.
     pub(crate) steps: BTreeSet<StepId>,
-    /// Those that are complete and have items that go on.
+    /// Completed steps with items that are not settled.
     pub(crate) left: BTreeSet<StepId>,
     pub(crate) completed: usize,
     pub(crate) failed: usize,
 }
 
 impl Job {
-    /// Looks at every step.
     pub(super) fn find_open(&mut self) {
         self.open = self.found_open();
     }
 
-    /// What looking at every step finds.
     pub(crate) fn found_open(&self) -> OpenSteps {
         let mut open = OpenSteps::default();
         for (number, step) in StepId::all().zip(&self.steps) {
@@ -48,13 +45,13 @@ impl Job {
         open
     }
 
-    /// A step has come to its end; those that waited for it may begin.
+    /// Ends a step; those that waited for it may begin.
     pub(super) fn close(&mut self, step: StepId, stage: StepStage) {
         if let Some(state) = self.step_mut(step) {
             state.stage = stage;
         }
         if !self.open.steps.remove(&step) {
-            // A step that was not at work cannot end; whatever this is, look at everything.
+            // Only a damaged journal ends a step that is not open: look at every step.
             return self.find_open();
         }
         let count = if stage == StepStage::Failed {
@@ -66,10 +63,9 @@ impl Job {
         self.open_what_waited_for(step);
     }
 
-    /// Steps that waited for a step may begin.
     pub(super) fn open_what_waited_for(&mut self, step: StepId) {
         let waits = |next: &StepId| {
-            // Those after a map that is redriven have been through already.
+            // Steps after a redriven map are done already.
             let stage = self.step(*next).map(|state| state.stage);
             stage == Some(StepStage::Waiting) && self.may_begin(*next)
         };

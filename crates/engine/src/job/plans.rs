@@ -1,48 +1,43 @@
 //! Plans that many jobs share.
 //!
-//! A hundred thousand flows with the same steps and goals differ in what they begin with; what their
-//! text means is worked out once.
+//! A hundred thousand flows with the same steps and goals differ only in their initial attributes, so their
+//! plan is computed once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::state::{JobError, stored_plan};
-use crate::event::Submitted;
+use crate::event::{FlowRun, Submitted};
 use crate::plan::Plan;
 
-/// How many different ones are remembered.
 const MOST: usize = 1024;
 
-/// Plans by what they follow from.
 #[derive(Debug, Default)]
 pub struct Plans {
     known: Mutex<BTreeMap<Key, Arc<Plan>>>,
 }
 
-/// Everything of a submission that its plan depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     text: Arc<str>,
-    /// A workflow without a name is called after it.
+    /// Names a workflow without a name.
     file: String,
     goals: Vec<String>,
     init: Vec<String>,
-    /// What the operator had settled, as it is stored.
+    /// The operator's settings, encoded.
     settled: Vec<u8>,
 }
 
 impl Plans {
-    /// The plan of a submission: one that a job has already, or the one that was checked for it. Only a
-    /// submission that was read from a journal is checked here.
+    /// A plan that another job has already, or the one checked for this submission. Only a submission read
+    /// from a journal is checked here.
     pub(super) fn of(&self, submitted: &Submitted) -> Result<Arc<Plan>, JobError> {
-        let checked = || match submitted.text.plan() {
+        self.get_or(submitted, || match submitted.text.plan() {
             Some(plan) => Ok(plan),
             None => stored_plan(submitted, &submitted.text),
-        };
-        self.get_or(submitted, checked)
+        })
     }
 
-    /// The plan of a submission that a job has already, or this one.
     pub(crate) fn get_or<E>(
         &self,
         submitted: &Submitted,
@@ -66,7 +61,7 @@ impl Plans {
 
 impl Key {
     fn of(submitted: &Submitted) -> Self {
-        let aim = submitted.flow.as_ref().map(crate::event::FlowRun::aim);
+        let aim = submitted.flow.as_ref().map(FlowRun::aim);
         let aim = aim.unwrap_or_default();
         let settled = Submitted {
             ceilings: submitted.ceilings,
@@ -80,7 +75,7 @@ impl Key {
             file: submitted.file.clone(),
             goals: aim.goals,
             init: aim.init.into_keys().collect(),
-            // What cannot be written down is the same as itself only.
+            // Encoding to memory cannot fail.
             settled: minicbor::to_vec(settled).unwrap_or_default(),
         }
     }

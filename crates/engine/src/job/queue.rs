@@ -1,18 +1,17 @@
-//! The items of a step that wait, in the order in which they fall due.
+//! The waiting items of a step, in the order in which they fall due.
 //!
-//! A million may. An instant and a number side by side take sixteen bytes, four of them for nothing;
-//! the two halves of the instant and the number take twelve.
+//! There may be a million. An instant and a number take sixteen bytes with padding; two halves of the
+//! instant and the number take twelve.
 
 use std::collections::BTreeSet;
 
 use undaunted_policy::Timestamp;
 
-/// Items that wait, the one that is due first at the front; of those that are due together, the first
-/// in the input.
+/// In the order of due times, then of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue(BTreeSet<Key>);
 
-/// When an item is due, and which it is. The order of the fields is that of the queue.
+/// The order of the fields is that of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     due: [u32; 2],
@@ -49,25 +48,21 @@ impl Queue {
         self.0.iter().map(Key::read)
     }
 
-    /// Those that are due by then.
     pub fn due_by(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {
         let due = self.0.range(..=Key::of((time, u32::MAX)));
         due.map(Key::read)
     }
 
-    /// Those that are due later.
     pub fn due_after(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u32)> {
-        // The last item there can be is due by then; all behind it are later.
+        // Everything behind the last possible item of `time` is later.
         let later = self.0.range(Key::of((time, u32::MAX))..);
         later.map(Key::read).filter(move |(due, _)| *due > time)
     }
 
-    /// The one that is due last.
     pub fn last(&self) -> Option<(Timestamp, u32)> {
         self.0.last().map(Key::read)
     }
 
-    /// Whether an item waits for this time.
     pub fn contains(&self, due: Timestamp, item: u32) -> bool {
         self.0.contains(&Key::of((due, item)))
     }

@@ -1,8 +1,8 @@
-//! What becomes of dead letters: kept as they were, tried again, or given up.
+//! Dead letters: kept, redriven or dropped.
 
 use std::time::Duration;
 
-use undaunted_policy::{Progress, Reason, Timestamp};
+use undaunted_policy::{Reason, Timestamp};
 
 use super::item::{Doing, Item, Settled};
 use super::state::{Job, Stage};
@@ -12,7 +12,7 @@ use crate::id::ItemId;
 use crate::workflow::StepPhase;
 
 impl Job {
-    /// Keeps an item as it is before it becomes a dead letter, so that it can be gone on with.
+    /// Keeps the state of an item before it becomes a dead letter, for a redrive.
     pub(super) fn lay_out(&mut self, of: AttemptId) {
         if let Some(active) = self.active(of.item()) {
             let mut kept = Box::new(active.clone());
@@ -22,7 +22,6 @@ impl Job {
         }
     }
 
-    /// A job that had ended goes on.
     pub(super) fn reopen(&mut self, reduce: bool) {
         self.stage = Stage::Running;
         self.mishaps.stopped = None;
@@ -35,7 +34,7 @@ impl Job {
                     ..StepState::default()
                 };
             } else if step.stage == StepStage::Failed {
-                // A step of a flow that never had items begins again.
+                // A flow step that never had items begins again.
                 step.stage =
                     if step.unreachable || (phase == StepPhase::Flow && step.items.is_empty()) {
                         StepStage::Waiting
@@ -48,18 +47,14 @@ impl Job {
         self.find_open();
     }
 
-    /// A dead letter begins a new round at the command that failed.
     pub(super) fn redrive(&mut self, item: ItemId) {
         let Some(mut active) = self.dead.remove(&item) else {
             return;
         };
         active.round = active.round.saturating_add(1);
-        active.attempts = 0;
-        active.set_progress(Progress::default());
+        active.turn_to(active.command);
         active.set_began(None);
         active.set_expires(None);
-        active.cause = None;
-        active.error = None;
         active.doing = Doing::Waiting(Timestamp::ZERO);
         let is_call = self.plan().call(item.step).is_some();
         let Some(state) = self.step_mut(item.step) else {
@@ -73,7 +68,7 @@ impl Job {
             state.redriven.insert(item.index);
         }
         state.dead = state.dead.saturating_sub(1);
-        // What failed before and is left alone was tolerated; only what fails now counts.
+        // Failures that were left alone were tolerated; only new ones count.
         state.forgiven = state.dead;
         state.waiting.insert(Timestamp::ZERO, item.index);
         state.items.begin(item.index, *active);
@@ -82,7 +77,6 @@ impl Job {
         }
     }
 
-    /// Why the first dead letter there is failed.
     pub fn first_dead(&self) -> Option<Reason> {
         let (&item, _) = self.dead.first_key_value()?;
         let Item::Settled(Settled::Dead(reason)) = self.item(item)? else {
@@ -91,7 +85,6 @@ impl Job {
         Some(reason)
     }
 
-    /// Nobody wants a dead letter any more.
     pub(super) fn forget(&mut self, item: ItemId) {
         if self.dead.remove(&item).is_none() {
             return;
@@ -107,7 +100,7 @@ impl Job {
         }
     }
 
-    /// The time of all items stood still while the job was paused.
+    /// The clocks of all items stood still during the pause.
     pub(super) fn unpause(&mut self, away: Duration, now: Timestamp) {
         let since = self.times.paused.take().unwrap_or(now);
         let now = if self.stage == Stage::Suspended {
@@ -122,8 +115,7 @@ impl Job {
 }
 
 impl StepState {
-    /// Items of a step of a flow that were dropped because another one failed begin again, in a round
-    /// of their own.
+    /// Begins flow items again, in a new round, that were dropped because another one failed.
     fn bring_back(&mut self) {
         let dropped =
             |item: &Item<'_>| matches!(item, Item::Settled(Settled::Skipped(Reason::Tolerance)));

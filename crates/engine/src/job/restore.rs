@@ -1,6 +1,4 @@
-//! What a resume moves: waits and deadlines, never what was decided.
-//!
-//! Stands apart because it is about time only: nothing here starts, ends or charges anything.
+//! Times that a resume or a pause shifts. Nothing here starts, ends or charges anything.
 
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ use super::step::StepState;
 use crate::event::Resumed;
 
 impl StepState {
-    /// Moves what a resume moves. The last run was from `began` to `left`.
+    /// The last run was from `began` to `left`.
     pub(super) fn restore(&mut self, resumed: &Resumed, [began, left, now]: [Timestamp; 3]) {
         let mut moved = Vec::new();
         self.items.each_active(|item, active| {
@@ -33,10 +31,7 @@ impl StepState {
         }
         self.held.clamp(now);
     }
-}
 
-impl StepState {
-    /// Moves what a pause moves.
     pub(super) fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
         let still = |_, active: &mut Active| active.stand_still(away, left, now);
         self.items.each_active(still);
@@ -45,15 +40,15 @@ impl StepState {
 }
 
 impl Active {
-    /// A retry that was due while somebody was there waited for a slot, and that is not charged.
+    /// Time in which a due retry waited for a slot while the job ran is not charged.
     fn forgive_queue(&mut self, began: Timestamp, left: Timestamp) {
         if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {
             self.set_expires(Some(expires.after(left.since(due.max(began)))));
         }
     }
 
-    /// The time of an item stands still while its job is suspended, and a retry that fell due then
-    /// has not been late.
+    /// The clock of an item stands still while its job is suspended: a retry that fell due then is not
+    /// late.
     fn stand_still(&mut self, away: Duration, left: Timestamp, now: Timestamp) {
         self.set_began(self.began().map(|began| began.after(away)));
         if let (Doing::Waiting(due), Some(expires)) = (self.doing, self.expires()) {

@@ -24,61 +24,50 @@ use crate::id::{CommandId, ItemId, StepId};
 use crate::plan::Plan;
 use crate::workflow::{Checked, Mode, Operator, Severity, Source, Workflow, check_aimed};
 
-/// A job: what its journal comes to.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) id: Arc<str>,
     pub(crate) submitted: Arc<Submitted>,
     pub(crate) plan: Arc<Plan>,
     pub times: Times,
-    /// How far it has come.
     pub stage: Stage,
-    /// Its steps, in the order of the workflow.
     pub steps: Vec<StepState>,
-    /// Which of them something can happen to: those at work, and those that may begin.
     pub(crate) open: OpenSteps,
-    /// How many rounds an item may have had: one more than it was redriven.
+    /// One more than the number of redrives.
     pub rounds: u32,
-    /// Which run this is; the first is 1.
+    /// The first run is 1.
     pub run: u32,
     pub starts: Starts,
     pub pool: Option<Pool>,
-    /// Attempts, retries and delays.
     pub counts: Counts,
-    /// What commands outside a map have left for later ones.
+    /// What commands outside a map leave for later ones.
     pub scope: Scope,
-    /// What the steps of a flow are connected by, by name.
     pub attributes: BTreeMap<String, Given>,
-    /// Texts that events refer to.
     pub texts: Texts,
-    /// Where items stand that others may stand too.
     pub(crate) alike: Alike,
-    /// Dead letters as they were when they failed, by step and place in the input.
+    /// Dead letters as they were when they failed.
     pub dead: BTreeMap<ItemId, Box<Active>>,
-    /// Commands that were tried before the job was made and whose turn has not come, by their
-    /// number and the name of the item.
+    /// Commands tried before the job was submitted whose turn has not come, by item identity.
     pub imported: BTreeMap<(CommandId, String), ImportedCommand>,
     pub mishaps: Mishaps,
 }
 
-/// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Stage {
     #[n(0)]
     Running,
-    /// Nothing new is started, because of this.
     #[n(1)]
     Stopping(
         #[n(0)]
         #[cbor(with = "codec::reason")]
         Reason,
     ),
-    /// It was left in good order.
+    /// Left in good order, to be resumed.
     #[n(2)]
     Suspended,
     #[n(3)]
     Completed,
-    /// It is done, with dead letters.
+    /// Completed with dead letters.
     #[n(4)]
     Partial,
     #[n(5)]
@@ -87,23 +76,16 @@ pub enum Stage {
     Cancelled,
 }
 
-/// Why a journal is not a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
-    /// It does not begin with a submission.
     #[error("its first record is no submission")]
     NoSubmission,
-    /// Its workflow is refused by this release.
     #[error("its workflow is not one for this release: {why}")]
-    Workflow {
-        /// The first thing that is wrong with it.
-        why: String,
-    },
+    Workflow { why: String },
 }
 
 impl Stage {
-    /// Whether nothing more can happen.
     pub const fn has_ended(self) -> bool {
         matches!(
             self,
@@ -113,12 +95,11 @@ impl Stage {
 }
 
 impl Job {
-    /// A job from the first record of its journal.
     pub fn begin(record: &Record) -> Result<Self, JobError> {
         Self::begin_sharing(record, &Plans::default())
     }
 
-    /// The same, with a plan that other jobs may have too.
+    /// Shares equal plans between jobs.
     pub fn begin_sharing(record: &Record, plans: &Plans) -> Result<Self, JobError> {
         let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
             return Err(JobError::NoSubmission);
@@ -132,7 +113,7 @@ impl Job {
             open: OpenSteps::default(),
             steps: steps.collect(),
             id: submitted.job.as_str().into(),
-            // Not the plan that was made for it, if other jobs have the same.
+            // With the shared plan, not one of its own.
             submitted: Arc::new(Submitted {
                 text: WorkflowText::checked(submitted.text.shared(), Arc::clone(&plan)),
                 ..(**submitted).clone()
@@ -158,7 +139,6 @@ impl Job {
         Ok(job)
     }
 
-    /// What it was made of.
     pub fn submitted(&self) -> &Submitted {
         &self.submitted
     }
@@ -168,12 +148,10 @@ impl Job {
         &self.submitted.job
     }
 
-    /// The same, shared with those that keep it.
     pub fn shared_id(&self) -> Arc<str> {
         Arc::clone(&self.id)
     }
 
-    /// Its workflow, laid out.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -182,12 +160,10 @@ impl Job {
         self.plan.workflow()
     }
 
-    /// Where its jitter comes from.
     pub fn seed(&self) -> Seed {
         Seed(self.submitted.seed)
     }
 
-    /// Whether it stops for this reason.
     pub const fn is_stopping(&self) -> Option<Reason> {
         match self.stage {
             Stage::Stopping(reason) => Some(reason),
@@ -200,12 +176,12 @@ impl Job {
         }
     }
 
-    /// Whether a command of it runs: an attempt, or what gives the items of a map.
+    /// Whether an attempt or an input command runs.
     pub fn has_running(&self) -> bool {
         !self.starts.running.is_empty() || self.is_reading_by_command()
     }
 
-    /// Whether a command of it runs here. What others have taken on goes on whoever is there.
+    /// Without attempts that other services have accepted: those do not need this process.
     pub fn has_running_here(&self) -> bool {
         self.starts.running.len() > self.starts.accepted.len() || self.is_reading_by_command()
     }
@@ -215,57 +191,49 @@ impl Job {
         self.open_steps().any(|(_, step)| reading(step))
     }
 
-    /// The instant at which it has to be done.
     pub fn deadline(&self) -> Option<Timestamp> {
         let allowed = self.workflow().deadline?;
         Some(self.times.submitted_at.after(allowed))
     }
 
-    /// A step by its place.
     pub fn step(&self, step: StepId) -> Option<&StepState> {
         self.steps.get(step.position())
     }
 
-    /// An item by its place.
     pub fn item(&self, item: ItemId) -> Option<Item<'_>> {
         self.step(item.step)?.items.get(item.index)
     }
 
-    /// What an item is called; nothing if it is not there.
+    /// Empty if there is no such item.
     pub fn identity(&self, item: ItemId) -> &str {
         let step = self.step(item.step);
         step.map_or("", |step| step.items.identity(item.index))
     }
 
-    /// The value of an item, as JSON.
+    /// As JSON.
     pub fn value(&self, item: ItemId) -> &str {
         let step = self.step(item.step);
         step.map_or("null", |step| step.items.input(item.index))
     }
 
-    /// An item that was started and is not settled.
     pub fn active(&self, item: ItemId) -> Option<&Active> {
         self.step(item.step)?.items.active(item.index)
     }
 
-    /// How many items of a step run at a time.
     pub fn parallel(&self, step: StepId) -> u32 {
         let mut widths = self.submitted.parallel.iter();
         let stored = widths.find(|(of, _)| *of == step);
         stored.map_or(1, |(_, width)| (*width).max(1))
     }
 
-    /// How long one item of a step may take.
     pub fn item_limit(&self, step: StepId) -> Option<Duration> {
         self.plan.map(step)?.item_deadline
     }
 
-    /// The instant after which an item may not be tried again.
     pub fn deadline_of(&self, step: StepId, active: &Active) -> Option<Timestamp> {
         self.deadline_for(step, active.command, active.began())
     }
 
-    /// The same for any command of an item whose time began to run then.
     pub(crate) fn deadline_for(
         &self,
         step: StepId,
@@ -279,7 +247,7 @@ impl Job {
         own.into_iter().chain(self.deadline()).min()
     }
 
-    /// The steps whose items are counted: those of the map, or all there are.
+    /// The steps whose items are counted: those of the map, or all.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let mode = self.workflow().mode;
         let steps = StepId::all().zip(&self.steps);
@@ -290,7 +258,6 @@ impl Job {
         })
     }
 
-    /// What it has come to so far.
     pub fn tally(&self) -> Counts {
         let mut counts = self.counts;
         for (number, step) in self.counted() {
@@ -298,9 +265,11 @@ impl Job {
             let total = match step.stage {
                 StepStage::Skipped => 0,
                 _ if self.plan.is_map(number) => step.items.len(),
-                // A step of a flow that has not begun is counted once.
+                // A flow step that has not begun counts once.
                 StepStage::Completed | StepStage::Running => step.items.len(),
-                _ => step.items.len().max(1),
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Failed => {
+                    step.items.len().max(1)
+                }
             };
             counts.total = counts.total.saturating_add(total.into());
             counts.succeeded = counts.succeeded.saturating_add(step.succeeded.into());
@@ -310,13 +279,13 @@ impl Job {
         counts
     }
 
-    /// The steps something can happen to, in order. Of many thousand steps in a list that is one.
+    /// Steps that can change, in order. In a list of many thousand that is one.
     pub fn open_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let open = self.open.steps.iter();
         open.filter_map(|&step| Some((step, self.step(step)?)))
     }
 
-    /// The steps whose items may start: those at work, and those that were complete without some.
+    /// Steps whose items may start: running ones, and completed ones with unsettled items.
     pub fn busy_steps(&self) -> impl Iterator<Item = (StepId, &StepState)> {
         let left = self.open.left.iter();
         let left = left.filter_map(|&step| Some((step, self.step(step)?)));
@@ -326,7 +295,6 @@ impl Job {
             .chain(left)
     }
 
-    /// Whether the steps a step needs are complete.
     pub(crate) fn may_begin(&self, step: StepId) -> bool {
         if self.workflow().flow.is_some() {
             return readiness(self, step) != Readiness::Waits;
@@ -339,12 +307,14 @@ impl Job {
             })
         })
     }
-}
 
-impl Job {
-    /// What the operator allowed when it was submitted.
     pub fn ceilings(&self) -> Ceilings {
         ceilings(&self.submitted)
+    }
+
+    /// Checks a replacement of the workflow, with the operator's settings at the time of submission.
+    pub fn check(&self, text: &str) -> Checked {
+        check_stored(&self.submitted, text)
     }
 }
 
@@ -360,14 +330,6 @@ fn ceilings(submitted: &Submitted) -> Ceilings {
     })
 }
 
-impl Job {
-    /// Checks a text that is to replace its workflow, with what the operator had settled when the job
-    /// was submitted.
-    pub fn check(&self, text: &str) -> Checked {
-        check_stored(&self.submitted, text)
-    }
-}
-
 fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     let operator = Operator {
         ceilings: ceilings(submitted),
@@ -379,9 +341,9 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
                 ..CompletionRule::default()
             }),
         work: submitted.work.unwrap_or_default(),
-        // A job that does not say was stored when every origin had one.
+        // `None` is from before breakers were opt-in, when every origin had one.
         breaker_per_origin: submitted.origin_breakers.unwrap_or(true),
-        // Whoever submitted it had them.
+        // The process that submitted it had them.
         has_functions: true,
         ..Operator::default()
     };
@@ -391,13 +353,12 @@ fn check_stored(submitted: &Submitted, text: &str) -> Checked {
     if let Some(flow) = checked.workflow.as_mut().and_then(|it| it.flow.as_mut())
         && aim.is_some()
     {
-        // It is not part of the plan: many flows may share that.
+        // Not part of the plan, which many flows share.
         flow.init.clear();
     }
     checked
 }
 
-/// Checks a text that is stored with a job.
 pub(super) fn stored_plan(submitted: &Submitted, text: &str) -> Result<Arc<Plan>, JobError> {
     let checked = check_stored(submitted, text);
     let plan = checked

@@ -1,14 +1,12 @@
 //! Texts that events refer to by number.
 //!
-//! Bounded: when there are many different texts, or they are long, later ones stand in their events
-//! and nothing is kept of them here.
+//! Bounded: beyond a number of texts or bytes, further texts are stored in their events and not kept here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::event::Text;
 
-/// The texts of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     numbers: BTreeMap<Arc<str>, u32>,
@@ -16,9 +14,7 @@ pub struct Texts {
     bytes: usize,
 }
 
-/// The most texts that are kept.
 const MOST: usize = 4096;
-/// The most bytes that are kept.
 const MOST_BYTES: usize = 4 << 20;
 
 impl Texts {
@@ -30,12 +26,11 @@ impl Texts {
         self.kept.push(text);
     }
 
-    /// The number of a text that was kept.
     pub fn number(&self, text: &str) -> Option<u32> {
         self.numbers.get(text).copied()
     }
 
-    /// The number this text would have, if it may be kept behind so many that are about to be.
+    /// The number the text would get behind `ahead` others, if it fits.
     pub(crate) fn room_for(&self, text: &str, ahead: usize, ahead_bytes: usize) -> Option<u32> {
         let number = self.kept.len().saturating_add(ahead);
         let bytes = self.bytes.saturating_add(ahead_bytes);
@@ -43,22 +38,19 @@ impl Texts {
         u32::try_from(number).ok().filter(|_| fits)
     }
 
-    /// All that are kept, in the order of their numbers.
+    /// In the order of their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.kept.iter().map(|text| &**text)
     }
 
-    /// How many are kept.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Whether none is kept.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// How many bytes they have together.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }

@@ -5,26 +5,23 @@ use undaunted_policy::Timestamp;
 
 use crate::event::codec;
 
-/// When the job as a whole was submitted, changed, run and paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Times {
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub submitted_at: Timestamp,
-    /// When the last event happened.
     #[n(1)]
     #[cbor(with = "codec::time")]
     pub last_at: Timestamp,
-    /// When the last event happened that only an engine running the job writes. Requests of operators
-    /// are recorded also while none does.
+    /// The last event that only an engine running the job writes. Requests of operators are recorded at any
+    /// time.
     #[n(2)]
     #[cbor(with = "codec::time")]
     pub run_until: Timestamp,
-    /// When this run began; the beginning of time for the first run.
+    /// When this run began; zero for the first.
     #[n(3)]
     #[cbor(with = "codec::time")]
     pub resumed_at: Timestamp,
-    /// Since when the job is paused.
     #[n(4)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub paused: Option<Timestamp>,

@@ -1,7 +1,6 @@
-//! What is true of every job, whatever happens to it.
+//! Laws that hold for every job: does a record contradict the state before it, and is a state consistent?
 //!
-//! Two questions: does a record go against what holds before it, and does a state add up? Asked by
-//! tests and by whoever doubts a journal; a job that is run does not pay for it.
+//! Checked by tests and by `undaunted store check`; running a job does not pay for it.
 
 mod record;
 mod state;

@@ -1,4 +1,4 @@
-//! The laws about what may happen next.
+//! Laws about what may happen next.
 
 use undaunted_policy::Timestamp;
 
@@ -7,12 +7,12 @@ use crate::event::{AttemptId, Event, ItemEvent, JobEvent, Record, Retrying, Star
 use crate::id::{AttemptNumber, ItemId};
 use crate::job::{Doing, Item, Job, Stage, StepStage};
 
-/// The laws that a record breaks, given the job as it was before it. Bounds are those that hold now:
-/// after `resume --update` a retry that was scheduled before may be more than they allow.
+/// The laws that a record breaks, given the job before it. Bounds are the current ones: an earlier retry
+/// may exceed them after `resume --update`.
 pub fn broken_by(job: &Job, record: &Record) -> Vec<Violation> {
     let mut claims = Claims::default();
     let mut claim = |law, holds| claims.claim(law, holds, || format!("{record:?}"));
-    // Dead letters can be gone on with, or given up, for as long as there are any.
+    // Dead letters can be redriven or dropped after the job has ended.
     let again = matches!(
         record.event,
         Event::Job(JobEvent::Redriven { .. } | JobEvent::PoolToppedUp { .. })

@@ -1,26 +1,26 @@
-//! The laws about what a job is at any time.
+//! Laws about a job at any time.
 
 use std::collections::BTreeSet;
 
 use super::violation::{Claims, Violation};
-use crate::id::StepId;
+use crate::id::{StartId, StepId};
 use crate::job::{Active, Doing, Item, Job, Settled, StepState};
 
-/// The laws that a state breaks. Bounds are those that hold now: after `resume --update` more may run
-/// for a while than may be started.
+/// The laws that a state breaks. Bounds are the current ones: after `resume --update` more may run than may
+/// start.
 pub fn broken_in(job: &Job) -> Vec<Violation> {
     let mut claims = Claims::default();
     let mut live = BTreeSet::new();
     for (number, step) in StepId::all().zip(&job.steps) {
         step_adds_up(job, number, step, &mut live, &mut claims);
     }
-    let known: BTreeSet<u64> = job.starts.running.keys().copied().collect();
+    let known: BTreeSet<StartId> = job.starts.running.keys().copied().collect();
     claims.claim(
         "every running attempt is known by its start",
         known == live,
         || format!("{known:?} is not {live:?}"),
     );
-    // Between the records of one decision nobody can tell whether a step is left.
+    // Between the records of one decision it is open whether a step is left.
     let items = job.steps.iter().flat_map(|step| step.items.iter());
     let undecided =
         |item: Item<'_>| matches!(item, Item::Active(active) if active.doing == Doing::Undecided);
@@ -40,7 +40,6 @@ pub fn broken_in(job: &Job) -> Vec<Violation> {
     claims.broken
 }
 
-/// What is found when the items of a step are looked at one by one.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     succeeded: u32,
@@ -56,7 +55,7 @@ fn step_adds_up(
     job: &Job,
     number: StepId,
     step: &StepState,
-    live: &mut BTreeSet<u64>,
+    live: &mut BTreeSet<StartId>,
     claims: &mut Claims,
 ) {
     let mut found = Found::default();

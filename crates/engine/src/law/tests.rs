@@ -9,7 +9,7 @@ use crate::event::{
     AttemptFailed, AttemptId, Ended, Event, ItemEvent, JobEvent, NewItem, Record, Retrying,
     Started, StepEvent, Submitted, Succeeded, Sum,
 };
-use crate::id::{AttemptNumber, CommandId, StepId};
+use crate::id::{AttemptNumber, CommandId, StartId, StepId};
 use crate::job::{Doing, Job, Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ fn of(index: u32, command: u32, attempt: u32) -> AttemptId {
     AttemptId::new(item, CommandId(command), AttemptNumber(attempt))
 }
 
-fn started(of: AttemptId, start: u64) -> Event {
+fn started(of: AttemptId, start: StartId) -> Event {
     Event::Item(ItemEvent::AttemptStarted(Started {
         of,
         start,
@@ -137,7 +137,7 @@ fn retrying(of: AttemptId) -> Retrying {
 /// A job whose first item runs.
 fn running() -> Job {
     let mut job = job();
-    apply(&mut job, started(of(0, 0, 1), 1));
+    apply(&mut job, started(of(0, 0, 1), StartId(1)));
     job
 }
 
@@ -168,7 +168,7 @@ fn something_that_happens_to_a_job_that_has_ended_is_noticed() {
     job.stage = Stage::Completed;
     let law = "nothing happens to a job that has ended";
     breaks(&job, Event::Job(JobEvent::Suspended), law);
-    breaks(&job, started(of(0, 0, 1), 1), law);
+    breaks(&job, started(of(0, 0, 1), StartId(1)), law);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_start_in_a_job_that_stops_is_noticed() {
     let law = "nothing starts in a job that stops";
     let mut job = running();
     job.stage = Stage::Stopping(Reason::Cancelled);
-    breaks(&job, started(of(1, 0, 1), 2), law);
+    breaks(&job, started(of(1, 0, 1), StartId(2)), law);
     let step = Event::Step(StepEvent::Started {
         step: StepId(1),
         start: None,
@@ -185,7 +185,7 @@ fn a_start_in_a_job_that_stops_is_noticed() {
     let retry = Event::Item(ItemEvent::RetryScheduled(Box::new(retrying(of(0, 0, 1)))));
     breaks(&job, retry, law);
     job.stage = Stage::Suspended;
-    breaks(&job, started(of(1, 0, 1), 2), law);
+    breaks(&job, started(of(1, 0, 1), StartId(2)), law);
 }
 
 #[test]
@@ -202,41 +202,41 @@ fn a_step_that_begins_twice_or_too_early_is_noticed() {
 #[test]
 fn a_second_live_attempt_is_noticed() {
     let law = "one attempt of a command lives at a time";
-    breaks(&running(), started(of(0, 0, 2), 2), law);
+    breaks(&running(), started(of(0, 0, 2), StartId(2)), law);
 }
 
 #[test]
 fn a_retry_before_its_time_is_noticed() {
     let law = "no retry starts before it is due";
-    breaks(&waiting(), started(of(0, 0, 2), 2), law);
+    breaks(&waiting(), started(of(0, 0, 2), StartId(2)), law);
 }
 
 #[test]
 fn a_number_that_is_left_out_is_noticed() {
     let law = "attempts are numbered one by one";
-    breaks(&job(), started(of(0, 0, 2), 1), law);
-    breaks(&waiting(), started(of(0, 0, 1), 2), law);
-    breaks(&waiting(), started(of(0, 0, 3), 2), law);
+    breaks(&job(), started(of(0, 0, 2), StartId(1)), law);
+    breaks(&waiting(), started(of(0, 0, 1), StartId(2)), law);
+    breaks(&waiting(), started(of(0, 0, 3), StartId(2)), law);
 }
 
 #[test]
 fn an_attempt_too_many_is_noticed() {
     let law = "attempts stay within their bound";
-    breaks(&waiting(), started(of(0, 0, 3), 2), law);
-    breaks(&job(), started(of(0, 1, 2), 2), law);
+    breaks(&waiting(), started(of(0, 0, 3), StartId(2)), law);
+    breaks(&job(), started(of(0, 1, 2), StartId(2)), law);
 }
 
 #[test]
 fn a_command_out_of_its_turn_is_noticed() {
     let law = "commands run in their order";
-    breaks(&job(), started(of(0, 1, 1), 1), law);
-    breaks(&waiting(), started(of(0, 1, 2), 2), law);
+    breaks(&job(), started(of(0, 1, 1), StartId(1)), law);
+    breaks(&waiting(), started(of(0, 1, 2), StartId(2)), law);
 }
 
 #[test]
 fn a_number_of_a_start_that_was_used_is_noticed() {
     let law = "no two starts have the same number";
-    breaks(&running(), started(of(1, 0, 1), 1), law);
+    breaks(&running(), started(of(1, 0, 1), StartId(1)), law);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn an_attempt_nobody_knows_of_is_noticed() {
     job.starts.running.clear();
     is_broken(&job, law);
     let mut job = waiting();
-    job.starts.running.insert(1, StepId(0).item(0));
+    job.starts.running.insert(StartId(1), StepId(0).item(0));
     is_broken(&job, law);
 }
 
@@ -357,7 +357,7 @@ fn an_item_that_was_passed_over_is_noticed() {
 #[test]
 fn a_start_of_two_items_is_noticed() {
     let mut job = running();
-    job.apply(&record(started(of(1, 0, 1), 1)));
+    job.apply(&record(started(of(1, 0, 1), StartId(1))));
     is_broken(&job, "a start belongs to one item");
 }
 
@@ -393,7 +393,7 @@ fn a_count_that_is_off_is_noticed() {
 #[test]
 fn one_that_runs_without_a_slot_is_noticed() {
     let mut job = running();
-    apply(&mut job, started(of(1, 0, 1), 2));
-    job.apply(&record(started(of(2, 0, 1), 3)));
+    apply(&mut job, started(of(1, 0, 1), StartId(2)));
+    job.apply(&record(started(of(2, 0, 1), StartId(3))));
     is_broken(&job, "no more run than may");
 }

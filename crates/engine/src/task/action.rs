@@ -1,8 +1,9 @@
-//! What a command does: as it is written, and as one attempt is to do it.
+//! What a command does, as it is written and as one attempt does it.
 //!
-//! Everything that depends on the kind of a command stands here, in exhaustive matches, but how it is
+//! Everything that depends on the kind of a command is here, in exhaustive matches, except how it is
 //! read from a file and how it is executed.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::call::{Call, call, step_call};
@@ -13,34 +14,75 @@ use super::sub_flow::{SubFlow, sub_flow};
 use crate::event::AttemptId;
 use crate::job::Job;
 use crate::workflow::template::{JsonTemplate, Reference, ShellTemplate, TextTemplate, ValueError};
-use crate::workflow::{Body, Function, Http, StepCall, WriteFile};
 
-/// What a command does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Runs a text in the shell.
     Shell(ShellTemplate),
-    /// Gives a prompt to an agent.
     Agent {
         name: String,
         prompt: TextTemplate,
     },
-    /// Sends an HTTP request.
     Http(Box<Http>),
     WriteFile(Box<WriteFile>),
     /// Calls a function of the program that runs the job.
     Function(Box<Function>),
-    /// Calls a step of a flow.
     Step(Box<StepCall>),
-    /// A flow of its own, with these goals. What it begins with is the value of the item.
+    /// A flow with these goals; it begins with the value of the item.
     SubFlow(Vec<String>),
 }
 
-/// The work of an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http {
+    pub method: String,
+    pub url: TextTemplate,
+    pub headers: Vec<(String, TextTemplate)>,
+    pub body: Option<Body>,
+    /// Statuses that count as success.
+    pub expect: Vec<RangeInclusive<u16>>,
+    pub protocol: Protocol,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    pub name: String,
+    /// What it is given instead of the item.
+    pub with: Option<JsonTemplate>,
+}
+
+/// A call of a step of a flow; its arguments are the value of the item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepCall {
+    pub endpoint: String,
+    /// Whether the result comes later, by webhook.
+    pub later: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Text(TextTemplate),
+    Json(JsonTemplate),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The status decides, the body is the output.
+    #[default]
+    Plain,
+    /// The body says `success` and has `outputs`.
+    Argyll,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteFile {
+    pub path: TextTemplate,
+    pub content: TextTemplate,
+    pub create_dirs: bool,
+    pub mode: Option<u32>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskWork {
     Run {
-        /// It and its arguments.
         argv: Vec<String>,
     },
     Call(Box<Call>),
@@ -49,16 +91,14 @@ pub enum TaskWork {
     Write {
         path: String,
         content: String,
-        /// Whether missing directories are made.
         create_dirs: bool,
         mode: Option<u32>,
-        /// The receipt token of its command.
         token: String,
     },
 }
 
 impl Action {
-    /// The key it is written with.
+    /// The key that the file writes it with.
     pub fn kind(&self) -> &str {
         match self {
             Self::Shell(_) => "shell",
@@ -83,8 +123,7 @@ impl Action {
         }
     }
 
-    /// Keys of a command that have no effect on it: only programs have an environment, and only they and
-    /// files have a directory.
+    /// Only programs have an environment, and only they and files have a directory.
     pub(crate) const fn unused_keys(&self) -> &'static [&'static str] {
         match self {
             Self::Shell(_) | Self::Agent { .. } => &[],
@@ -95,7 +134,7 @@ impl Action {
         }
     }
 
-    /// Whether its output is always kept, because nothing else keeps what it gives.
+    /// Whether its output is always kept, because nothing else keeps its result.
     pub(crate) const fn always_gives(&self) -> bool {
         match self {
             Self::Step(_) | Self::SubFlow(_) | Self::Function(_) => true,
@@ -103,7 +142,7 @@ impl Action {
         }
     }
 
-    /// How long an attempt may take if its command does not say: a request is not waited for for ever.
+    /// Used if the command sets none: a request must not wait for ever.
     pub(super) const fn default_timeout(&self) -> Option<Duration> {
         match self {
             Self::Http(_) | Self::Step(_) => Some(Duration::from_secs(30)),
@@ -115,7 +154,6 @@ impl Action {
         }
     }
 
-    /// Everything it refers to.
     pub(crate) fn each_reference(&self, take: &mut dyn FnMut(&Reference)) {
         match self {
             Self::Shell(script) => script.references().for_each(&mut *take),
@@ -128,7 +166,7 @@ impl Action {
                 let with = function.with.iter();
                 with.flat_map(JsonTemplate::references).for_each(&mut *take);
             }
-            // What a step is given is the value of its item.
+            // A step's arguments are the value of its item.
             Self::Step(_) | Self::SubFlow(_) => {}
             Self::Http(http) => {
                 http.url.references().for_each(&mut *take);
@@ -144,7 +182,7 @@ impl Action {
         }
     }
 
-    /// What one attempt is to do. Values that a shell reads by name are added to its environment.
+    /// Adds the values that a shell reads by name to `env`.
     pub(super) fn work(
         &self,
         seen: &Seen<'_>,
@@ -191,14 +229,12 @@ impl Action {
 }
 
 impl TaskWork {
-    /// A text for the shell of a job's workflow.
     pub(super) fn shell(job: &Job, text: String) -> Self {
         Self::Run {
             argv: vec![job.workflow().shell.clone(), "-c".to_owned(), text],
         }
     }
 
-    /// The program it runs, if it is one.
     pub fn program(&self) -> Option<&str> {
         match self {
             Self::Run { argv } => argv.first().map(String::as_str),

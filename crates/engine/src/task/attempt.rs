@@ -12,28 +12,21 @@ use crate::id::{AttemptNumber, ItemId};
 use crate::job::{Active, Doing, Job};
 use crate::workflow::template::ValueError;
 
-/// What an attempt is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub work: TaskWork,
     /// Variables to add to the environment, later ones over earlier ones.
     pub env: Vec<(String, String)>,
     pub working_dir: String,
-    /// How long it may take.
     pub timeout: Option<Duration>,
-    /// Bytes of output after which it is ended.
+    /// In bytes; an attempt that writes more is ended.
     pub output_limit: Option<u64>,
-    /// Whether something depends on what it writes.
     pub wants_output: bool,
-    /// Whether it reads the file that holds the item.
     pub reads_item_file: bool,
-    /// The file it reads; nothing if none.
     pub stdin: Option<String>,
-    /// How much of what it writes is kept.
     pub keeps: Keeps,
 }
 
-/// How much is kept of what an attempt writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keeps {
     /// As much as a value may have, if something depends on it.
@@ -41,15 +34,12 @@ pub enum Keeps {
     Value,
     /// As much as the items of a map may have.
     Items,
-    /// All of it, because it is passed on.
+    /// All of it, because the caller passes it on.
     All,
 }
 
-/// What the next attempt of an item is to do.
-///
-/// # Errors
-///
-/// A value that is missing, too large or cannot be given to a command.
+/// `None` if the item has no command. Fails if a value is missing, too large, or cannot be given to a
+/// command.
 pub fn task(
     job: &Job,
     item: ItemId,
@@ -76,7 +66,8 @@ pub fn task(
     }
     let attempt = AttemptNumber(active.map_or(1, next_attempt));
     let of = AttemptId::new(item, number, attempt);
-    let round = round_of(job, of, active);
+    let again = job.step(of.step).map_or(0, |state| state.again);
+    let round = active.map_or(again.saturating_add(1), |active| active.round);
     let work = command.action.work(&seen, of, round, &mut env)?;
     if is_program {
         env.extend(known_to_commands(job, of, round));
@@ -100,7 +91,7 @@ pub fn task(
     }))
 }
 
-/// The number of the attempt that is made now. One that was recorded and never began has its own.
+/// An attempt that was recorded and never began keeps its number.
 fn next_attempt(active: &Active) -> u32 {
     match active.doing {
         Doing::Running(_) => active.attempts,
@@ -108,21 +99,14 @@ fn next_attempt(active: &Active) -> u32 {
     }
 }
 
-fn round_of(job: &Job, of: AttemptId, active: Option<&Active>) -> u32 {
-    let again = job.step(of.step).map_or(0, |state| state.again);
-    let first = again.saturating_add(1);
-    active.map_or(first, |active| active.round)
-}
-
 fn known_to_commands(
     job: &Job,
     of: AttemptId,
     round: u32,
 ) -> impl Iterator<Item = (String, String)> {
-    let identity = job
-        .step(of.step)
-        .map(|state| state.items.identity(of.index));
-    // No environment can hold a zero character.
+    let state = job.step(of.step);
+    let identity = state.map(|state| state.items.identity(of.index));
+    // An environment variable cannot hold a NUL character.
     let identity = identity.unwrap_or_default().replace('\0', "\u{fffd}");
     [
         ("UNDAUNTED_JOB", job.id().to_owned()),
@@ -146,7 +130,7 @@ fn time_left(
     timeout: Option<Duration>,
     now: Timestamp,
 ) -> Option<Duration> {
-    // The time of an item that has not begun begins to run with this attempt.
+    // The deadline of an item that has not begun counts from this attempt.
     let began = active.and_then(Active::began).unwrap_or(now);
     let deadline = job.deadline_for(of.step, of.command, Some(began));
     let left = deadline.map(|deadline| deadline.since(now));

@@ -11,18 +11,16 @@ use crate::job::Job;
 use crate::workflow::template::ValueError;
 use crate::workflow::{Body, Http, Protocol, StepCall};
 
-/// A request, with all values filled in, those of secrets too: it is never written down.
+/// A request with all values filled in, secrets included: it is never stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
-    /// Statuses that count as success.
     pub expect: Vec<RangeInclusive<u16>>,
-    /// How the answer is read.
     pub protocol: Protocol,
-    /// Whether a success only says that the result comes later.
+    /// Whether success means only that the result comes later, by webhook.
     pub later: bool,
 }
 
@@ -35,7 +33,6 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// The request of an attempt.
 pub(super) fn call(
     seen: &Seen<'_>,
     http: &Http,
@@ -52,8 +49,7 @@ pub(super) fn call(
         Some(Body::Text(text)) => Some(text.render_body(seen)?),
         Some(Body::Json(json)) => {
             if !has("content-type") {
-                let kind = ("Content-Type".to_owned(), "application/json".to_owned());
-                headers.push(kind);
+                headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
             }
             Some(json.render(seen)?.to_string())
         }
@@ -82,7 +78,6 @@ pub(super) fn call(
     })
 }
 
-/// The call of a step of a flow: what it is given, and what it needs to answer later.
 pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: u32) -> Call {
     let job = seen.job;
     let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
@@ -94,7 +89,7 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: 
     });
     if step.later {
         let name = name.unwrap_or_default();
-        let base = seen.webhooks().trim_end_matches('/');
+        let base = seen.files.webhooks.trim_end_matches('/');
         let (flow, name) = (segment(job.id()), segment(name));
         let url = format!("{base}/webhook/{flow}/{name}/{token}");
         if let Some(metadata) = metadata.as_object_mut() {
@@ -124,7 +119,7 @@ pub(super) fn step_call(seen: &Seen<'_>, step: &StepCall, of: AttemptId, round: 
     }
 }
 
-/// A name as one piece of a path.
+/// Percent-encodes a name as one segment of a path.
 fn segment(name: &str) -> String {
     use std::fmt::Write;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:+".contains(&byte);
@@ -139,8 +134,7 @@ fn segment(name: &str) -> String {
     })
 }
 
-/// The item of another flow that waits for this one.
-fn parent_of(job: &Job) -> Option<&Parent> {
+pub(super) fn parent_of(job: &Job) -> Option<&Parent> {
     job.submitted().flow.as_ref()?.parent.as_ref()
 }
 

@@ -6,16 +6,15 @@ use crate::event::AttemptId;
 use crate::workflow::Function;
 use crate::workflow::template::ValueError;
 
-/// A call of a function, with all values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
     pub name: String,
-    /// What it is given, as JSON.
+    /// JSON.
     pub input: String,
     pub item: String,
-    /// The number of the attempt, from 1.
+    /// From 1.
     pub attempt: u32,
-    /// The same for all attempts, for whoever has to notice that something was done already.
+    /// The same for all attempts of a round, so that the function can detect a repetition.
     pub receipt_token: String,
 }
 

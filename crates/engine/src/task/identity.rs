@@ -1,15 +1,15 @@
-//! Names that the outside world sees and that never change: drawn, so that nothing is stored.
+//! Ids that the outside world sees and that never change: computed, so that nothing is stored.
 
 use undaunted_policy::Seed;
 
 use crate::id::{CommandId, ItemId};
 use crate::job::Job;
 
-/// The id of an item, the same for ever: a UUID made of the names of job and item.
+/// A UUID made from the names of the job and the item.
 pub fn correlation_id(job: &Job, item: ItemId) -> String {
     let draws = name_of(job).draws(item.index.into(), item.step.0.into(), 0);
     let (high, low) = (draws.at(1), draws.at(2));
-    // Version 8 (made by a rule of one's own) and the variant of RFC 9562.
+    // Version 8 (custom) and the variant of RFC 9562.
     let high = (high & !0xf000) | 0x8000;
     let low = (low & !(0b11 << 62)) | (0b10 << 62);
     format!(
@@ -22,15 +22,15 @@ pub fn correlation_id(job: &Job, item: ItemId) -> String {
     )
 }
 
-/// The token of a command, the same for all its attempts in a round.
+/// The same for all attempts of a command in a round.
 pub fn receipt_token(job: &Job, item: ItemId, command: CommandId, round: u32) -> String {
     let place = u64::from(item.step.0) << 32 | u64::from(item.index);
     let draws = name_of(job).draws(place, command.0.into(), round);
     format!("{:016x}{:016x}", draws.at(3), draws.at(4))
 }
 
-/// Jobs with the same seed must not share ids, so these come from the name of the job. What is kept
-/// with it makes tokens something that nobody can guess.
+/// Jobs with the same seed must not share ids, so the seed comes from the job's name. The stored key
+/// makes tokens impossible to guess.
 fn name_of(job: &Job) -> Seed {
     let key = job.submitted().token_key;
     let key = key.map(u64::to_le_bytes).into_iter().flatten();

@@ -8,15 +8,13 @@ use crate::job::Job;
 use crate::workflow::InputSource;
 use crate::workflow::template::ValueError;
 
-/// Where the items of a map come from, with all values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputTask {
     File(String),
-    /// What a program writes.
+    /// The program's output holds the items.
     Run(Task),
 }
 
-/// The command that gives the items of a map.
 pub fn input_task(
     job: &Job,
     step: StepId,

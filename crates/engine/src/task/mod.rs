@@ -1,9 +1,9 @@
 //! What an attempt is to do, with all values filled in.
 //!
-//! Data only: whoever runs it adds the rest of the environment and the values of secrets, which are
-//! never part of a job's state.
+//! Data only: the executor adds the rest of the environment and the values of secrets, which are never
+//! part of a job's state.
 
-mod action;
+pub(crate) mod action;
 mod attempt;
 mod call;
 mod function;
@@ -13,7 +13,7 @@ mod seen;
 mod sub_flow;
 mod token;
 
-pub use action::{Action, TaskWork};
+pub use action::TaskWork;
 pub use attempt::{Keeps, Task, task};
 pub use call::{Call, as_uuid};
 pub use function::FunctionCall;

@@ -1,4 +1,4 @@
-//! What the templates of an item can see.
+//! The values that the templates of an item can refer to.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -10,22 +10,21 @@ use crate::id::{ItemId, StepId};
 use crate::job::{Job, Scope};
 use crate::workflow::template::{Reference, Root, Segment, TextTemplate, ValueError, Values};
 
-/// What a job refers to and does not hold itself.
+/// Values that a job refers to and does not hold itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'a> {
     /// The file that holds the item as JSON.
     pub item: &'a str,
-    /// The results of the map, where they are small enough to be given on.
+    /// The results of the map, if they are small enough to be passed inline.
     pub results: Option<&'a Value>,
-    /// The file that holds them.
     pub results_file: &'a str,
-    /// Where results that come later are to be sent.
+    /// The base URL for results that come later.
     pub webhooks: &'a str,
-    /// Secrets, by name: requests may refer to them like to variables of the environment.
+    /// By name; requests may refer to them like to environment variables.
     pub secrets: &'a [(String, String)],
 }
 
-/// A path, seen from a directory.
+/// Resolves a path against a directory.
 pub(super) fn within(directory: &str, path: Option<&str>) -> String {
     match path {
         None | Some("") => directory.to_owned(),
@@ -34,14 +33,13 @@ pub(super) fn within(directory: &str, path: Option<&str>) -> String {
     }
 }
 
-/// What the templates of an item can see.
 pub(super) struct Seen<'a> {
     pub(super) job: &'a Job,
     at: ItemId,
-    files: Files<'a>,
+    pub(super) files: Files<'a>,
     value: OnceCell<Value>,
     item_file: OnceCell<()>,
-    /// Declared variables that are being put together.
+    /// Declared variables that are being rendered.
     declaring: RefCell<Vec<String>>,
     secrets: bool,
 }
@@ -59,20 +57,15 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The same, with secrets: for what is sent and never written down.
+    /// For requests, which are sent and never stored.
     pub(super) const fn with_secrets(&self) -> Self {
         let mut seen = Self::new(self.job, self.at, self.files);
         seen.secrets = true;
         seen
     }
 
-    /// Where results that come later are to be sent.
-    pub(super) const fn webhooks(&self) -> &'a str {
-        self.files.webhooks
-    }
-
     pub(super) fn ask_for_item_file(&self) {
-        // It is the same whoever asks, and how often.
+        // A repeated `set` changes nothing.
         let _ = self.item_file.set(());
     }
 
@@ -80,7 +73,6 @@ impl<'a> Seen<'a> {
         self.item_file.get().is_some()
     }
 
-    /// The environment variables of every command.
     pub(super) fn declared(&self) -> Result<Vec<(String, String)>, ValueError> {
         let declared = self.job.workflow().env.iter();
         declared
@@ -88,7 +80,6 @@ impl<'a> Seen<'a> {
             .collect()
     }
 
-    /// The value of a declared variable.
     fn declare(&self, name: &str, value: &TextTemplate) -> Result<String, ValueError> {
         self.declaring.borrow_mut().push(name.to_owned());
         let rendered = value.render(self);
@@ -164,7 +155,7 @@ impl<'a> Seen<'a> {
         let mut declared = self.job.workflow().env.iter();
         let declared: Option<&TextTemplate> =
             declared.find_map(|(known, value)| (known == name).then_some(value));
-        // A declared variable that refers to itself, directly or not, means the one outside.
+        // A declared variable that refers to itself, directly or not, means the one of the submission.
         let declared = declared.filter(|_| !self.declaring.borrow().contains(name));
         let declared = declared.and_then(|value| self.declare(name, value).ok());
         declared.map(Value::from).or(stored)
@@ -189,9 +180,7 @@ impl Values for Seen<'_> {
             Root::Captured(name) => {
                 let mut scopes = self.scopes();
                 let value = scopes.find_map(|scope| scope.captured.get(name))?;
-                reference
-                    .follow(value)
-                    .map(|value| Cow::Owned(value.clone()))
+                reference.follow(value).cloned().map(Cow::Owned)
             }
         }
     }

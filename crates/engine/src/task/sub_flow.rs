@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use undaunted_policy::Seed;
 
-use super::call::as_uuid;
+use super::call::{as_uuid, parent_of};
 use super::identity::receipt_token;
 use super::seen::Seen;
 use crate::event::{AttemptId, FlowRun, Parent, Submitted, WorkflowText};
@@ -12,16 +12,13 @@ use crate::job::{Job, JobError, Plans};
 use crate::plan::Plan;
 use crate::workflow::aim_at;
 
-/// How deep flows may be inside each other. Steps that stand for each other's flows would go on for
-/// ever.
+/// How deep flows may nest: steps that start each other's flows would recurse for ever.
 const DEEPEST: u32 = 16;
 
-/// A flow that an item of another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubFlow {
-    /// What it is called: the same for all attempts of a round, so that there is only one.
+    /// The same for all attempts of a round, so that the flow exists only once.
     pub id: String,
-    /// What it has to reach, and what it begins with.
     pub run: FlowRun,
 }
 
@@ -30,9 +27,7 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: 
     let token = as_uuid(&receipt_token(job, of.item(), of.command, round));
     let step = job.plan().step(of.step).map(|step| step.name.clone());
     let step = step.unwrap_or_default();
-    let depth = job.submitted().flow.as_ref();
-    let depth = depth.and_then(|flow| flow.parent.as_ref());
-    let depth = depth.map_or(0, |parent| parent.depth);
+    let depth = parent_of(job).map_or(0, |parent| parent.depth);
     SubFlow {
         id: format!("{}:{}:{token}", short(job.id()), short(&step)),
         run: FlowRun {
@@ -49,7 +44,7 @@ pub(super) fn sub_flow(seen: &Seen<'_>, goals: &[String], of: AttemptId, round: 
     }
 }
 
-/// A name that is not too long to be part of one: of flows deep inside each other, and of files.
+/// Replaces the end of a long name by a hash: names of nested flows and of files contain it.
 pub fn short(name: &str) -> String {
     const LONGEST: usize = 100;
     const KEPT: usize = 60;
@@ -64,18 +59,13 @@ pub fn short(name: &str) -> String {
 }
 
 impl SubFlow {
-    /// Whether there are too many flows around it.
     pub fn is_too_deep(&self) -> bool {
         let parent = self.run.parent.as_ref();
         parent.is_some_and(|parent| parent.depth > DEEPEST)
     }
 
-    /// Its submission: everything it does not say is as for the flow it belongs to, whose steps are
-    /// planned anew for its goals.
-    ///
-    /// # Errors
-    ///
-    /// When its goals cannot be reached.
+    /// Everything not set here is as for the parent, whose steps are planned anew for these goals.
+    /// Fails if the goals cannot be reached.
     pub fn submission(&self, parent: &Job, plans: &Plans) -> Result<Submitted, JobError> {
         let of = parent.submitted();
         let id = self.id.bytes();
@@ -91,11 +81,10 @@ impl SubFlow {
         let plan = plans.get_or(&submitted, || {
             let planned = aim_at(parent.workflow().clone(), &self.run.aim());
             let planned = planned.map(|workflow| Arc::new(Plan::new(workflow)));
-            planned.map_err(|why| JobError::Workflow {
-                why: why
-                    .into_iter()
-                    .next()
-                    .map_or_else(String::new, |it| it.message),
+            planned.map_err(|why| {
+                let first = why.into_iter().next();
+                let why = first.map_or_else(String::new, |it| it.message);
+                JobError::Workflow { why }
             })
         })?;
         submitted.text = WorkflowText::checked(of.text.shared(), plan);

@@ -1,26 +1,25 @@
-//! Which attempt a token belongs to.
+//! Finds the attempt that a token belongs to.
 
 use super::call::as_uuid;
 use super::identity::receipt_token;
-use crate::id::{ItemId, StepId};
+use crate::id::{ItemId, StartId, StepId};
 use crate::job::{Item, Job};
 use crate::workflow::{Step, StepKind, StepWork};
 
-/// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenOwner {
-    /// An attempt that runs: the number of its start.
-    Running(u64),
-    /// An item that waits for its next attempt.
+    /// The attempt with this start number is running.
+    Running(StartId),
+    /// The item waits for its next attempt.
     Waiting,
-    /// A round of an item that is over.
+    /// The round is over.
     Over,
     Nowhere,
 }
 
 pub fn find_token(job: &Job, step: &str, token: &str) -> TokenOwner {
     let mut steps = StepId::all().zip(&job.workflow().steps);
-    // Only what was taken on has a result that comes later.
+    // Only a step whose result comes later hands out tokens.
     let later = |found: &Step| match &found.work {
         StepWork::Call(call) => matches!(call.kind, StepKind::Call { later: true, .. }),
         StepWork::One | StepWork::Map(_) => false,
@@ -33,8 +32,8 @@ pub fn find_token(job: &Job, step: &str, token: &str) -> TokenOwner {
     found.unwrap_or(TokenOwner::Nowhere)
 }
 
-/// The attempt of a step that runs with this token. Few do, however many items there are.
-fn running_of(job: &Job, step: StepId, token: &str) -> Option<u64> {
+/// Looks at running attempts only: they are few, however many items there are.
+fn running_of(job: &Job, step: StepId, token: &str) -> Option<StartId> {
     let mut running = job.starts.running.iter();
     let found = running.find(|&(_, item)| {
         let active = job.active(*item);
@@ -43,7 +42,7 @@ fn running_of(job: &Job, step: StepId, token: &str) -> Option<u64> {
     found.map(|(start, _)| *start)
 }
 
-/// What does not run and has this token, in any round of it.
+/// Looks at all rounds of the items that are not running.
 fn idle_of(job: &Job, step: StepId, token: &str) -> Option<TokenOwner> {
     let state = job.step(step)?;
     state.items.iter().find_map(|(index, found)| {

@@ -1,7 +1,6 @@
-//! An attempt, and the numbers behind what followed from it, as machines see them.
+//! An attempt, and the numbers behind what followed from it, as JSON.
 //!
-//! Stands apart from `event.rs` because an attempt is several events put together: its start, its
-//! end and the retry that came of it.
+//! Apart from `event.rs` because an attempt consists of several events: its start, its end and its retry.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::history::PastAttempt;
 use crate::event::{Sum, cause_parts, class_word};
 use crate::job::Job;
 
-/// An attempt with everything that is known of it. What does not apply is null.
+/// What does not apply is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttemptView {
     item: String,
@@ -24,7 +23,6 @@ pub struct AttemptView {
     handler: bool,
     attempt: u32,
     round: u32,
-    /// The breaker that let it through, and whether it was to find out if the target is back.
     breaker: Option<String>,
     probe: bool,
     at: String,
@@ -42,7 +40,6 @@ pub struct AttemptView {
     due_at: Option<String>,
 }
 
-/// What is shown of an attempt of a job.
 pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
     let subject = of.of;
     let (plan, state) = (job.plan(), job.step(subject.step));
@@ -81,7 +78,6 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
 }
 
 impl PastAttempt {
-    /// How it ended: `succeeded`, `failed`, or `running` if it has not.
     pub fn word(&self) -> &'static str {
         match &self.outcome {
             None => "running",
@@ -90,15 +86,13 @@ impl PastAttempt {
         }
     }
 
-    /// How it failed, if it did.
     pub fn cause(&self) -> Option<Cause> {
         let failure = self.outcome.as_ref()?.failure.as_ref()?;
         Some(failure.cause)
     }
 }
 
-/// The numbers of a decision, each limit before and after it. What was not computed, because a
-/// check before it refused, is null.
+/// What was not computed, because an earlier check refused, is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SumView {
     retry: u32,
@@ -127,12 +121,12 @@ struct BalanceView {
 }
 
 impl SumView {
-    /// The numbers of a retry that falls due then, or of one that was refused.
+    /// `due` is `None` for a refused retry.
     pub fn of(sum: &Sum, due: Option<Timestamp>) -> Self {
         Self::with(sum, due, due.is_some())
     }
 
-    /// The numbers of a retry that is made when a breaker lets it go.
+    /// A retry that is made when its breaker releases it.
     pub fn held(sum: &Sum) -> Self {
         Self::with(sum, None, true)
     }

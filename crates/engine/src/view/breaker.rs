@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::event::{EventView, rfc3339};
 use crate::breaker::{BreakerChange, Change};
 
-/// What is shown of a breaker that has opened, half opened or closed; nothing of other changes. It is not
-/// part of the journal of a job, so `seq` is null.
+/// Returns `None` for changes other than transitions. They are not part of a job's journal, so `seq` is
+/// null.
 pub fn breaker_event(breaker: &str, change: &BreakerChange) -> Option<EventView> {
     let word = match change.change {
         Change::Opened | Change::Tripped => "breaker_opened",

@@ -1,4 +1,4 @@
-//! An event as machines see it.
+//! An event as JSON.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,30 +8,34 @@ use serde_json::{Value, json};
 use undaunted_policy::{Reason, Timestamp};
 
 use crate::event::{
-    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Counts, Ended, Event, Held,
-    ImportedCommand, ItemEvent, JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent,
-    Succeeded, Sum, Text, cause_parts, class_word,
+    AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Ended, Event, Held, ImportedCommand,
+    ItemEvent, JobEvent, Kept, PolicyChange, Reached, Record, Retrying, StepEvent, Succeeded, Sum,
+    Text, cause_parts, class_word,
 };
 use crate::id::ItemId;
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
-use crate::view::Status;
 use crate::view::attempt::millis;
+use crate::view::report::{ItemCounts, Status};
 
-/// An event with its fields, in the order they are printed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventView {
     fields: Vec<(&'static str, Value)>,
 }
 
-/// What is shown of a record. The job is as it is after the record.
+/// `job` is the state after the record.
 pub fn event(job: &Job, seq: u64, record: &Record) -> EventView {
     let mut view = EventView::of(vec![
         ("seq", seq.into()),
         ("at", time(record.at)),
         ("type", record.event.word().into()),
     ]);
-    view.fill(job, &record.event);
+    match &record.event {
+        Event::Job(event) => view.fill_of_job(job, event),
+        Event::Step(event) => view.fill_of_step(job, event),
+        Event::Item(event) => view.fill_of_item(job, event),
+        Event::Breaker(event) => view.fill_of_breaker(job, event),
+    }
     view
 }
 
@@ -40,7 +44,6 @@ impl EventView {
         Self { fields }
     }
 
-    /// Its fields, in order.
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.fields
     }
@@ -52,15 +55,6 @@ impl EventView {
     fn put_some(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.put(name, value);
-        }
-    }
-
-    fn fill(&mut self, job: &Job, event: &Event) {
-        match event {
-            Event::Job(event) => self.fill_of_job(job, event),
-            Event::Step(event) => self.fill_of_step(job, event),
-            Event::Item(event) => self.fill_of_item(job, event),
-            Event::Breaker(event) => self.fill_of_breaker(job, event),
         }
     }
 
@@ -137,8 +131,10 @@ impl EventView {
             StepEvent::Unreachable { missing, .. } => self.put("missing", missing.as_str()),
             StepEvent::AttributeSet { name, value, .. } => {
                 self.put("name", name.as_str());
-                let value: Value = serde_json::from_str(value).unwrap_or_default();
-                self.put("value", value);
+                self.put(
+                    "value",
+                    serde_json::from_str::<Value>(value).unwrap_or_default(),
+                );
             }
             StepEvent::CompletionReached(reached) => self.reached(reached),
         }
@@ -194,7 +190,7 @@ impl EventView {
         match event {
             ItemEvent::AttemptStarted(started) => {
                 self.attempt(job, started.of);
-                self.put("start", started.start);
+                self.put("start", started.start.0);
                 if let Some(pass) = &started.pass {
                     self.put("breaker", job.texts.read(&pass.breaker));
                     self.put("probe", pass.probe);
@@ -226,12 +222,7 @@ impl EventView {
                 self.put("held_ms", millis(released.held));
             }
             ItemEvent::LateResult(late) => {
-                let result = if late.reason.is_none() {
-                    "succeeded"
-                } else {
-                    "failed"
-                };
-                self.put("result", result);
+                self.put("result", late.reason.map_or("succeeded", |_| "failed"));
                 self.put_some("reason", late.reason.map(Reason::word));
                 let policy = if late.counted {
                     "update_result"
@@ -270,8 +261,7 @@ impl EventView {
 
     fn item(&mut self, job: &Job, item: ItemId) {
         let step = job.step(item.step);
-        let identity = step.map(|state| state.items.identity(item.index));
-        self.put("item", identity);
+        self.put("item", step.map(|state| state.items.identity(item.index)));
         self.put("index", item.index);
         self.put("correlation_id", correlation_id(job, item));
     }
@@ -328,7 +318,7 @@ impl EventView {
         self.put_some("rule", stopped.rule);
         self.put("handled", stopped.handler.is_some());
         if let Some(sum) = &stopped.sum {
-            // The delay that was refused was not spent.
+            // The refused delay was not spent.
             self.sum(sum, sum.spent_before);
             self.put_some("delay_ms", sum.drawn.map(millis));
         }
@@ -355,22 +345,11 @@ impl EventView {
         self.put("reason", ended.reason.map(Reason::word));
         let error = ended.error.as_ref().map(|error| job.texts.read(error));
         self.put("error", error);
-        let Counts {
-            total,
-            succeeded,
-            dead,
-            skipped,
-            attempts,
-            retries,
-            delay,
-        } = ended.counts;
-        self.put(
-            "items",
-            json!({ "total": total, "succeeded": succeeded, "dead": dead, "skipped": skipped }),
-        );
-        self.put("attempts", attempts);
-        self.put("retries", retries);
-        self.put("delay_ms", millis(delay));
+        let counts = &ended.counts;
+        self.put("items", json!(ItemCounts::from(counts)));
+        self.put("attempts", counts.attempts);
+        self.put("retries", counts.retries);
+        self.put("delay_ms", millis(counts.delay));
     }
 }
 
@@ -388,14 +367,13 @@ fn kept(kept: Kept) -> Value {
     json!({ "bytes": kept.length, "kept": kept.head.saturating_add(kept.tail) })
 }
 
-/// An instant in RFC 3339.
 pub(super) fn time(at: Timestamp) -> Value {
     rfc3339(at).into()
 }
 
-/// An instant in RFC 3339, to the millisecond.
+/// To the millisecond.
 pub fn rfc3339(at: Timestamp) -> String {
-    // Later than this cannot be written; nobody waits that long.
+    // The last second that RFC 3339 can express.
     const LAST: u64 = 253_402_300_799;
     let since = Duration::from_nanos(at.as_nanos()).min(Duration::from_secs(LAST));
     let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);

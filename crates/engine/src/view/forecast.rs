@@ -1,9 +1,9 @@
-//! What comes next for an item if it goes on failing, and which limit ends it.
+//! What comes next for an item if it keeps failing, and which limit ends it.
 //!
-//! The same function that decides is asked again and again from where the item stands now, so what
-//! is foretold is what would be done. Attempts are taken to fail at once and as the last one did,
-//! and nobody else to use the pool meanwhile; whoever shows it says so. What is held goes on when its
-//! breaker looks again, and what a rule would hold waits as long as the breaker then stays open.
+//! Asks the same function that decides, from the item's current state, so the forecast is what would be
+//! done. Assumes that attempts fail at once and like the last one, and that no other item uses the pool;
+//! the caller must say so. A held item continues when its breaker may be probed, and an item that a rule
+//! would hold waits as long as the breaker stays open.
 
 use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
 
@@ -11,16 +11,13 @@ use crate::breaker::{AdmissionControl, BreakerState};
 use crate::id::ItemId;
 use crate::job::{Doing, Job};
 
-/// The retries an item would still get, and why there would be no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
-    /// The retries, in order.
     pub retries: Vec<Verdict>,
-    /// The verdict that ends it; none if so many retries were foretold that somebody stopped asking.
+    /// The verdict that ends the retries; `None` if `most` was reached first.
     pub stop: Option<Verdict>,
 }
 
-/// What would become of an item that was started and is not settled, asking at most `most` times.
 pub fn forecast(
     job: &Job,
     breakers: &AdmissionControl,
@@ -31,7 +28,7 @@ pub fn forecast(
     let active = job.active(item)?;
     let command = job.plan().command(active.command)?;
     if active.repeated().is_some() {
-        // Its retries were used up before its handler ran; this is the one attempt more.
+        // Its retries were used up before its handler ran; this is the extra attempt.
         return None;
     }
     let text = active.error.as_ref().map(|error| job.texts.read(error));
@@ -59,10 +56,8 @@ pub fn forecast(
         }
         Doing::Running(_) | Doing::Undecided => now,
     };
-    let shut = command
-        .breaker
-        .as_ref()
-        .map(|breaker| breaker.settings.recovery_timeout);
+    let breaker = command.breaker.as_ref();
+    let shut = breaker.map(|breaker| breaker.settings.recovery_timeout);
     let mut forecast = Forecast::default();
     while forecast.retries.len() < most {
         let next = verdict(&command.retry.policy, &state, &failure, at);

@@ -1,8 +1,7 @@
-//! Everything that happened to some items, put together from their events.
+//! Everything that happened to some items, from their events.
 //!
-//! A fold over records beside the job's own: the state keeps what the next decision needs, and here
-//! is the past. Only the items somebody asks about are kept, so that one item of a million costs
-//! what one item costs.
+//! A fold beside the job's own, which keeps only what the next decision needs. Only requested items are
+//! kept, so that one item of a million costs as much as one item.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,159 +13,126 @@ use crate::id::ItemId;
 use crate::job::Job;
 use crate::workflow::StepPhase;
 
-/// The histories of the items that were asked for.
 pub struct Histories<'w> {
     wanted: Box<dyn Fn(ItemId) -> bool + 'w>,
-    /// By step and place in the input.
     pub items: BTreeMap<ItemId, History>,
 }
 
-/// What happened to one item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Every attempt of every command, in order.
     pub attempts: Vec<PastAttempt>,
-    /// Every time a command was tried no further.
     pub stops: Vec<Stop>,
-    /// Every time a handler has saved a command.
     pub mends: Vec<Mend>,
-    /// Every time a breaker kept it back.
     pub holds: Vec<BreakerHold>,
     pub end: Option<ItemEnd>,
-    /// What came of it after its step was complete without it.
+    /// The result after its step was complete without it.
     pub late: Option<LateEnd>,
-    /// The round it is in, counted from 1.
+    /// Counted from 1.
     pub round: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastAttempt {
     pub of: AttemptId,
-    /// The round it belongs to, counted from 1.
+    /// Counted from 1.
     pub round: u32,
-    /// When it was started.
     pub began: Timestamp,
-    /// The breaker that let it through, if one was asked.
     pub pass: Option<Passed>,
-    /// How it ended, if it has.
     pub outcome: Option<AttemptOutcome>,
-    /// The retry that followed from it.
     pub retry: Option<ScheduledRetry>,
 }
 
-/// A breaker that let an attempt through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
     pub breaker: String,
-    /// Whether the attempt was to find out if the target is back.
     pub probe: bool,
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptOutcome {
-    /// When its end was recorded.
     pub at: Timestamp,
-    /// How long it took.
     pub took: Duration,
-    /// What went wrong, if anything did.
     pub failure: Option<AttemptFailure>,
-    /// Where its output is kept.
     pub stdout: Option<Kept>,
-    /// Where its error output is kept.
     pub stderr: Option<Kept>,
 }
 
-/// What went wrong with an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptFailure {
     pub cause: Cause,
-    /// The class it was given.
     pub class: Class,
-    /// The row of the table of rules that decided, counted from 0.
+    /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
-    /// The last lines it wrote, or what else is known.
+    /// The last lines it wrote, or another explanation.
     pub error: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScheduledRetry {
-    /// How its delay came about.
     pub sum: Sum,
     pub delay: Duration,
-    /// When it fell due.
     pub due: Timestamp,
 }
 
-/// A command that was tried no further.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
-    /// The command and its last attempt.
+    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     pub reason: Reason,
-    /// What people read about it.
     pub error: String,
-    /// The numbers behind the decision.
     pub sum: Option<Sum>,
-    /// The row of the table of rules that decided, counted from 0.
+    /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
-    /// Whether its handler ran.
     pub handled: bool,
 }
 
-/// A handler has saved a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mend {
-    /// The command and its last attempt.
+    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
-    /// Whether the command is tried once more; if not, the item goes on without it.
+    /// Whether the command gets one more attempt; if not, the item continues without it.
     pub again: bool,
 }
 
-/// A breaker has kept an item back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerHold {
-    /// The command that would have started, and its last attempt.
+    /// The last attempt made.
     pub of: AttemptId,
     pub at: Timestamp,
     pub breaker: String,
-    /// When the breaker was to look again, if that was known.
+    /// When the breaker may be probed, if known.
     pub until: Option<Timestamp>,
-    /// When the item was to be held no longer and fail, if there was such a time.
+    /// When the hold fails the item.
     pub expires: Option<Timestamp>,
-    /// How many attempts were left; `None` is any number.
+    /// Attempts left; `None` is unlimited.
     pub left: Option<u64>,
-    /// The numbers of the retry this leads to, if a rule holds it after a failure.
+    /// If a rule holds after a failure: the retry it leads to.
     pub sum: Option<Sum>,
-    /// When it was let go, and how long it was held, if it was.
+    /// When, and after how long.
     pub released: Option<(Timestamp, Duration)>,
 }
 
-/// What came of an item after its step was complete without it.
+/// A result after the step was complete without the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateEnd {
     pub at: Timestamp,
-    /// Why it did not succeed, if it did not.
+    /// `None` if it succeeded.
     pub reason: Option<Reason>,
-    /// Whether it counts all the same.
     pub counted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemEnd {
     pub at: Timestamp,
-    /// Why, if it did not succeed.
+    /// `None` if it succeeded.
     pub reason: Option<Reason>,
-    /// What people read about it.
     pub error: Option<String>,
-    /// Whether it is a dead letter.
     pub dead: bool,
 }
 
 impl<'w> Histories<'w> {
-    /// Keeps the histories of the items for which `wanted` is true, by step and place.
     pub fn of(wanted: impl Fn(ItemId) -> bool + 'w) -> Self {
         Self {
             wanted: Box::new(wanted),
@@ -174,7 +140,7 @@ impl<'w> Histories<'w> {
         }
     }
 
-    /// Takes note of a record. The job is as it is after it.
+    /// `job` is the state after the record.
     pub fn take(&mut self, job: &Job, record: &Record) {
         if let Event::Job(JobEvent::Redriven { reduce: true }) = &record.event {
             self.begin_again(job);
@@ -192,10 +158,8 @@ impl<'w> Histories<'w> {
         });
         history.take(job, event, record.at);
     }
-}
 
-impl Histories<'_> {
-    /// What comes after the map is done again, in a new round.
+    /// The reduce steps run again, in a new round.
     fn begin_again(&mut self, job: &Job) {
         for (item, history) in &mut self.items {
             let step = job.plan().step(item.step);
@@ -286,7 +250,7 @@ impl History {
                     counted: late.counted,
                 });
             }
-            // Its start is what is shown of it.
+            // Its start is shown.
             ItemEvent::AttemptAccepted { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What is shown of a job: plain data for machines and for whoever puts it into words.
+//! Views of a job: plain data for JSON and for output to people.
 
 mod attempt;
 mod breaker;

@@ -1,4 +1,4 @@
-//! What a job has come to, in one object.
+//! The result of a job, in one object.
 
 use std::time::Duration;
 
@@ -9,46 +9,35 @@ use crate::event::{Counts, Reached};
 use crate::job::{Item, Job, Settled, Stage, StepStage};
 use crate::view::attempt::millis;
 
-/// What a job has come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub job: String,
-    /// The name of its workflow, if it has one.
     pub name: Option<String>,
     pub status: Status,
     /// Why it did not simply complete.
     pub reason: Option<Reason>,
-    /// What people read about it.
     pub error: Option<String>,
-    /// Items, attempts, retries and delays.
     pub counts: Counts,
     /// From its submission to its last event.
     pub duration: Duration,
-    /// Items that were never started or not waited for, and why.
     pub missing: Vec<Missing>,
-    /// What a completion rule has decided, if one has.
     pub reached: Option<Reached>,
 }
 
-/// An item that was never started, or that its step was complete without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What it is called.
     pub item: String,
     pub reason: Reason,
 }
 
-/// How a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is not done.
     Running,
-    /// It ends as soon as what runs has ended.
+    /// Ends once running attempts have ended.
     Stopping,
-    /// It was left in good order.
+    /// Left in good order, to be resumed.
     Suspended,
     Completed,
-    /// It is done, with dead letters.
     Partial,
     Failed,
     Cancelled,
@@ -82,7 +71,6 @@ impl From<Stage> for Status {
     }
 }
 
-/// What a job has come to so far.
 pub fn report(job: &Job) -> Report {
     let status = Status::from(job.stage);
     let failure = job.mishap();
@@ -108,12 +96,12 @@ pub fn report(job: &Job) -> Report {
     }
 }
 
-/// What was never started and will not be, and what a step was complete without.
+/// Items never started, and those a step was complete without.
 fn missing(job: &Job) -> Vec<Missing> {
     if !job.stage.has_ended() {
         return Vec::new();
     }
-    // What comes after a failed command of a list is not begun: one failure is all it tolerates.
+    // Commands after a failed one of a list do not begin: a list tolerates no failure.
     let reason = job.mishaps.stopped.unwrap_or(Reason::Tolerance);
     let mut missing = Vec::new();
     for (number, step) in job.counted() {
@@ -140,7 +128,7 @@ fn missing(job: &Job) -> Vec<Missing> {
     missing
 }
 
-/// The shape of the object that `run --json` prints.
+/// Printed by `run --json`.
 #[derive(Serialize)]
 struct ReportJson<'r> {
     job: &'r str,
@@ -155,7 +143,6 @@ struct ReportJson<'r> {
     missing: Vec<MissingJson<'r>>,
 }
 
-/// How many items there are and what became of them, as every report has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemCounts {
     total: u64,

@@ -1,7 +1,6 @@
-//! What many items share, as it stands: who is held and who goes first, what a completion rule waits
-//! for, how far a tolerance is from being passed.
+//! The present state of what items share: holds, completion rules, tolerance.
 //!
-//! Stands apart from `report.rs` because it is about the present: most of it is gone when a job ends.
+//! Apart from `report.rs` because most of it is gone when a job ends.
 
 use serde::Serialize;
 use undaunted_policy::{Timestamp, Tolerance};
@@ -14,24 +13,20 @@ use crate::id::{ItemId, StepId};
 use crate::job::{Item, Job, Settled, StepState};
 use crate::workflow::OnComplete;
 
-/// An item that a breaker holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     pub item: ItemId,
     pub breaker: String,
-    /// Since when it is held.
     pub since: Timestamp,
-    /// When the breaker looks again, if it is open and that is known.
+    /// When the breaker may be probed, if it is open.
     pub until: Option<Timestamp>,
-    /// When the item is held no longer and fails, if there is such a time.
+    /// When the hold fails the item.
     pub expires: Option<Timestamp>,
-    /// How many attempts it has left; `None` is any number.
+    /// Attempts left; `None` is unlimited.
     pub left: Option<u64>,
-    /// Whether it is the one that finds out whether the target is back.
     pub goes_first: bool,
 }
 
-/// How an item is held, if it is.
 pub fn holding(job: &Job, breakers: &AdmissionControl, item: ItemId) -> Option<Holding> {
     let hold = job.step(item.step)?.held.get(item.index)?;
     let state = breakers.get(&hold.breaker);
@@ -47,7 +42,7 @@ pub fn holding(job: &Job, breakers: &AdmissionControl, item: ItemId) -> Option<H
     })
 }
 
-/// Every item that is held, in input order.
+/// In input order.
 pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
     let steps = StepId::all().zip(&job.steps);
     steps.flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
@@ -57,23 +52,18 @@ pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestEffort {
     pub step: StepId,
-    /// How many have to succeed.
     pub min: u64,
-    /// Until when they are waited for; none before the step has begun.
+    /// `None` before the step has begun.
     pub deadline: Option<Timestamp>,
-    /// How many there are.
     pub target: u64,
-    /// How many have succeeded.
     pub completed: u64,
-    /// How many have failed or were skipped.
+    /// Failed or skipped.
     pub failed: u64,
-    /// Whether what still runs when it is complete goes on.
+    /// Whether running items continue after completion.
     pub leaves: bool,
-    /// What was decided, if it was.
     pub reached: Option<Reached>,
 }
 
-/// The step of a job that does not wait for all its items, if it has one.
 pub fn best_effort(job: &Job) -> Option<BestEffort> {
     let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| {
@@ -95,7 +85,7 @@ pub fn best_effort(job: &Job) -> Option<BestEffort> {
     })
 }
 
-/// The same for machines, with the names of AD-44.
+/// [`BestEffort`] as JSON, with the names of AD-44.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BestEffortView {
     enabled: bool,
@@ -110,7 +100,6 @@ pub struct BestEffortView {
     on_complete: &'static str,
 }
 
-/// The names behind the numbers of [`best_effort`].
 pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
     let none = StepState::default();
     let state = job.step(of.step).unwrap_or(&none);
@@ -140,19 +129,16 @@ pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
     }
 }
 
-/// How far a step is from giving up on its remaining items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerated {
     pub tolerance: Tolerance,
-    /// Items that are settled.
     pub settled: u64,
-    /// Those of them that count as failures.
+    /// Dead letters that count as failures.
     pub failed: u64,
-    /// Whether that is too many.
     pub exceeded: bool,
 }
 
-/// What the map of a job tolerates, if it does not tolerate everything.
+/// `None` if the map tolerates everything.
 pub fn tolerated(job: &Job) -> Option<Tolerated> {
     let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| Some((job.plan().map(step)?, state)));

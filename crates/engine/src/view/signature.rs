@@ -1,9 +1,9 @@
-//! What errors have in common: the text with everything that differs from item to item folded.
+//! What errors have in common: the text without what differs from item to item.
 //!
-//! Numbers, ids, paths and addresses are what two failures of the same kind differ in. What is left
-//! is the same text, and groups by itself.
+//! Two failures of the same kind differ in numbers, ids, paths and addresses; without these their texts are
+//! equal.
 
-/// The signature of an error: its last line with numbers, ids and paths folded.
+/// The last line, with numbers, ids and paths folded.
 pub fn signature(error: &str) -> String {
     let line = error.lines().rfind(|line| !line.trim().is_empty());
     let line = line.unwrap_or_default().trim();
@@ -17,7 +17,7 @@ pub fn signature(error: &str) -> String {
     folded
 }
 
-/// Folds one word; what encloses it stays.
+/// Punctuation around the word stays.
 fn fold_word(word: &str, to: &mut String) {
     let inner = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '~');
     let Some(at) = word.find(inner).filter(|_| !inner.is_empty()) else {
@@ -42,7 +42,7 @@ fn is_path(word: &str) -> bool {
     rooted || (word.matches('/').count() >= 2)
 }
 
-/// Folds ids and numbers within a word: `item-17:` becomes `item-N:`.
+/// `item-17:` becomes `item-N:`.
 fn fold_parts(word: &str, to: &mut String) {
     if is_id(word) {
         to.push_str("ID");

@@ -1,4 +1,4 @@
-//! How a job and its items stand, seen from outside.
+//! The status of a job and its items, seen from outside.
 
 use undaunted_policy::Reason;
 
@@ -6,21 +6,18 @@ use super::report::Status;
 use crate::id::ItemId;
 use crate::job::{Doing, Item, Job, Settled};
 
-/// How a job stands, which its journal alone does not say.
+/// Unlike [`Status`], knows whether a process owns the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobStanding {
-    /// Nothing new is started until it is unpaused.
     Paused,
-    /// It should run, and no process runs it: the one that did has died.
+    /// It should run, but its process has died.
     Interrupted,
-    /// Its journal cannot be used.
     Unreadable,
-    /// As its journal has it.
+    /// As in its journal.
     As(Status),
 }
 
 impl JobStanding {
-    /// How a job stands that some process owns, or none.
     pub fn of(job: &Job, is_owned: bool) -> Self {
         match Status::from(job.stage) {
             Status::Running | Status::Suspended if job.times.paused.is_some() => Self::Paused,
@@ -39,7 +36,6 @@ impl JobStanding {
     }
 }
 
-/// How an item stands, and why, if it ended so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemStanding {
     Pending,

@@ -1,7 +1,7 @@
 //! Flows of steps that were checked before.
 //!
-//! What is assembled here is what the text of the flow would be checked to, apart from the places in
-//! that text: nothing is parsed, and flows share the steps they have in common.
+//! The result is what checking the flow's text would give, except for the spans: nothing is parsed, and
+//! flows share the steps they have in common.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use std::sync::Arc;
 use super::model::{Aim, FlowStep, Mode, PoolRequest, Step, Workflow};
 use super::read::{NoPlan, blank, flow_step, plan_flow};
 
-/// A flow of checked steps. The attributes it begins with are not part of it, so that flows that begin
-/// with others can share its plan.
+/// The initial attributes are not part of the result, so that flows with others can share its plan.
 pub fn assemble(
     steps: impl IntoIterator<Item = (String, Arc<FlowStep>)>,
     pool: Option<PoolRequest>,
@@ -36,8 +35,8 @@ pub fn assemble(
     })
 }
 
-/// The steps of a flow, planned for other goals and another beginning; or everything that keeps it from
-/// being planned, in the order of the steps.
+/// Plans the steps of a flow for other goals and initial attributes. The errors are in the order of the
+/// steps.
 pub(crate) fn aim_at(mut workflow: Workflow, aim: &Aim) -> Result<Workflow, Vec<NoPlan>> {
     let planned = plan_flow(&workflow.steps, aim.clone());
     let (mut flow, needs) = planned.map_err(|mut problems| {
@@ -52,7 +51,7 @@ pub(crate) fn aim_at(mut workflow: Workflow, aim: &Aim) -> Result<Workflow, Vec<
     Ok(workflow)
 }
 
-/// One name is one breaker: it cannot have two settings in one flow.
+/// One breaker cannot have two settings in one flow.
 fn conflicts(steps: &[Step]) -> Vec<String> {
     let mut known = BTreeMap::new();
     let breakers = steps.iter().flat_map(|step| &step.commands);

@@ -1,4 +1,4 @@
-//! One question: is this text a workflow?
+//! Checks texts: workflows, steps, and blocks of retry settings.
 
 use super::diagnostic::{Code, Diagnostic, Severity};
 use super::model::{Aim, FlowStep, Place, Resolved, Workflow};
@@ -7,31 +7,28 @@ use super::read::{Reader, workflow};
 use super::source::{Source, Span};
 use super::{lint, yaml};
 
-/// What a file comes to.
 #[derive(Debug)]
 pub struct Checked {
-    /// The workflow, if nothing keeps it from running.
+    /// `None` if there is an error.
     pub workflow: Option<Workflow>,
-    /// What was noticed, in the order of the file.
+    /// In the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// How much more there is than anybody would read.
+    /// Diagnostics beyond the limit.
     pub omitted: usize,
 }
 
 impl Checked {
-    /// Whether something keeps the workflow from running.
     pub fn has_errors(&self) -> bool {
         let mut severities = self.diagnostics.iter().map(|found| found.code.severity());
         severities.any(|severity| severity == Severity::Error)
     }
 }
 
-/// Checks the text of a workflow.
 pub fn check(source: &Source, operator: &Operator) -> Checked {
     check_aimed(source, operator, None)
 }
 
-/// Checks the steps of a flow whose text does not say what it is to reach, or is not asked.
+/// `aim` replaces the goals and the beginning that the text of a flow gives, if any.
 pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> Checked {
     let mut reader = Reader::new(source, operator);
     reader.aimed_at = aim;
@@ -54,12 +51,10 @@ pub fn check_aimed(source: &Source, operator: &Operator, aim: Option<&Aim>) -> C
     checked
 }
 
-/// Checks a file that may be anything, text or not.
 pub fn check_bytes(name: &str, bytes: Vec<u8>, operator: &Operator) -> (Source, Checked) {
     check_bytes_by(name, bytes, |source| check(source, operator))
 }
 
-/// Checks a file that may be anything by a check that takes text.
 pub fn check_bytes_by(
     name: &str,
     bytes: Vec<u8>,
@@ -91,9 +86,6 @@ pub fn check_bytes_by(
 }
 
 /// Checks the definition of a step that stands alone.
-///
-/// # Errors
-/// Everything that is wrong with it.
 pub fn check_step(
     source: &Source,
     operator: &Operator,
@@ -110,9 +102,6 @@ pub fn check_step(
 }
 
 /// Checks a `retry_config` that stands alone, with or without its outer key.
-///
-/// # Errors
-/// Everything that is wrong with it.
 pub fn check_retry_config(source: &Source) -> Result<Resolved, Vec<Diagnostic>> {
     let operator = Operator::default();
     let mut reader = Reader::new(source, &operator);

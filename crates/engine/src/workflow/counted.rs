@@ -1,10 +1,10 @@
-//! How often a text was checked, for tests: the answer is "once", and only a count can say so.
+//! Counts checked texts: tests show with it that each text is checked once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// How many texts this process has checked: workflows, steps and blocks of settings.
+/// Workflows, steps and blocks of settings checked by this process.
 pub fn checks_made() -> usize {
     MADE.load(Ordering::Relaxed)
 }

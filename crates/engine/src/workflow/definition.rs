@@ -1,11 +1,11 @@
-//! The definition of a step as others send it: they may say more than is understood here, and write
-//! out what they do not say.
+//! The definition of a step as clients send it: with keys that are unknown here, and with nulls for
+//! absent fields.
 
 use serde_json::{Map, Value};
 
 use super::keys::Table;
 
-/// The definition without keys that mean nothing here, and without those whose value says nothing.
+/// Removes unknown keys and empty values.
 pub fn plain_definition(definition: &Value) -> Value {
     let mut definition = definition.clone();
     without_nulls(&mut definition);
@@ -53,7 +53,7 @@ fn pick(
     table: Table,
     inner: impl Fn(&str, &Value) -> Value,
 ) -> Value {
-    // An empty text is no JSON, and what many write for nothing.
+    // Many clients send an empty text, which is not JSON, for an absent default.
     let said = |key: &str, value: &Value| key != "default" || value.as_str() != Some("");
     let listed = |key: &str| table.keys().any(|known| known.name() == key);
     let entries = entries.iter();
@@ -62,7 +62,7 @@ fn pick(
     Value::Object(entries.collect())
 }
 
-/// Removes fields that are null: some clients write that for what is not there.
+/// Some clients send null for an absent field.
 pub fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

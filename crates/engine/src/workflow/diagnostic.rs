@@ -1,7 +1,7 @@
 //! What is wrong with a file, as data.
 //!
-//! A diagnostic has a stable code with a page of its own, a place, a clause that reads after
-//! "error: ", and, apart from it, what to write instead. How it is shown is not decided here.
+//! A diagnostic has a stable code with a page of its own, a span, a clause that reads after "error: ",
+//! and a separate help text. Rendering is done elsewhere.
 
 use std::fmt;
 
@@ -90,27 +90,21 @@ impl fmt::Display for Code {
     }
 }
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// The workflow cannot run.
     Error,
-    /// It can, and may not do what was meant.
+    /// The workflow can run, and may not do what was meant.
     Warning,
 }
 
-/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What kind.
     pub code: Code,
-    /// Where.
     pub span: Span,
-    /// What, as a lower-case clause.
+    /// A lower-case clause.
     pub message: String,
-    /// What to write instead.
     pub help: Option<String>,
-    /// Another place that has to do with it, and why.
+    /// A related place, and how it is related.
     pub related: Option<(Span, String)>,
 }
 
@@ -136,11 +130,10 @@ impl Diagnostic {
     }
 }
 
-/// Everything that was noticed about a file, as far as anybody would read it.
+/// At most `MOST` diagnostics are kept; the others are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) found: Vec<Diagnostic>,
-    /// How many more there are.
     pub(crate) omitted: usize,
 }
 
@@ -156,17 +149,16 @@ impl Problems {
         }
     }
 
-    /// Whether a further problem would only be counted, so that nobody need word it.
+    /// Whether a further problem would only be counted, so that its message need not be built.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= Self::MOST
     }
 
-    /// Counts a problem without wording it.
     pub(crate) fn count(&mut self) {
         self.omitted = self.omitted.saturating_add(1);
     }
 
-    /// Notes a problem that several parts of the file share once.
+    /// For a problem that several parts of the file share.
     pub(crate) fn push_once(&mut self, problem: Diagnostic) {
         if !self.found.contains(&problem) {
             self.push(problem);
@@ -174,15 +166,14 @@ impl Problems {
     }
 }
 
-/// The known word nearest to one that is not known, if any is near.
+/// The known word nearest to an unknown one; `None` if none is near.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // A third of the letters may differ: `retires` is meant as `retries`, `claude` is not `shell`.
-    // Nobody mistypes very long names, and comparing takes quadratic time.
+    // Long names are not compared: it takes quadratic time.
     let length = word.chars().count();
     let most = if length > LONGEST { 0 } else { length / 3 };
-    let near = known
-        .into_iter()
-        .map(|known| (distance(word, known, most), known));
+    let known = known.into_iter();
+    let near = known.map(|known| (distance(word, known, most), known));
     near.filter(|(distance, _)| *distance <= most && most > 0)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
@@ -190,7 +181,7 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 
 const LONGEST: usize = 64;
 
-/// How many letters have to be put in, left out, changed or swapped; `most` + 1 if more than `most`.
+/// Insertions, deletions, changes and swaps of letters; `most` + 1 if more than `most`.
 fn distance(a: &str, b: &str, most: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > most {

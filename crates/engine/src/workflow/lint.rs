@@ -1,6 +1,6 @@
-//! What is allowed and probably not meant.
+//! Warnings: what is allowed and probably not meant.
 //!
-//! Looks at the checked workflow only: every warning is about what would happen, not about how it is
+//! Based on the checked workflow only: a warning is about what would happen, not about how it is
 //! written.
 
 use std::num::NonZeroU32;
@@ -21,9 +21,9 @@ use super::source::Span;
 
 /// From this many items at a time on, retries without jitter come in waves.
 const MANY: u32 = 10;
-/// How many rules of a table are compared with each other.
+/// Comparing rules with each other takes quadratic time.
 const MOST_RULES: usize = 200;
-/// How far a schedule is followed: whoever allows more retries does not count them.
+/// The most retries of a schedule that are counted.
 const FAR: u32 = 1000;
 
 pub(crate) fn warnings(workflow: &Workflow, operator: &Operator, problems: &mut Problems) {
@@ -52,7 +52,7 @@ struct Lint<'w, 'p> {
     workflow: &'w Workflow,
     operator: &'w Operator,
     problems: &'p mut Problems,
-    /// The block that was looked at last.
+    /// The block that was checked last: many commands share one.
     last: Option<*const Resolved>,
 }
 
@@ -64,16 +64,13 @@ impl Lint<'_, '_> {
     }
 
     fn command(&mut self, command: &Command) {
-        // A block that many commands share is looked at once.
         let block = Arc::as_ptr(&command.retry);
         if self.last != Some(block) {
             self.policy(&command.retry, command.span, Some(&command.action));
             self.last = Some(block);
         }
-        let handlers = command
-            .on_failure
-            .iter()
-            .flat_map(|handler| &handler.commands);
+        let handlers = command.on_failure.iter();
+        let handlers = handlers.flat_map(|handler| &handler.commands);
         for inner in handlers.chain(&command.on_success) {
             self.command(inner);
         }
@@ -92,7 +89,7 @@ impl Lint<'_, '_> {
     fn budget(&mut self, terms: &Terms, span: Span) {
         let draws = Seed(0).draws(0, 0, 1);
         let first = terms.pace().delay(NonZeroU32::MIN, None, draws);
-        // The shortest that the first delay can be.
+        // The shortest first delay that jitter allows.
         let shortest = match terms.pace().jitter() {
             Jitter::PlusMinus { factor } => first.capped.mul_f64((1.0 - factor).clamp(0.0, 1.0)),
             Jitter::Full => Duration::ZERO,
@@ -137,11 +134,8 @@ impl Lint<'_, '_> {
     }
 
     fn endless(&mut self, policy: &Policy, span: Span) {
-        let own = policy
-            .rules()
-            .table()
-            .iter()
-            .filter_map(|rule| rule.terms());
+        let own = policy.rules().table().iter();
+        let own = own.filter_map(|rule| rule.terms());
         let pool = self.workflow.pool.is_some() || self.operator.pool_for_all;
         let endless = |terms: &Terms| {
             let limits = terms.limits();
@@ -155,7 +149,6 @@ impl Lint<'_, '_> {
         }
     }
 
-    /// Settings that others make meaningless.
     fn without_effect(
         &mut self,
         retry: &Resolved,
@@ -166,36 +159,22 @@ impl Lint<'_, '_> {
         let given = |setting| retry.origin(setting).is_some();
         if given("jitter_factor") && !matches!(pace.jitter(), Jitter::PlusMinus { .. }) {
             let message = "`jitter_factor` has no effect without `jitter: true`";
-            self.warn(
-                Code::NoEffect,
-                at("jitter_factor"),
-                message,
-                "add `jitter: true`",
-            );
+            let help = "add `jitter: true`";
+            self.warn(Code::NoEffect, at("jitter_factor"), message, help);
         }
         if given("initial_delay") && pace.initial_delay() > pace.max_delay() {
             let (first, cap) = (pace.initial_delay(), pace.max_delay());
             let message =
                 format!("`initial_delay` is {first:?}, and every delay is cut to {cap:?}");
-            self.warn(
-                Code::NoEffect,
-                at("initial_delay"),
-                message,
-                "raise `max_delay`",
-            );
+            let help = "raise `max_delay`";
+            self.warn(Code::NoEffect, at("initial_delay"), message, help);
         }
         let process = action.is_some_and(|action| !matches!(action, Action::Http(_)));
-        if given("retry_statuses")
-            && process
-            && retry.origin("retry_statuses").map(|origin| origin.place) == Some(Place::Command)
-        {
+        let origin = retry.origin("retry_statuses");
+        if process && origin.map(|origin| origin.place) == Some(Place::Command) {
             let message = "`retry_statuses` has no effect: only an HTTP request has a status";
-            self.warn(
-                Code::NoEffect,
-                at("retry_statuses"),
-                message,
-                "leave it out",
-            );
+            let help = "leave it out";
+            self.warn(Code::NoEffect, at("retry_statuses"), message, help);
         }
     }
 
@@ -212,12 +191,8 @@ impl Lint<'_, '_> {
             };
             if let Some(why) = why {
                 let message = format!("rule {} can never match: {why}", index.saturating_add(1));
-                self.warn(
-                    Code::RuleNeverMatches,
-                    span,
-                    message,
-                    "take it out, or move it up",
-                );
+                let help = "take it out, or move it up";
+                self.warn(Code::RuleNeverMatches, span, message, help);
             }
         }
     }
@@ -277,14 +252,11 @@ impl Lint<'_, '_> {
             }
         }
         let limits = PoolLimits::effective(pool.total, pool.per_item, ceilings);
-        let items = self
-            .workflow
-            .steps
-            .iter()
-            .find_map(|step| match &step.work {
-                StepWork::Map(map) => map.selection.max_items,
-                StepWork::One | StepWork::Call(_) => None,
-            });
+        let mut steps = self.workflow.steps.iter();
+        let items = steps.find_map(|step| match &step.work {
+            StepWork::Map(map) => map.selection.max_items,
+            StepWork::One | StepWork::Call(_) => None,
+        });
         if let Some(items) = items
             && u64::try_from(items).unwrap_or(u64::MAX) > u64::from(limits.total)
         {

@@ -1,12 +1,12 @@
 //! JSON Schema for editors, made from the tables of keys.
 //!
-//! The tables say which keys there are and what kind of value stands behind each; `limits` adds what
-//! a value may be, `conditions` which keys go together. What a schema cannot say (names in
-//! templates, ids, filters, two spellings of one setting) is left to `check`.
+//! The tables say which keys there are and which kind of value each has; `limits` adds what a value may
+//! be, `conditions` which keys go together. What a schema cannot express (names in templates, ids,
+//! filters, two spellings of one setting) is left to `check`.
 //!
 //! The names of agents are keys of commands, and only the file knows them. So everything that holds
-//! commands is defined twice: once for files without agents, where a wrong key is found, and once
-//! for files with agents, where a key that is not known may be one of them.
+//! commands is defined twice: for files without agents, where a wrong key is found, and for files with
+//! agents, where an unknown key may be one of them.
 
 mod conditions;
 mod limits;
@@ -15,14 +15,13 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{Key, Shape, Table, plain_strategies};
 
-/// A schema that completes and checks workflow files.
 pub fn schema() -> Value {
     let definitions: Map<_, _> = Definition::all()
         .map(|definition| (definition.name(), definition.schema()))
         .collect();
     let whole = |agents| Definition::new(Table::Workflow, agents).reference();
-    // A choice by condition instead of `anyOf`: then an editor tells what is wrong with the one that
-    // was meant, not that nothing fits.
+    // Conditions instead of `anyOf`: an editor then reports what is wrong with the variant that was
+    // meant, not that none fits.
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Undaunted workflow",
@@ -42,7 +41,6 @@ pub fn schema() -> Value {
     })
 }
 
-/// A mapping in one of its variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Definition {
     table: Table,
@@ -93,7 +91,6 @@ impl Definition {
         json!({"$ref": format!("#/$defs/{}", self.name())})
     }
 
-    /// The keys it has here.
     fn keys(self) -> impl Iterator<Item = Key> {
         let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
         let here = move |key: &Key| !(self.handled && nested.contains(&key.name));
@@ -134,7 +131,7 @@ impl Definition {
         let mut value = within.shape(&key.shape);
         add(&mut value, limits::of(self.table, key));
         if self.table == Table::Workflow && matches!(key.name, "setup" | "reduce") {
-            // A heading with nothing below it is nothing to do.
+            // A heading with nothing below it is allowed.
             value = json!({"anyOf": [value, {"type": "null"}]});
         }
         add(&mut value, json!({"description": key.about}));
@@ -193,7 +190,7 @@ const fn holds_commands(table: Table) -> bool {
     )
 }
 
-/// Adds keywords to a schema; what it has already is replaced.
+/// Adds keywords to a schema, replacing those it has.
 fn add(schema: &mut Value, keywords: Value) {
     if let (Value::Object(schema), Value::Object(keywords)) = (schema, keywords) {
         schema.extend(keywords);

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-/// A part of the text, in bytes.
+/// In bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     pub start: u32,
-    /// Where it ends, exclusively.
+    /// Exclusive.
     pub end: u32,
 }
 
@@ -19,35 +19,32 @@ impl Span {
         }
     }
 
-    /// The same as a range of bytes.
     pub fn range(self) -> Range<usize> {
         let widen = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
         widen(self.start)..widen(self.end)
     }
 }
 
-/// Where a part of the text begins, as people count: from 1.
+/// Counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
-    /// The character in the line.
+    /// In characters.
     pub column: usize,
 }
 
-/// The text of one file.
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
     text: String,
-    /// Where each line begins.
+    /// The byte at which each line begins.
     lines: Vec<usize>,
 }
 
 impl Source {
-    /// The largest file that is read.
     pub const MOST_BYTES: usize = 64 << 20;
 
-    /// A text and what to call it in messages. A byte order mark is dropped.
+    /// `name` is for messages. A byte order mark is dropped.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let mut text = text.into();
         if text.starts_with('\u{feff}') {
@@ -61,7 +58,6 @@ impl Source {
         }
     }
 
-    /// What the file is called.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -70,15 +66,11 @@ impl Source {
         &self.text
     }
 
-    /// Where this part of the text begins.
+    /// Where the span begins.
     pub fn position(&self, span: Span) -> Position {
         let at = span.range().start.min(self.text.len());
         let line = self.lines.partition_point(|start| *start <= at);
-        let start = self
-            .lines
-            .get(line.saturating_sub(1))
-            .copied()
-            .unwrap_or_default();
+        let start = self.line_start(line);
         let before = self.text.get(start..at).unwrap_or_default();
         Position {
             line,
@@ -86,14 +78,15 @@ impl Source {
         }
     }
 
-    /// The whole lines in which these parts of the text stand, and the number of the first.
+    fn line_start(&self, number: usize) -> usize {
+        let start = self.lines.get(number.saturating_sub(1));
+        start.copied().unwrap_or_default()
+    }
+
+    /// The number of the first line, and the bytes of all lines from the first span to the last.
     pub fn lines(&self, first: Span, last: Span) -> (usize, Range<usize>) {
         let number = self.position(first).line;
-        let start = self
-            .lines
-            .get(number.saturating_sub(1))
-            .copied()
-            .unwrap_or_default();
+        let start = self.line_start(number);
         let end = self.lines.get(self.end(last).line).copied();
         (number, start..end.unwrap_or(self.text.len()))
     }
@@ -103,7 +96,7 @@ impl Source {
         self.position(Span { start, ..span })
     }
 
-    /// Where `needle` stands inside of `span`, or all of `span` if it does not.
+    /// Where `needle` stands in `span`; all of `span` if it does not.
     pub(crate) fn find(&self, span: Span, needle: &str) -> Span {
         let within = self.text.get(span.range()).unwrap_or_default();
         match within.find(needle) {
@@ -115,11 +108,11 @@ impl Source {
         }
     }
 
-    /// Where a part of a text value stands. The value was read from `span`, where it may be
-    /// indented, quoted or folded: the two are followed side by side, over what only the file has.
+    /// Where a part of a text value stands. The value was read from `span`, where it may be indented,
+    /// quoted or folded: both are compared character by character, skipping what only the file has.
     pub(crate) fn locate(&self, span: Span, value: &str, part: Range<usize>) -> Span {
         let written = self.text.get(span.range()).unwrap_or_default();
-        // The header of a block (`|`, `>-`) is not part of what it holds.
+        // The header of a block (`|`, `>-`) is not part of its value.
         let header = if written.starts_with(['|', '>']) {
             written.find('\n').unwrap_or(0)
         } else {

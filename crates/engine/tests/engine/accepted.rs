@@ -6,7 +6,7 @@ use serde_json::json;
 use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::effect::{next_wake, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, Record};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage};
 use undaunted_engine::task::{Files, TaskWork, task};
@@ -129,7 +129,7 @@ fn results_that_never_come_use_up_the_attempts() {
     let mut scene = flow("", ", completion_timeout: 60000", "");
     while scene.came_to().0 == "running" {
         let _ = scene.start();
-        let running: Vec<u64> = scene.job.starts.running.keys().copied().collect();
+        let running: Vec<StartId> = scene.job.starts.running.keys().copied().collect();
         for start in running {
             let _ = scene.tell(&Input::Accepted { start });
         }
@@ -151,7 +151,11 @@ fn a_result_may_come_before_it_is_known_that_the_attempt_was_taken_on() {
     let other = start_of(&scene, StepId(0).item(1));
     let _ = fail(&mut scene, StepId(0).item(1), Cause::Status(503));
     assert!(scene.hear(&Input::Accepted { start: other }).is_empty());
-    assert!(scene.hear(&Input::Accepted { start: 99 }).is_empty());
+    assert!(
+        scene
+            .hear(&Input::Accepted { start: StartId(99) })
+            .is_empty()
+    );
     assert!(scene.job.starts.accepted.is_empty());
 }
 

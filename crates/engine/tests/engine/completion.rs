@@ -2,7 +2,7 @@
 
 use undaunted_engine::effect::{Effect, wanted_by};
 use undaunted_engine::event::{Event, JobEvent, Record};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::{Cause, Reason};
 
@@ -456,7 +456,7 @@ fn a_result_of_nobody_or_one_that_comes_twice_never_changes_what_is_counted() {
         }
         scene.pass(secs(1));
         let before = (digest(&scene.job), scene.journal.len());
-        for start in [first, 0, 99, u64::MAX] {
+        for start in [first, StartId(0), StartId(99), StartId(u64::MAX)] {
             for failure in [None, Some(Cause::Exit(1))] {
                 let records = scene.end(AttemptEnd {
                     start,

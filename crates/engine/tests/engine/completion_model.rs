@@ -4,6 +4,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::event::{Event, Record, StepEvent};
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::Stage;
 use undaunted_policy::{Cause, CompletionRule, Tally};
@@ -208,7 +209,7 @@ proptest! {
             let known = (1..=4).contains(&start) && reported.insert(start);
             let before = scene.journal.len();
             let _ = scene.end(AttemptEnd {
-                start,
+                start: StartId(start),
                 failure: fails.then_some(Cause::Exit(1)),
                 ..AttemptEnd::default()
             });

@@ -8,7 +8,7 @@ use undaunted_engine::event::{
     Parent, Pass, Passing, PolicyChange, Reached, Released, Restored, Resumed, Retrying, Started,
     StepEvent, Submitted, Succeeded, Sum, Text, Why,
 };
-use undaunted_engine::id::{AttemptNumber, CommandId, StepId};
+use undaunted_engine::id::{AttemptNumber, CommandId, StartId, StepId};
 use undaunted_policy::shape::{BackoffType, WorkDefaults};
 use undaunted_policy::{Attempts, Cause, Class, Reason};
 
@@ -108,7 +108,7 @@ fn of_steps() -> Vec<(&'static str, Event)> {
             "step_started",
             Event::Step(StepEvent::Started {
                 step: StepId(1),
-                start: Some(7),
+                start: Some(StartId(7)),
             }),
         ),
         (
@@ -229,7 +229,7 @@ fn of_items() -> Vec<(&'static str, Event)> {
             "attempt_started",
             Event::Item(ItemEvent::AttemptStarted(Started {
                 of: OF,
-                start: 4_294_967_296,
+                start: StartId(4_294_967_296),
                 pass: None,
             })),
         ),
@@ -376,7 +376,7 @@ fn shared_limits() -> Vec<(&'static str, Event)> {
             "attempt_started_through_a_breaker",
             Event::Item(ItemEvent::AttemptStarted(Started {
                 of: OF,
-                start: 7,
+                start: StartId(7),
                 pass: Some(Pass {
                     breaker: Text::Kept(2),
                     generation: 4,

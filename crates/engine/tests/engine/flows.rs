@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undaunted_engine::event::Record;
-use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Files, TaskWork, task};
 use undaunted_engine::workflow::{Operator, Source, check};
@@ -29,7 +29,7 @@ pub(crate) fn flow(goals: &str, init: &str, steps: &[(&str, &str, &str)]) -> Sce
 pub(crate) const ONCE: &str = ", work_config: {max_retries: 0}";
 
 /// The start that runs for an item of a step.
-pub(crate) fn start_of(scene: &Scene, item: ItemId) -> u64 {
+pub(crate) fn start_of(scene: &Scene, item: ItemId) -> StartId {
     let mut running = scene.job.starts.running.iter();
     let found = running.find(|(_, of)| **of == item);
     *found.unwrap_or_else(|| panic!("{item:?} does not run")).0

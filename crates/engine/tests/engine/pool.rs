@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use undaunted_engine::event::{Event, ItemEvent, Record};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::workflow::Operator;
 use undaunted_policy::{Cause, Ceilings, Reason};
@@ -308,7 +308,7 @@ fn happen(scene: &mut Scene, happening: &Happening) {
             let _ = scene.start();
         }
         Happening::End { which, cause } => {
-            let running: Vec<u64> = scene.job.starts.running.keys().copied().collect();
+            let running: Vec<StartId> = scene.job.starts.running.keys().copied().collect();
             if let Some(&start) = running.get(which % running.len().max(1)) {
                 let _ = scene.end(AttemptEnd {
                     start,

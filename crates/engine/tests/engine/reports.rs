@@ -2,13 +2,13 @@
 
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::decide;
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::Cause;
 
 use crate::scene::Scene;
 
-fn ended(start: u64, failure: Option<Cause>) -> Input {
+fn ended(start: StartId, failure: Option<Cause>) -> Input {
     Input::Ended(Box::new(AttemptEnd {
         start,
         failure,
@@ -22,7 +22,10 @@ fn a_report_that_comes_twice_counts_once() {
     let _ = scene.start();
     let _ = scene.fail(0, Cause::Exit(1));
     for failure in [None, Some(Cause::Exit(1)), Some(Cause::Interrupted)] {
-        assert_eq!(decide(&scene.job, &ended(1, failure), scene.now), []);
+        assert_eq!(
+            decide(&scene.job, &ended(StartId(1), failure), scene.now),
+            []
+        );
     }
     assert_eq!(scene.counted().0, 1);
 }
@@ -34,7 +37,7 @@ fn a_report_about_an_earlier_attempt_does_not_end_the_one_that_runs() {
     let _ = scene.fail(0, Cause::Exit(1));
     scene.at(1);
     let _ = scene.start();
-    assert_eq!(decide(&scene.job, &ended(1, None), scene.now), []);
+    assert_eq!(decide(&scene.job, &ended(StartId(1), None), scene.now), []);
     assert_eq!(scene.wanted(), ["begin 2 for 0/0"]);
 }
 
@@ -43,7 +46,10 @@ fn a_report_about_a_start_nobody_knows_has_no_consequence() {
     let mut scene = Scene::of("- shell: a\n");
     let _ = scene.start();
     for start in [0, 2, u64::MAX] {
-        assert_eq!(decide(&scene.job, &ended(start, None), scene.now), []);
+        assert_eq!(
+            decide(&scene.job, &ended(StartId(start), None), scene.now),
+            []
+        );
     }
 }
 
@@ -54,7 +60,7 @@ fn a_report_after_the_item_was_skipped_has_no_consequence() {
     let _ = scene.start();
     let _ = scene.tell(&Input::Cancel);
     let _ = scene.fail(0, Cause::Signal(15));
-    assert_eq!(decide(&scene.job, &ended(1, None), scene.now), []);
+    assert_eq!(decide(&scene.job, &ended(StartId(1), None), scene.now), []);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use undaunted_engine::breaker::BreakerRecord;
 use undaunted_engine::event::{Event, ItemEvent, Record};
-use undaunted_engine::id::ItemId;
+use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::Job;
 use undaunted_engine::law::{broken_by, broken_in};
 use undaunted_engine::workflow::Operator;
@@ -27,12 +27,12 @@ pub(crate) struct Run {
     /// What the journal comes to.
     pub(crate) found: Job,
     /// Starts on the disk that a breaker let through.
-    pub(crate) passes: BTreeMap<u64, (Arc<str>, Ticket)>,
+    pub(crate) passes: BTreeMap<StartId, (Arc<str>, Ticket)>,
     /// Records that were not handed over, and batches that were, oldest first.
     pub(crate) pending: Vec<Record>,
     pub(crate) batches: VecDeque<Batch>,
     /// Attempts that have begun and not ended.
-    pub(crate) begun: BTreeSet<u64>,
+    pub(crate) begun: BTreeSet<StartId>,
     /// The process that runs it.
     pub(crate) owner: Option<usize>,
 }
@@ -81,7 +81,7 @@ impl Run {
     /// How many attempts that breakers let through have ended in its journal, and how many probes have
     /// started, by breaker.
     pub(crate) fn results(&self) -> BTreeMap<Arc<str>, [u32; 2]> {
-        let mut running: BTreeMap<ItemId, u64> = BTreeMap::new();
+        let mut running: BTreeMap<ItemId, StartId> = BTreeMap::new();
         let mut results: BTreeMap<Arc<str>, [u32; 2]> = BTreeMap::new();
         for record in &self.journal {
             let ended = match &record.event {

@@ -11,7 +11,7 @@ use undaunted_engine::breaker::{
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record};
-use undaunted_engine::id::{CommandId, ItemId, StepId};
+use undaunted_engine::id::{CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Active, Doing, Item, Job, Plans, Stage};
 use undaunted_engine::law::{broken_by, broken_in};
@@ -375,7 +375,7 @@ impl Scene {
     }
 
     /// The number of the start that runs for an item of the step that is at work.
-    pub(crate) fn start_of(&self, item: u32) -> u64 {
+    pub(crate) fn start_of(&self, item: u32) -> StartId {
         let mut running = self.job.starts.running.iter();
         let found = running.find(|(_, of)| of.index == item);
         *found

@@ -3,7 +3,7 @@
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record, Text};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_policy::Cause;
 
@@ -36,7 +36,7 @@ fn fail_once(scene: &mut Scene, item: u32, error: &str) -> Vec<Record> {
     };
     let _ = react(&mut scene.job, &start, scene.now);
     let end = AttemptEnd {
-        start: u64::from(item) + 1,
+        start: StartId(u64::from(item) + 1),
         failure: Some(Cause::Exit(1)),
         error: error.to_owned(),
         ..AttemptEnd::default()

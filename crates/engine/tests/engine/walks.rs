@@ -10,7 +10,7 @@ use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::decide;
 use undaunted_engine::effect::{next_opening, next_wake, offers, ready, wanted};
 use undaunted_engine::event::{Event, ItemEvent, JobEvent, Record};
-use undaunted_engine::id::{AttemptNumber, CommandId, ItemId, StepId};
+use undaunted_engine::id::{AttemptNumber, CommandId, ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Doing, Job, Stage, StepStage};
 use undaunted_engine::view::report;
@@ -36,7 +36,7 @@ enum Happening {
     },
     /// A report comes that came before, or about nothing.
     Report {
-        start: u64,
+        start: StartId,
         failed: bool,
     },
     /// The items of a map are read, or cannot be.
@@ -93,7 +93,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         20 => Just(Happening::Start),
         2 => start.prop_map(|(item, refused)| Happening::StartAny { item, refused }),
         30 => (any::<usize>(), how()).prop_map(|(which, how)| Happening::End { which, how }),
-        2 => (0_u64..9, any::<bool>()).prop_map(|(start, failed)| Happening::Report { start, failed }),
+        2 => (0_u64..9, any::<bool>()).prop_map(|(start, failed)| Happening::Report { start: StartId(start), failed }),
         4 => (0_u32..6, prop::bool::weighted(0.1)).prop_map(|(items, failed)| Happening::Read { items, failed }),
         12 => Just(Happening::Wake),
         4 => (0_u64..3000).prop_map(|millis| Happening::Pass { millis }),
@@ -196,7 +196,7 @@ impl Walk {
     }
 
     fn end(&mut self, which: usize, how: How) {
-        let running: Vec<u64> = self.scene.job.starts.running.keys().copied().collect();
+        let running: Vec<StartId> = self.scene.job.starts.running.keys().copied().collect();
         let Some(start) = running.get(which % running.len().max(1)) else {
             return;
         };

@@ -11,7 +11,7 @@ use undaunted_engine::breaker::{
 use undaunted_engine::decide::{Reaction, react};
 use undaunted_engine::effect::{ask, next_opening, next_wake, offers, ready};
 use undaunted_engine::event::{Event, ItemEvent, NewItem};
-use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Stage};
 use undaunted_policy::{Admission as Answer, Cause, Timestamp};
@@ -25,7 +25,7 @@ struct Ack {
     which: usize,
     seq: u64,
     reached: Vec<(Arc<str>, u64)>,
-    starts: Vec<u64>,
+    starts: Vec<StartId>,
 }
 
 /// A process.
@@ -332,7 +332,7 @@ impl World {
     /// The attempt of a job ends that has begun at this place among those that have.
     pub(crate) fn end(&mut self, which: usize, attempt: usize, failure: Option<Cause>) {
         let run = &mut self.runs[which];
-        let begun: Vec<u64> = run.begun.iter().copied().collect();
+        let begun: Vec<StartId> = run.begun.iter().copied().collect();
         let Some(&start) = begun.get(attempt % begun.len().max(1)) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! The lines of an archive.
 //!
-//! The first says whose it is and how many records follow; then one line for each record, with what
-//! people look for beside the bytes; the last has the checksum of everything before it.
+//! The first names the job and the number of records; then a line for each record, with its bytes and what
+//! people search for; the last has the checksum of everything before it.
 
 use std::fmt::Write;
 
@@ -12,10 +12,8 @@ use undaunted_store::Version;
 
 use super::error::ArchiveError;
 
-/// The version of the format that is written.
 pub(super) const VERSION: u64 = 1;
 
-/// What an archive says in its first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) job: String,
@@ -50,7 +48,6 @@ pub(super) fn last_line(records: u64, checksum: u32) -> String {
     format!(r#"{{"end":{records},"crc32":"{checksum:08x}"}}"#)
 }
 
-/// The bytes of hexadecimal numbers, if it is some.
 pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
@@ -64,11 +61,10 @@ pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// The name of the file of a job. The name of a job is also that of its folder, so one that leads
-/// elsewhere is refused here, wherever it comes from.
+/// The file name of a job. The name of a job is also that of its folder, so one that leads elsewhere is
+/// refused, wherever it comes from.
 pub(super) fn file_name(job: &str) -> Result<String, ArchiveError> {
-    let leads_elsewhere = job.contains(['/', '\0']) || matches!(job, "" | "." | "..");
-    if leads_elsewhere {
+    if job.contains(['/', '\0']) || matches!(job, "" | "." | "..") {
         return Err(ArchiveError::NoName {
             job: job.to_owned(),
         });

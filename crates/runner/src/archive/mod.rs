@@ -1,8 +1,8 @@
-//! Jobs that have ended, as files: out of the store, and back.
+//! Archives: files of jobs that have ended, moved out of the store and restored to it.
 //!
-//! An archive is the journal of one job, in lines of JSON that any tool can look into. It is there as
-//! a whole or not at all, and says when it was cut or altered. The job is in the store until its file
-//! is known to be good, so that whoever is killed in between loses nothing; doing it again finishes it.
+//! An archive is the journal of one job, in lines of JSON that any tool can read. It is written atomically,
+//! and shows when it was cut or altered. The job stays in the store until its file was read back, so a crash
+//! loses nothing; archiving it again finishes.
 
 mod error;
 mod format;

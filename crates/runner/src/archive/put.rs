@@ -16,16 +16,11 @@ use crate::failpoint;
 use crate::folder::LocalFolder;
 use crate::journal::{self, ClaimedJob, JournalError};
 
-/// Moves a job that has ended from the store to a file of a folder: the file. What the process has in its
-/// local folder of the job is removed.
-/// What its commands wrote goes with it; only the journal is kept.
+/// Moves a job that has ended from the store to a file in `to`, and returns its path. Only the journal is
+/// kept: the local folder of the job, with the output of its commands, is removed.
 ///
-/// Whoever dies here leaves the job, the file or both, and calling it again finishes.
-///
-/// # Errors
-///
-/// When it has not ended, somebody else has it, or something cannot be written. The job is where it
-/// was then.
+/// A crash leaves the job, the file or both, and calling it again finishes. After an error the job is
+/// still in the store.
 pub fn archive(
     store: &dyn Store,
     local: &LocalFolder,
@@ -37,19 +32,19 @@ pub fn archive(
     let held = journal::claim(store, job, &Plans::default())?;
     let moved = keep(store, book, &held, &path).and_then(|()| {
         let folder = local.job(job);
-        // The folder first: a journal without a folder can be removed again, a folder alone is litter.
+        // The folder first: a journal without a folder can be removed again, a folder alone would stay.
         folder.remove().map_err(ArchiveError::io(folder.path()))?;
         failpoint::reach("archive-folder-removed", 1);
         Ok(journal::remove(store, &held)?)
     });
     if moved.is_err() {
-        // Whoever lives on must not be in the way of others; if even that fails, its end does it.
+        // If even this fails, the claim ends with the process.
         let _ = store.release(&held.claim);
     }
     moved.map(|()| path)
 }
 
-/// Writes the file and says so in the catalog. Nothing is removed yet.
+/// Writes the file and notes it in the catalog. Removes nothing.
 fn keep(
     store: &dyn Store,
     book: Option<&Book>,
@@ -89,7 +84,7 @@ fn keep(
     Ok(())
 }
 
-/// Refuses what an unfinished flow has begun: it looks for the result here.
+/// Refuses a sub-flow whose parent has not ended: the parent looks for the result in the store.
 fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     let run = job.submitted().flow.as_ref();
     let Some(parent) = run.and_then(|run| run.parent.as_ref()) else {
@@ -105,7 +100,7 @@ fn is_not_awaited(store: &dyn Store, job: &Job) -> Result<(), ArchiveError> {
     }
 }
 
-/// Whether the file is there already. What the job was at some earlier time may be replaced.
+/// Whether the file exists already. One that holds an earlier state of the job may be replaced.
 fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, ArchiveError> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
@@ -128,7 +123,7 @@ fn is_there(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<bool, A
     Ok(found.header.records == held.version.0)
 }
 
-/// Writes the file. What was written is read again before anybody relies on it.
+/// Writes the file, and reads it again before the job is removed.
 fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(), ArchiveError> {
     let header = Header {
         job: held.job.id().to_owned(),
@@ -138,7 +133,7 @@ fn write_and_read(store: &dyn Store, held: &ClaimedJob, path: &Path) -> Result<(
     read(path).map(|_| ())
 }
 
-/// Says something of a flow, if the catalog has it.
+/// Records an event of a flow, if the catalog has the flow.
 fn say(
     book: &Book,
     flow: &str,
@@ -152,10 +147,10 @@ fn say(
     said.map(|_| ())
 }
 
-/// A flow that could not be archived has ended, as before.
+/// Notes that a flow that could not be archived has ended, as before.
 fn take_back(book: &Book, held: &ClaimedJob) {
     if let Some(event) = deactivated(&held.job) {
-        // What went wrong before this is what has to be told.
+        // The earlier error is the one to report.
         let _ = say(book, held.job.id(), move |_| event.clone());
     }
 }

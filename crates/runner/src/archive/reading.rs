@@ -1,4 +1,4 @@
-//! Reading an archive: everything is looked at before anything is believed.
+//! Reading an archive: everything is checked before anything is used.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,25 +14,22 @@ use undaunted_store::LARGEST_RECORD;
 use super::error::ArchiveError;
 use super::format::{Header, VERSION, bytes, file_name};
 
-/// The longest line there can be: the largest record, and what stands around it.
+/// The longest possible line: the largest record in hexadecimal, and what is around it.
 const LONGEST_LINE: u64 = (LARGEST_RECORD as u64) * 2 + (1 << 20);
 
-/// An archive that is what was written.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) header: Header,
     pub(super) records: Vec<Vec<u8>>,
-    /// What they come to.
     pub(super) job: Job,
 }
 
-/// Reads an archive to its end.
 pub(super) fn read(path: &Path) -> Result<Archive, ArchiveError> {
     let file = File::open(path).map_err(ArchiveError::io(path))?;
     read_from(path, file)
 }
 
-/// The same for what was opened already, under the name it has for people.
+/// `path` is only for messages.
 pub(super) fn read_from(path: &Path, from: impl Read) -> Result<Archive, ArchiveError> {
     let mut lines = Lines {
         path,
@@ -75,15 +72,13 @@ fn begin(
     }
 }
 
-/// The lines of a file, one after the other.
 struct Lines<'a, R> {
     path: &'a Path,
     from: BufReader<R>,
-    /// The line that was read last.
     number: u64,
     /// Of the lines before it.
     sum: Hasher,
-    /// The line itself, with its end.
+    /// The line itself, with its line break.
     text: Vec<u8>,
 }
 
@@ -96,7 +91,6 @@ impl<R: Read> Lines<'_, R> {
         }
     }
 
-    /// The next line, as JSON.
     fn next(&mut self) -> Result<Value, ArchiveError> {
         self.sum.update(&self.text);
         self.text.clear();

@@ -13,13 +13,8 @@ use super::reading::{Archive, read, read_from};
 use crate::catalog::{Book, activated, deactivated};
 use crate::journal::{self, JournalError};
 
-/// Brings a job back from a file, which stays where it is: the name of the job. Bringing back what is
-/// there already changes nothing.
-///
-/// # Errors
-///
-/// When the file is not what was written, or the store has another job of this name. Nothing is
-/// written then.
+/// Restores a job from a file, which stays where it is, and returns its name. If the store has the job
+/// already, nothing changes. On an error nothing is written.
 pub fn restore(
     store: &dyn Store,
     book: Option<&Book>,
@@ -28,12 +23,7 @@ pub fn restore(
     restored(store, book, read(file)?)
 }
 
-/// The same from anything that can be read, under the name it has for people. Nothing but tests has an
-/// archive that is no file.
-///
-/// # Errors
-///
-/// As of [`restore`].
+/// For tests: as [`restore`], from any reader. `name` is only for messages.
 #[doc(hidden)]
 pub fn restore_from(
     store: &dyn Store,
@@ -62,7 +52,7 @@ fn restored(
     Ok(archive.header.job)
 }
 
-/// Writes all records, or finds them there.
+/// Writes all records, or checks that they are there.
 fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), ArchiveError> {
     if claim.version == Version::EMPTY {
         let append = Append::new(claim.aggregate.clone(), claim.version, claim.epoch, records);
@@ -83,7 +73,7 @@ fn write(store: &dyn Store, claim: &Claim, records: Vec<Vec<u8>>) -> Result<(), 
     })
 }
 
-/// Enters a flow into the catalog, unless it stands there as it is. A job that is no flow is not entered.
+/// Adds a flow to the catalog, unless it is there as it is. Ignores a job that is not a flow.
 fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
     let events: Vec<_> = activated(job).into_iter().chain(deactivated(job)).collect();
     if events.is_empty() {
@@ -95,8 +85,7 @@ fn enter(book: &Book, job: &Job) -> Result<(), JournalError> {
         let stands = entry.is_some_and(|entry| {
             entry.place == FlowPlace::Deactivated && entry.ended == Some(ended)
         });
-        let events = if stands { Vec::new() } else { events.clone() };
-        Ok::<_, Infallible>(events)
+        Ok::<_, Infallible>(if stands { Vec::new() } else { events.clone() })
     });
     entered.map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! Writing an archive: it is there as a whole, on the disk, or not at all.
+//! Writing an archive, atomically and synced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,6 @@ use crate::failpoint;
 use crate::folder::private_folder;
 use crate::journal::{self, JournalError};
 
-/// Writes the journal of a job.
 pub(super) fn write(store: &dyn Store, header: &Header, path: &Path) -> Result<(), ArchiveError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder).map_err(ArchiveError::io(folder))?;
@@ -28,7 +27,7 @@ pub(super) fn write(store: &dyn Store, header: &Header, path: &Path) -> Result<(
         synced.map_err(ArchiveError::io(folder))
     });
     if written.is_err() {
-        // Half an archive is of no use to anybody; if it cannot be removed, the next one replaces it.
+        // If this fails, the next archive of the job replaces it.
         let _ = fs::remove_file(&beside);
     }
     written
@@ -58,7 +57,6 @@ fn write_beside(store: &dyn Store, header: &Header, path: &Path) -> Result<(), A
     lines.end(header.records).map_err(&about)
 }
 
-/// Lines, and their checksum.
 struct Lines {
     out: BufWriter<File>,
     sum: Hasher,

@@ -11,7 +11,7 @@ use super::wish::{Change, Note, Trouble, Wish};
 use super::{pages, writer};
 use crate::journal::JournalError;
 
-/// The catalog of a store, to be read and written. Copies are handles on the same one.
+/// The catalog of a store. Clones share one state and one writer thread.
 #[derive(Clone)]
 pub struct Book {
     inner: Arc<Inner>,
@@ -20,13 +20,12 @@ pub struct Book {
 struct Inner {
     shared: Arc<Shared>,
     trouble: Trouble,
-    /// There until the last handle is dropped; without it the thread ends.
+    /// `None` once the last handle is dropped, which ends the thread.
     queue: Option<mpsc::Sender<Box<dyn Wish>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Book {
-    /// Reads the catalog, and starts the one thread that writes it.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
         let shared = Arc::new(Shared::open(store)?);
         let (queue, queued) = mpsc::channel();
@@ -48,28 +47,23 @@ impl Book {
         })
     }
 
-    /// Looks at the catalog as it is now, whoever has written it. Whoever looks does not call the
-    /// book meanwhile.
+    /// Reads the catalog after catching up with the store. `look` runs under a lock and must not call
+    /// the book.
     pub fn read<T>(&self, look: impl FnOnce(&Catalog) -> T) -> Result<T, JournalError> {
         self.inner.shared.catch_up()?;
         Ok(self.known(|catalog, _| look(catalog)))
     }
 
-    /// Looks at the catalog as it is known, without asking the store, and at how many records that
-    /// is. Whoever looks does not call the book meanwhile.
+    /// Reads the catalog as this process knows it, and its version, without asking the store. `look`
+    /// must not call the book.
     pub fn known<T>(&self, look: impl FnOnce(&Catalog, Version) -> T) -> T {
         let known = self.inner.shared.known();
         look(&known.catalog, known.version)
     }
 
-    /// Decides and writes: what was decided, once it is on the disk, or why nothing is written. It
-    /// is decided again if somebody else was faster. The deciding happens on the thread that writes
-    /// and does not call the book.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read or written; then nothing of it was, except as
-    /// [`Store::append`] says.
+    /// Decides and writes: what was decided, once it is on the disk, or why nothing is written.
+    /// `decide` runs on the writer thread, again after each conflict, and must not call the book.
+    /// On an error nothing was written, except as [`Store::append`] says.
     pub fn change<E: Send + 'static>(
         &self,
         decide: impl FnMut(&Catalog) -> Result<Vec<CatalogEvent>, E> + Send + 'static,
@@ -83,19 +77,15 @@ impl Book {
         told.recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Has a fact written, and does not wait. What goes wrong is told by the next [`Book::flush`].
+    /// Writes a fact without waiting. The next [`Book::flush`] reports an error.
     pub fn note(&self, event: CatalogEvent) {
         let trouble = self.inner.trouble.clone();
         self.wish(Box::new(Note { event, trouble }));
     }
 
-    /// Waits until all that was noted is on the disk.
-    ///
-    /// # Errors
-    ///
-    /// When something that was noted since the last time is not: the first trouble.
+    /// Waits until every note is on the disk, or returns the first error since the last flush.
     pub fn flush(&self) -> Result<(), JournalError> {
-        // A change of nothing, behind all that was noted before.
+        // An empty change, queued behind all notes.
         let nothing = |_: &Catalog| Ok::<_, std::convert::Infallible>(Vec::new());
         let flushed = self.change(nothing);
         match self.inner.trouble.take() {
@@ -104,7 +94,6 @@ impl Book {
         }
     }
 
-    /// The records after a version, oldest first, for those who follow them.
     pub fn records_after(
         &self,
         version: Version,
@@ -123,7 +112,7 @@ impl Book {
     }
 }
 
-/// The thread is gone, which only a panic does to it.
+/// Only a panic ends the writer thread.
 fn ended() -> JournalError {
     JournalError::CatalogWriter {
         why: "its writing thread has ended".to_owned(),
@@ -136,7 +125,7 @@ impl Drop for Inner {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        // What somebody decides there may hold the last handle; a thread cannot wait for itself.
+        // `decide` may hold the last handle, and a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() {
             // Its panic was shown already.
             drop(thread.join());

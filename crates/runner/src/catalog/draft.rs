@@ -1,19 +1,17 @@
-//! A catalog as it would be if what was decided so far were written.
+//! A catalog with changes that are not committed yet.
 //!
-//! Copying a catalog of a hundred thousand flows for every change would be a waste, so the changes
-//! are made in it and taken back: what was decided is shown to nobody before it is on the disk.
+//! Copying a catalog of a hundred thousand flows for every change would be a waste, so a [`Draft`]
+//! changes it in place and undoes that when dropped: readers see only what is on the disk.
 
 use std::sync::Arc;
 
 use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord, FlowEntry, StepHealth};
 
-/// Changes on trial. They are gone when it is.
 pub(super) struct Draft<'a> {
     catalog: &'a mut Catalog,
     before: Vec<Before>,
 }
 
-/// What a change has replaced.
 enum Before {
     Step {
         id: String,
@@ -34,7 +32,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The catalog with the changes.
     pub(super) const fn catalog(&self) -> &Catalog {
         self.catalog
     }

@@ -1,7 +1,7 @@
 //! The catalog of a store: the steps that were registered, and the flows there are.
 //!
-//! Nobody owns it. Every process that has a [`Book`] reads it and writes to it, and what somebody
-//! has decided on a state that others have changed meanwhile is decided again.
+//! It has no owner: every process with a [`Book`] reads and writes it, and decides again when another
+//! process has changed it meanwhile.
 
 mod book;
 mod draft;

@@ -3,7 +3,7 @@
 use undaunted_engine::catalog::{CatalogEvent, FlowStatus};
 use undaunted_engine::job::{Job, Stage};
 
-/// That a flow is active; nothing for a job that is no flow.
+/// None for a job that is not a flow.
 pub fn activated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let run = job.submitted().flow.as_ref();
@@ -16,7 +16,7 @@ pub fn activated(job: &Job) -> Option<CatalogEvent> {
     })
 }
 
-/// That a flow has ended; nothing for one that has not, or a job that is none.
+/// None for a flow that has not ended, and for a job that is not a flow.
 pub fn deactivated(job: &Job) -> Option<CatalogEvent> {
     job.workflow().flow.as_ref()?;
     let status = match job.stage {

@@ -5,25 +5,17 @@ use undaunted_store::{AggregateId, Append, AppendError, Epoch, Store, Version};
 
 use crate::journal::JournalError;
 
-/// The family of the catalog's journal.
 pub const FAMILY: &str = "catalog";
-
-/// The one journal of that family.
 pub const ID: &str = "catalog";
 
-/// The journal of the catalog.
 pub(super) fn aggregate() -> Result<AggregateId, JournalError> {
-    // The words are not empty, so this does not happen; an error costs less than a panic.
+    // Neither word is empty, so this does not happen; an error costs less than a panic.
     AggregateId::new(FAMILY, ID).map_err(|error| JournalError::CatalogWriter {
         why: error.to_string(),
     })
 }
 
-/// Shows the records of the catalog after a version, oldest first.
-///
-/// # Errors
-///
-/// When they cannot be read; everything before the record it is about has been shown.
+/// Calls `each` with the records after a version, oldest first, up to the first that cannot be read.
 pub(super) fn follow(
     store: &dyn Store,
     after: Version,
@@ -38,7 +30,6 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// The records of the catalog after a version, oldest first.
 pub fn records(
     store: &dyn Store,
     after: Version,
@@ -50,13 +41,13 @@ pub fn records(
     Ok(found)
 }
 
-/// Records for the catalog. Nobody claims it, so there is only one epoch.
+/// The catalog is never claimed, so it has only one epoch.
 pub(super) fn append(after: Version, records: &[CatalogRecord]) -> Result<Append, JournalError> {
     let records = records.iter().map(CatalogRecord::encode).collect();
     Ok(Append::new(aggregate()?, after, Epoch::UNCLAIMED, records))
 }
 
-/// Whether an append was refused because somebody else was faster to change the catalog.
+/// Whether another process has changed the catalog first.
 pub(super) fn was_overtaken(error: &AppendError) -> bool {
     matches!(error, AppendError::Conflict { aggregate, .. } if aggregate.family() == FAMILY)
 }

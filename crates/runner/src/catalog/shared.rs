@@ -1,4 +1,4 @@
-//! The catalog as one process knows it, shared by those who read it and the thread that writes it.
+//! The catalog as one process knows it, shared by its readers and the writer thread.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,24 +11,22 @@ use super::wish::Wish;
 use crate::clock::Clock;
 use crate::journal::JournalError;
 
-/// What is known of the catalog, and where the rest is.
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
     clock: Clock,
     known: RwLock<Known>,
 }
 
-/// The catalog after so many records. Only what is on the disk.
+/// The catalog at a version. Only what is on the disk.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) catalog: Catalog,
     pub(super) version: Version,
-    /// The pulse of the store before it was last looked at. While it is the same, so is the catalog.
+    /// The store's pulse before the last look. While it is the same, so is the catalog.
     pulse: Option<u64>,
 }
 
 impl Shared {
-    /// Reads the whole catalog.
     pub(super) fn open(store: Arc<dyn Store>) -> Result<Self, JournalError> {
         let mut known = Known {
             pulse: Some(store.pulse()?),
@@ -45,7 +43,7 @@ impl Shared {
     }
 
     pub(super) fn known(&self) -> RwLockReadGuard<'_, Known> {
-        // What is on trial is taken back by whoever unwinds, so a panic leaves nothing half done.
+        // Unwinding drops a `Draft`, which undoes its changes, so a panic leaves nothing half done.
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,19 +51,19 @@ impl Shared {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what others have written since, if anybody has written anything.
+    /// Reads new records, unless the pulse says that there are none.
     pub(super) fn catch_up(&self) -> Result<(), JournalError> {
         let pulse = self.store.pulse()?;
         if self.known().pulse == Some(pulse) {
             return Ok(());
         }
         self.look()?;
-        // The pulse from before: what was written while we looked is looked for the next time.
+        // The earlier pulse: records written during this look are found by the next one.
         self.change().pulse = Some(pulse);
         Ok(())
     }
 
-    /// Reads what others have written since, and says how many records there are.
+    /// Reads new records and returns the version reached.
     pub(super) fn look(&self) -> Result<Version, JournalError> {
         let version = self.known().version;
         let head = self.store.head(&pages::aggregate()?)?.unwrap_or_default();
@@ -76,7 +74,7 @@ impl Shared {
         Ok(self.known().version)
     }
 
-    /// Takes in records that are on the disk. Two may have read the same ones.
+    /// Applies stored records. Two threads may have read the same ones.
     pub(super) fn learn(&self, records: impl IntoIterator<Item = (Version, CatalogRecord)>) {
         let mut known = self.change();
         for (version, record) in records {
@@ -84,8 +82,8 @@ impl Shared {
         }
     }
 
-    /// Decides everything that is wished for, each on what the ones before it lead to: the version
-    /// on which that stands, and what has to be written. Nobody else sees it yet.
+    /// Decides all wishes, each on the result of those before it. Returns the version they are based
+    /// on and the records to append; readers do not see these yet.
     pub(super) fn decide(&self, wishes: &mut [Box<dyn Wish>]) -> (Version, Vec<CatalogRecord>) {
         let at = self.clock.now();
         let mut known = self.change();

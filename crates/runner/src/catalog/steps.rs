@@ -1,8 +1,7 @@
 //! Registered steps as they were checked.
 //!
-//! The catalog has their definitions; this process keeps what each was checked to, from its
-//! registration on. A definition is checked once, however often it is registered and however many
-//! flows need it.
+//! The catalog has their definitions; this process caches the checked steps, so that a definition is
+//! checked once, however often it is registered and however many flows need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,31 +14,26 @@ use crate::complaint::complaint;
 use crate::journal::JournalError;
 use crate::lock::locked;
 
-/// How many definitions are kept beside those of the catalog, which may have been replaced or refused.
+/// Cached definitions beyond those of the catalog: replaced or refused ones.
 const SPARE: usize = 1024;
 
-/// The steps of a catalog, checked.
 pub(crate) struct Steps {
     book: Book,
     operator: Operator,
-    /// By their definitions as they were given; or what is wrong with them.
     known: Mutex<BTreeMap<Arc<str>, Checked>>,
 }
 
-/// A step, or everything that is wrong with its definition.
 type Checked = Result<Arc<RegisteredStep>, String>;
 
-/// A step that was registered, or can be.
 #[derive(Debug)]
 pub(crate) struct RegisteredStep {
     pub(crate) id: String,
-    /// Its definition as it is understood, which is a part of the texts of its flows.
+    /// As understood, which becomes part of the texts of its flows.
     pub(crate) definition: Value,
     pub(crate) checked: Arc<FlowStep>,
 }
 
 impl RegisteredStep {
-    /// Checks a definition; or says everything that is wrong with it.
     pub(crate) fn check(definition: &Value, operator: &Operator) -> Result<Self, String> {
         let definition = plain_definition(definition);
         let source = Source::new("step", definition.to_string());
@@ -63,13 +57,11 @@ impl Steps {
         }
     }
 
-    /// The step of a definition that is registered, or is to be; or everything that is wrong with it.
     pub(crate) fn check(&self, definition: &Value) -> Checked {
         self.check_given(definition.to_string().into(), || definition.clone())
     }
 
-    /// The steps of the catalog, by their ids. One that an earlier release took and this one does not is
-    /// as good as none.
+    /// The steps of the catalog by id, without those that only an earlier release accepted.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, Arc<RegisteredStep>>, JournalError> {
         let steps = self.book.read(|catalog| catalog.steps.clone())?.into_iter();
         let steps = steps.filter_map(|(id, given)| {

@@ -7,20 +7,22 @@ use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use crate::journal::JournalError;
 use crate::lock::locked;
 
-/// Something that somebody wants to have written.
 pub(super) trait Wish: Send {
-    /// What is to be written, if the catalog is this. Asked again when somebody else was faster; the
-    /// last answer counts.
+    /// What to write, given this catalog. Called again after a conflict; the last answer counts.
     fn decide(&mut self, catalog: &Catalog) -> Vec<CatalogEvent>;
 
-    /// What was decided last is on the disk, or it is not.
+    /// Whether it waits for the end of an outage, instead of being answered with the error.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Says whether what was decided last is on the disk.
     fn answer(self: Box<Self>, written: Result<(), JournalError>);
 }
 
-/// What came of a change: what was written or why nothing was, unless the store has failed.
+/// The outer error is the store's, the inner one the refusal of `decide`.
 pub(super) type Changed<E> = Result<Result<Vec<CatalogEvent>, E>, JournalError>;
 
-/// A change that somebody waits for.
 pub(super) struct Change<D, E> {
     pub(super) decide: D,
     pub(super) decided: Option<Result<Vec<CatalogEvent>, E>>,
@@ -41,28 +43,25 @@ where
 
     fn answer(self: Box<Self>, written: Result<(), JournalError>) {
         let decided = self.decided.unwrap_or_else(|| Ok(Vec::new()));
-        // Whoever asked is waiting; if they are gone, nobody wants to know.
+        // If the caller has gone, the outcome is not needed.
         let _ = self.tell.send(written.map(|()| decided));
     }
 }
 
-/// What went wrong with something that nobody waited for.
+/// The first error of a [`Note`], which has no caller to report to.
 #[derive(Clone, Default)]
 pub(super) struct Trouble(Arc<Mutex<Option<JournalError>>>);
 
 impl Trouble {
     fn keep(&self, error: JournalError) {
-        let mut kept = locked(&self.0);
-        kept.get_or_insert(error);
+        locked(&self.0).get_or_insert(error);
     }
 
     pub(super) fn take(&self) -> Option<JournalError> {
-        let mut kept = locked(&self.0);
-        kept.take()
+        locked(&self.0).take()
     }
 }
 
-/// A fact that somebody wants to have written, whatever the catalog is.
 pub(super) struct Note {
     pub(super) event: CatalogEvent,
     pub(super) trouble: Trouble,
@@ -71,6 +70,10 @@ pub(super) struct Note {
 impl Wish for Note {
     fn decide(&mut self, _: &Catalog) -> Vec<CatalogEvent> {
         vec![self.event.clone()]
+    }
+
+    fn waits(&self) -> bool {
+        true
     }
 
     fn answer(self: Box<Self>, written: Result<(), JournalError>) {

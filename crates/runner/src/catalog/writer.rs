@@ -1,7 +1,7 @@
-//! The thread that writes the catalog: everything that was asked for while it wrote the last time is
-//! written together, in one append.
+//! The thread that writes the catalog. Wishes that arrive during an append share the next one.
 
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use undaunted_store::{AppendError, StoreError};
 
@@ -10,42 +10,62 @@ use super::shared::Shared;
 use super::wish::Wish;
 use crate::journal::JournalError;
 
-/// The most that is written together, so that nobody waits for a queue without end.
+/// The most wishes in one append, which bounds how long the first of them waits.
 const MOST: usize = 4096;
 
-/// Writes until nobody can ask any more, and everything that was asked for.
+/// The time between two tries to write during an outage.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Returns when all senders are dropped and everything queued is written.
 pub(super) fn run(shared: &Shared, queue: &Receiver<Box<dyn Wish>>) {
-    while let Ok(first) = queue.recv() {
-        let mut wishes = vec![first];
+    let mut wishes = Vec::new();
+    loop {
+        let next = if wishes.is_empty() {
+            queue.recv().map_err(RecvTimeoutError::from)
+        } else {
+            queue.recv_timeout(AGAIN)
+        };
+        match next {
+            Ok(wish) => wishes.push(wish),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
         wishes.extend(queue.try_iter().take(MOST.saturating_sub(1)));
-        fulfil(shared, wishes);
+        wishes = fulfil(shared, wishes);
     }
+    // Flows that are missing from the catalog are added by the next process.
+    drop(fulfil(shared, wishes));
 }
 
-fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) {
+/// Returns the wishes that wait for the end of an outage.
+fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>> {
     let written = write(shared, &mut wishes);
-    // One that is too large is refused alone.
-    if wishes.len() > 1 && matches!(&written, Err(error) if is_too_large(error)) {
-        for wish in wishes {
-            fulfil(shared, vec![wish]);
-        }
-        return;
+    // Retried one by one, so that only the one that is too large is refused.
+    let is_too_large = matches!(
+        written,
+        Err(JournalError::Append(AppendError::Store(
+            StoreError::TooLarge { .. }
+        )))
+    );
+    if wishes.len() > 1 && is_too_large {
+        let one_by_one = wishes.into_iter().map(|wish| fulfil(shared, vec![wish]));
+        return one_by_one.flatten().collect();
     }
-    for wish in wishes {
+    let is_outage = written
+        .as_ref()
+        .is_err_and(|error| error.outage().is_some());
+    let (waiting, answered): (Vec<_>, Vec<_>) = wishes
+        .into_iter()
+        .partition(|wish| is_outage && wish.waits());
+    for wish in answered {
         wish.answer(written.clone());
     }
-}
-
-const fn is_too_large(error: &JournalError) -> bool {
-    let JournalError::Append(AppendError::Store(error)) = error else {
-        return false;
-    };
-    matches!(error, StoreError::TooLarge { .. })
+    waiting
 }
 
 fn write(shared: &Shared, wishes: &mut [Box<dyn Wish>]) -> Result<(), JournalError> {
     loop {
-        // Also for those who will want nothing written: that too is decided on what is there now.
+        // Also for a wish that will write nothing: it too is decided on the current catalog.
         shared.catch_up()?;
         let (version, records) = shared.decide(wishes);
         if records.is_empty() {
@@ -53,7 +73,7 @@ fn write(shared: &Shared, wishes: &mut [Box<dyn Wish>]) -> Result<(), JournalErr
         }
         let append = pages::append(version, &records)?;
         match shared.store.append(vec![append]) {
-            // Unless there is something new to decide on, it would go on like this for ever.
+            // Retried only if there are new records; otherwise the conflict would repeat for ever.
             Err(error) if pages::was_overtaken(&error) && shared.look()? > version => {}
             Err(error) => return Err(error.into()),
             Ok(_) => {

@@ -1,7 +1,7 @@
-//! Doing what a job asks for. Only records that are on the disk lead here.
+//! Carrying out effects. Only records that are on the disk lead here.
 
 use undaunted_engine::effect::Effect;
-use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::id::{ItemId, StartId, StepId};
 use undaunted_engine::job::Job;
 use undaunted_engine::task::{Files, InputTask, Task, input_task, receipt_token};
 use undaunted_engine::workflow::Action;
@@ -24,28 +24,28 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Ends everything that runs, and waits no longer for results that would come later.
+    /// Ends all running attempts, also those whose results were to come later.
     pub(super) fn end_all(&mut self) {
         self.executors.programs.cancel_all();
         let running = self.job.starts.running.keys().copied();
         let others =
             running.filter(|start| !action_of(&self.job, *start).is_some_and(Action::is_program));
-        for start in others.collect::<Vec<u64>>() {
+        for start in others.collect::<Vec<StartId>>() {
             self.cancel(start);
         }
     }
 
-    /// Ends what runs of a step that is complete without it, unless it is left to go on.
+    /// Ends the attempts of a step that completed without them, unless they may continue.
     fn end_step(&mut self, step: StepId) {
         let running = self.job.starts.running.iter();
         let running = running.filter(|(_, item)| item.step == step && self.job.ends(**item));
-        for start in running.map(|(start, _)| *start).collect::<Vec<u64>>() {
+        for start in running.map(|(start, _)| *start).collect::<Vec<StartId>>() {
             self.cancel(start);
         }
     }
 
-    /// Ends an attempt. One that was taken on by the other side has ended when it is not waited for.
-    fn cancel(&mut self, start: u64) {
+    /// Ends an attempt. One that the other side has accepted ends by not being waited for any more.
+    fn cancel(&mut self, start: StartId) {
         let job = &self.job;
         let action = action_of(job, start);
         let end = self.executors.of(action).cancel(start, &self.context);
@@ -59,7 +59,7 @@ impl Drive<'_> {
         }
     }
 
-    pub(super) fn begin_attempt(&mut self, start: u64, item: ItemId) -> Result<(), DriveError> {
+    pub(super) fn begin_attempt(&mut self, start: StartId, item: ItemId) -> Result<(), DriveError> {
         if !self.job.starts.running.contains_key(&start) {
             return Ok(());
         }
@@ -68,13 +68,14 @@ impl Drive<'_> {
             self.context.end(failed(start, Cause::Interrupted, error));
             return Ok(());
         }
-        let prepared = if let Some(task) = self.starter.take(start) {
-            Ok(task)
-        } else {
-            if self.needs_results(item.step) {
-                self.read_results()?;
+        let prepared = match self.starter.take(start) {
+            Some(task) => Ok(task),
+            None if self.needs_results(item.step) => {
+                self.starter.awaiting_results.push((start, item));
+                self.read_outputs();
+                return Ok(());
             }
-            self.task(item)
+            None => self.task(item),
         };
         match prepared {
             Ok(task) => {
@@ -83,17 +84,16 @@ impl Drive<'_> {
                 }
                 self.begin_task(start, task);
             }
-            // It was recorded that it would be made, and it cannot be any more.
-            Err(why) => {
-                let end = failed(start, Cause::Other(Class::Permanent), why);
-                self.context.end(end);
-            }
+            // Its start is on record, but what it needs is no longer there.
+            Err(why) => self
+                .context
+                .end(failed(start, Cause::Other(Class::Permanent), why)),
         }
         Ok(())
     }
 
-    fn begin_task(&mut self, start: u64, task: Task) {
-        failpoint::reach("begin-before", start);
+    fn begin_task(&mut self, start: StartId, task: Task) {
+        failpoint::reach("begin-before", start.0);
         let executor = self.executors.of(action_of(&self.job, start));
         executor.begin(start, task, &self.context);
     }
@@ -106,15 +106,13 @@ impl Drive<'_> {
         written.map_err(|source| DriveError::File { path, source })
     }
 
-    /// The receipt token of the command that an attempt is of.
-    pub(super) fn token_of(&self, start: u64) -> Option<String> {
+    pub(super) fn token_of(&self, start: StartId) -> Option<String> {
         let &item = self.job.starts.running.get(&start)?;
         let active = self.job.active(item)?;
-        let token = receipt_token(&self.job, item, active.command, active.round);
-        Some(token)
+        Some(receipt_token(&self.job, item, active.command, active.round))
     }
 
-    fn read_input(&mut self, step: StepId, start: Option<u64>) {
+    fn read_input(&mut self, step: StepId, start: Option<StartId>) {
         let leaving = &mut self.context.leaving;
         if let Some(start) = start
             && (leaving.is_at_once() || (leaving.is_asked() && mutant::is(Mutant::NeverLeaves)))
@@ -136,13 +134,14 @@ impl Drive<'_> {
             (Err(error), _) => format!("the input cannot be found: {error}"),
         };
         let items = Err(why);
-        let message = ExecutorMessage::Items { step, items };
-        self.context.notifier.send(message);
+        self.context
+            .notifier
+            .send(ExecutorMessage::Items { step, items });
     }
 }
 
-/// What the command of an attempt does; nothing if it gives the items of a map, or is over.
-pub(super) fn action_of(job: &Job, start: u64) -> Option<&Action> {
+/// None for a command that gives the items of a map, and for an attempt that is over.
+pub(super) fn action_of(job: &Job, start: StartId) -> Option<&Action> {
     let &item = job.starts.running.get(&start)?;
     let active = job.active(item)?;
     let command = job.plan().command(active.command)?;

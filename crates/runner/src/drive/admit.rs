@@ -1,4 +1,4 @@
-//! What one job asks its breakers, and has waiting for them.
+//! What a job asks its breakers, and what it has waiting for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use super::error::DriveError;
 use super::running::Drive;
 
 impl Drive<'_> {
-    /// Reads every breaker that the job uses.
     pub(super) fn meet_breakers(&self) -> Result<(), DriveError> {
         let named = self.job.plan().breakers();
         let mut cache = self.breakers.borrow_mut();
@@ -29,7 +28,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The settings of the job were changed: its breakers take them over, in the same append.
+    /// Gives changed settings of the job to its breakers, in the same append.
     pub(super) fn configure_breakers(&mut self) -> Result<(), DriveError> {
         self.meet_breakers()?;
         let mut cache = self.breakers.borrow_mut();
@@ -43,8 +42,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The breaker that the next attempt of an item asks, with the settings its command gives it; or why
-    /// the attempt cannot be made.
+    /// The breaker of the next attempt of an item, with the settings its command gives it; or why the
+    /// attempt cannot be made.
     pub(super) fn breaker_for(
         &mut self,
         item: ItemId,
@@ -67,26 +66,24 @@ impl Drive<'_> {
         Ok(name.map(|name| (name, breaker.settings)))
     }
 
-    /// Tells those that look on that a breaker has opened, half opened or closed.
     pub(super) fn turned(&mut self, turned: &Turned) {
-        let (breaker, change) = (&turned.breaker, &turned.change);
-        self.observer.turned(&self.job, breaker, change);
+        self.observer
+            .turned(&self.job, &turned.breaker, &turned.change);
     }
 
-    /// The items that may start.
     pub(super) fn ready(&self, now: Timestamp) -> Vec<ItemId> {
         effect::ready(&self.job, &self.breakers.borrow().admission, now)
     }
 
-    /// How long it is until a breaker lets more through by itself.
+    /// How long until a breaker lets more through by itself.
     pub(super) fn opening(&self) -> Option<Duration> {
         let cache = self.breakers.borrow();
         let opening = effect::next_opening(&self.job, &cache.admission)?;
         Some(cache.wait(self.context.world, opening))
     }
 
-    /// Says what the job has waiting for breakers. A job that cannot start anything now does not keep
-    /// others from probing.
+    /// Tells the breakers what the job has waiting. A job that cannot start anything now offers no
+    /// probe, so as not to keep other jobs from probing.
     pub(super) fn offer(&self) {
         let mut cache = self.breakers.borrow_mut();
         let mut offers = if self.context.leaving.is_asked() {

@@ -1,4 +1,4 @@
-//! What the store answers to one job: that a batch stands or does not, and what others ask of it.
+//! The answers of the store to one job: the fate of its batches, and requests of other processes.
 
 use undaunted_engine::task::TokenOwner;
 use undaunted_policy::mutant::{self, Mutant};
@@ -10,7 +10,6 @@ use crate::breakers;
 use crate::request::Asked;
 
 impl Drive<'_> {
-    /// What became of the batch up to a version.
     pub(super) fn answered(
         &mut self,
         reached: Version,
@@ -22,7 +21,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Has a batch written again whose answer was lost.
+    /// Submits a batch again whose answer was lost.
     pub(super) fn hand_over_again(&mut self, order: u64) {
         let Some((append, reached, facts)) = self.journal.write_again(order) else {
             return;
@@ -30,7 +29,7 @@ impl Drive<'_> {
         let mut appends = vec![append];
         let cache = self.breakers.borrow();
         for name in facts {
-            // If the journal of the breaker was found to have the facts, the batch stands.
+            // None if the journal of the breaker was found to have the facts: then the batch stands.
             let sealed = cache.admission.sealed(name, self.job.id(), reached.0);
             let facts = sealed.and_then(|record| breakers::append(name, record).ok());
             appends.extend(facts);
@@ -39,13 +38,11 @@ impl Drive<'_> {
         self.submit(appends, reached);
     }
 
-    /// Acts upon what others have asked of it in the store: all that is not taken yet.
     pub(super) fn hear_requests(&mut self, requests: Vec<Request>) {
         for request in self.journal.unheard(requests) {
             match Asked::read(&request.bytes) {
                 Some(Asked::Request(asked)) => self.decide(&asked.input()),
-                // Its sender was answered already. So it waits for the next attempt if there is none just
-                // now.
+                // Its sender was answered already, so without a running attempt it waits for the next.
                 Some(Asked::Report(arrived)) => {
                     let waits = matches!(self.arrived(arrived), TokenOwner::Waiting);
                     if waits && !mutant::is(Mutant::TakenResultLost) {

@@ -1,11 +1,12 @@
-//! Reaching the keeper, and finding out what became of attempts.
+//! Reaching the keeper, and recovering attempts.
 //!
-//! The same after a crash of the engine and after the death of a keeper: every attempt that was
-//! recorded as started has a fate, and each fate has one consequence.
+//! The same after a crash of the engine and after the death of a keeper: every attempt on record as
+//! started has a fate, and each fate has one consequence.
 
 use std::collections::BTreeMap;
 
 use undaunted_engine::effect::{self, Effect};
+use undaunted_engine::id::StartId;
 use undaunted_engine::task::Keeps;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::Version;
@@ -19,7 +20,6 @@ use crate::journal;
 use crate::machine::{Expected, OnRecord, Reach, most};
 
 impl Drive<'_> {
-    /// Resumes what was under way when the last engine died.
     pub(super) fn recover(&mut self) -> Result<(), DriveError> {
         for effect in effect::wanted(&self.job) {
             match effect {
@@ -35,15 +35,15 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Connects to the keeper or starts one, and draws the consequences of what it knows.
-    pub(super) fn attach(&mut self) -> Result<(), DriveError> {
+    /// Reaches the keeper or starts one, and draws the consequences of what it knows.
+    pub(super) fn attach(&mut self, last_segment: Option<u32>) -> Result<(), DriveError> {
         let told = self.executors.programs.told().clone();
         let started = told.iter().map(|start| (*start, self.on_record(*start)));
-        let started: BTreeMap<u64, OnRecord> = started.collect();
+        let started: BTreeMap<StartId, OnRecord> = started.collect();
         let world = self.context.world;
         let reached = world.machine.keeper(Reach {
             folder: &self.context.folder,
-            behind: self.last_place()?,
+            behind: last_segment,
             started,
             secrets: self.context.secrets.clone(),
             now: self.now(),
@@ -54,7 +54,7 @@ impl Drive<'_> {
         for start in told {
             self.draw_fate(start)?;
         }
-        // The last engine may have died before it said that the end of these is on record.
+        // The last engine may have died before it told the keeper that the ends of these are on record.
         for start in others {
             let is_settled =
                 !self.journal.writes_end_of(start) || mutant::is(Mutant::ForgetsWhileWriting);
@@ -67,9 +67,9 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// What is on record of outputs is places in the spool. If that was removed, as by archiving the
-    /// job, the next one must not give the same places to others: the last one that is on record.
-    fn last_place(&self) -> Result<Option<u32>, DriveError> {
+    /// The last output segment on record, if the spool was removed, as by archiving the job: records refer
+    /// to outputs by their place in the spool, so a new spool must not reuse these places.
+    pub(super) fn last_segment(&self) -> Result<Option<u32>, DriveError> {
         let world = self.context.world;
         if self.origin.is_new || world.machine.has_spool(&self.context.folder) {
             return Ok(None);
@@ -85,15 +85,15 @@ impl Drive<'_> {
         Ok(last)
     }
 
-    /// What is known of an attempt of a program that was started before its keeper was reached.
-    fn on_record(&self, start: u64) -> OnRecord {
+    /// What is on record of an attempt that was started before its keeper was reached.
+    fn on_record(&self, start: StartId) -> OnRecord {
         let place = self.job.starts.running.get(&start);
         let task = place.and_then(|&item| self.task(item).ok());
         let task = task.as_ref().map(Expected::of);
         let active = place.and_then(|&item| self.job.active(item));
         let number = active.map(|active| active.command);
         let command = number.and_then(|number| self.job.plan().command(number));
-        // A value may be missing by now that was there when it began.
+        // Its task may need a value that is missing by now.
         let (program, working_dir) = match task {
             Some(expected) => (expected.program, expected.working_dir),
             None => (
@@ -118,8 +118,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Asks what became of an attempt, and draws the consequence.
-    fn draw_fate(&mut self, start: u64) -> Result<(), DriveError> {
+    fn draw_fate(&mut self, start: StartId) -> Result<(), DriveError> {
         let action = action_of(&self.job, start);
         let fate = self.executors.of(action).fate_after_crash(&Started {
             start,
@@ -136,15 +135,13 @@ impl Drive<'_> {
         }
     }
 
-    /// Begins what is on record as started, under the same number.
-    fn begin_again(&mut self, start: u64) -> Result<(), DriveError> {
+    /// Begins an attempt that is on record as started, under the same number.
+    fn begin_again(&mut self, start: StartId) -> Result<(), DriveError> {
         if let Some(&item) = self.job.starts.running.get(&start) {
             return self.begin_attempt(start, item);
         }
         if let Some(step) = self.input_of(start) {
-            if !mutant::is(Mutant::InputNotBegunAgain) {
-                self.executors.inputs.forget(step);
-            }
+            self.executors.inputs.forget(step);
             let start = Some(start);
             self.act(Effect::ReadInput { step, start })?;
         }

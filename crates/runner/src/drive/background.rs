@@ -1,4 +1,4 @@
-//! A loop in a thread of its own.
+//! An event loop in a thread of its own.
 
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
@@ -7,8 +7,8 @@ use super::handle::Handle;
 use super::hub::{Hub, Left};
 use super::running::World;
 
-/// Runs jobs in a thread of their own until somebody asks to leave. `prepare` is called before anything
-/// else, `each` for every job that was left.
+/// Runs an event loop in a new thread until it is interrupted. `prepare` is called first, `each` for
+/// every job that was left.
 pub fn in_background(
     world: World,
     prepare: impl FnOnce(&mut Hub<'_>) + Send + 'static,
@@ -18,7 +18,7 @@ pub fn in_background(
     let running = std::thread::spawn(move || {
         let mut hub = Hub::new(&world);
         prepare(&mut hub);
-        // Whoever began it waits for this.
+        // The caller is waiting for this.
         drop(tell.send(hub.handle()));
         hub.serve(each);
     });

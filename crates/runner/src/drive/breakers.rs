@@ -1,7 +1,7 @@
-//! The breakers of a store as one event loop sees them: read, asked, told, probed, trimmed.
+//! The breakers of a store as one event loop sees them: read, asked, probed, trimmed.
 //!
-//! [`AdmissionControl`] decides; this part reads the journals for it, keeps its clock, claims what is to be
-//! probed, and keeps the journals short. Nothing here can make an append of a job fail.
+//! [`AdmissionControl`] decides; this module reads the journals for it, keeps its clock, claims probes, and
+//! keeps the journals short. Nothing here can make an append of a job fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,43 +24,37 @@ use crate::breakers;
 use crate::clock::Clock;
 use crate::journal::{JournalError, aggregate};
 
-/// How old what is known of a breaker may be when an attempt asks it. Others may have opened it.
+/// The greatest age of a cached breaker when an attempt asks it, since other processes may have opened it.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// What the jobs of an event loop know of breakers.
 pub(super) struct BreakerCache {
     pub(super) admission: AdmissionControl,
-    /// One clock for all jobs: theirs may have been set at different times.
+    /// One clock for all jobs, whose own clocks may have been set at different times.
     clock: Clock,
-    /// The claims under which this process probes.
     claims: BTreeMap<Arc<str>, Claim>,
-    /// When each breaker was last known as the store has it, by the machine's uptime.
+    /// When each breaker was last in step with the store, as an uptime.
     looked: BTreeMap<Arc<str>, Duration>,
-    /// Breakers that the store is to be asked about at once, and their settings if they have no journal.
+    /// Breakers to ask the store about at once, with settings for those that have no journal.
     wanted: BTreeMap<Arc<str>, Option<BreakerSettings>>,
-    /// Jobs with a start that waits for that.
+    /// Jobs with a start that waits for `wanted`.
     waiting: BTreeSet<Arc<str>>,
-    /// Breakers whose journal was trimmed past what is known of it.
+    /// Breakers whose journal was trimmed past the version known here.
     missed: BTreeSet<Arc<str>>,
-    /// Breakers whose journal cannot be read.
     unreadable: BTreeSet<Arc<str>>,
-    /// Whether the store cannot be reached: then nothing is handed over, and nothing starts.
+    /// During an outage nothing is handed over, and nothing starts.
     pub(super) is_cut_off: bool,
-    /// How many batches were handed over.
     handed_over: u64,
-    /// How far the journal of each breaker was folded by this process.
+    /// The version up to which this process has folded each journal.
     folded: BTreeMap<Arc<str>, u64>,
-    /// How far each was trimmed.
     trimmed: BTreeMap<Arc<str>, u64>,
-    /// Openings and closings that jobs are to be told of.
     turned: Vec<Turned>,
 }
 
-/// A breaker has opened, half opened or closed.
+/// An opening, half opening or closing of a breaker.
 pub(super) struct Turned {
     pub(super) breaker: Arc<str>,
     pub(super) change: BreakerChange,
-    /// The job that was told when its own records were.
+    /// The job that was already told, with its own records.
     pub(super) told: Option<Arc<str>>,
 }
 
@@ -83,8 +77,8 @@ impl BreakerCache {
         }
     }
 
-    /// Openings and closings that have reached the disk since this was last asked. A job that is told of
-    /// them now is not told again.
+    /// Changes that have reached the disk since the last call. The job `told` is told of them now, and not
+    /// again.
     pub(super) fn take_turned(&mut self, told: Option<&Arc<str>>) -> Vec<Turned> {
         let turned = self.admission.take_turned().into_iter();
         let turned = turned.map(|(breaker, change)| Turned {
@@ -104,23 +98,20 @@ impl BreakerCache {
         taken
     }
 
-    /// Whether there is something to be done because of breakers.
     pub(super) fn has_news(&self) -> bool {
         self.admission.has_news() || !self.turned.is_empty()
     }
 
-    /// Brings the time and what has become known up to date.
     pub(super) fn tick(&mut self, world: &World) {
         self.admission.tick(self.clock.at(world.machine.uptime()));
         self.admission.refresh();
     }
 
-    /// How long it is until an instant of the breakers' clock.
     pub(super) fn wait(&self, world: &World, until: Timestamp) -> Duration {
         until.since(self.clock.at(world.machine.uptime()))
     }
 
-    /// Reads a breaker as it is now. One without a journal has these settings.
+    /// Reads a breaker from the store. One without a journal gets these settings.
     pub(super) fn meet_now(
         &mut self,
         world: &World,
@@ -137,7 +128,7 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Reads what was added to the journal of a breaker.
+    /// Reads what was appended to the journal of a breaker.
     fn read_on(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
         let Some((version, _)) = self.admission.version(name) else {
             return Ok(());
@@ -152,8 +143,8 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// The journal of a breaker was read. If it holds an overdue probe, its state is not known until the
-    /// store was asked whether the job of the probe has an owner.
+    /// The journal of a breaker was read. With an overdue probe in it, its state counts as unknown
+    /// until the store has said whether the job of the probe has an owner.
     fn is_read(&mut self, world: &World, name: &Arc<str>) {
         self.tick(world);
         self.is_known(world, name);
@@ -169,12 +160,11 @@ impl BreakerCache {
         self.unreadable.remove(name);
     }
 
-    /// Whether the store is to be asked at once.
     pub(super) fn has_questions(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// The journals that are to be followed, and the last record of each that is known.
+    /// The journals to follow, each after the last version known here.
     pub(super) fn follows(&self) -> BTreeMap<AggregateId, Version> {
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
         let names = names.filter(|name| !self.unreadable.contains(*name));
@@ -187,18 +177,20 @@ impl BreakerCache {
         follows.collect()
     }
 
-    /// Learns what the store has found in the journals that were followed, and gives up the probes of
-    /// jobs that have no owner.
+    /// Learns the new records of the journals that were followed, and gives up probes whose job has no
+    /// owner.
     pub(super) fn learn(&mut self, world: &World, asked: &Question, findings: &mut Findings) {
         for (followed, after) in &asked.follows {
             let name: Arc<str> = followed.id().into();
             let records = findings.records.remove(followed);
-            let records = records.unwrap_or(Ok(Vec::new()));
-            let records = records.map_err(JournalError::from);
+            let records = records
+                .unwrap_or(Ok(Vec::new()))
+                .map_err(JournalError::from);
             match records.and_then(|records| breakers::decoded(&name, records)) {
                 Ok(records) if *after == Version::EMPTY => self.learn_whole(&name, &records),
                 Ok(records) => self.learn_rest(&name, records),
                 Err(_) => {
+                    self.wanted.remove(&name);
                     self.unreadable.insert(Arc::clone(&name));
                 }
             }
@@ -228,7 +220,7 @@ impl BreakerCache {
         let journal = BreakerJournal::fold(records);
         let settings = self.wanted.get(name).copied().flatten();
         match (known, settings) {
-            // What this process has written since is known, and not part of it.
+            // It is older than what this process has written since.
             (Some((known, _)), _) if known > journal.version => {}
             (_, Some(settings)) if records.is_empty() => {
                 self.admission
@@ -250,18 +242,16 @@ impl BreakerCache {
         }
     }
 
-    /// The jobs with a start that waited for what is known now.
     pub(super) fn take_waiting(&mut self) -> BTreeSet<Arc<str>> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// The number of the next batch that is handed over.
     pub(super) const fn next_batch(&mut self) -> u64 {
         self.handed_over = self.handed_over.saturating_add(1);
         self.handed_over
     }
 
-    /// Whether the next attempt of an item may start. None if that is not known yet: the job has its turn
+    /// Whether the next attempt of an item may start. None if that is not known yet; the job gets a turn
     /// when it is.
     pub(super) fn ask(
         &mut self,
@@ -298,19 +288,16 @@ impl BreakerCache {
             Ok(claim) => {
                 self.claims.insert(Arc::clone(name), claim);
                 self.admission.probed_by(name, Prober::Ours);
-                // The process that had it before may have probed since the journal was last read.
+                // Its last owner may have probed since the journal was read.
                 self.read_on(world, name)?;
                 self.tick(world);
             }
             Err(ClaimError::OwnedBy { .. }) => self.admission.probed_by(name, Prober::Others),
-            // It stays unclaimed, and is not probed now.
-            Err(ClaimError::Store(error)) if error.is_outage() => {}
             Err(error) => return Err(JournalError::from(error).into()),
         }
         Ok(())
     }
 
-    /// A job tells its breakers something.
     pub(super) fn report(&mut self, world: &World, job: &Job, reports: &[BreakerReport]) {
         self.tick(world);
         for report in reports {
@@ -332,15 +319,15 @@ impl BreakerCache {
         let mut sealed = Vec::new();
         for name in names {
             let record = self.admission.seal(name, job.id(), seq.0);
-            // Its journal was read by this name, so the name is one of a breaker.
+            // The name is valid, since its journal was read.
             let append = record.and_then(|record| breakers::append(name, &record).ok());
             sealed.extend(append.map(|append| (Arc::clone(name), append)));
         }
         sealed
     }
 
-    /// The facts of a commit of a job are on the disk, where the journals of these breakers have
-    /// reached these versions, as far as that was answered.
+    /// The facts of a commit are on the disk; with the versions the journals of these breakers have
+    /// reached, as far as they were answered.
     pub(super) fn written<'n>(
         &mut self,
         job: &Job,
@@ -350,7 +337,7 @@ impl BreakerCache {
         for (name, version) in reached {
             let version = version.map(|version| version.0);
             if version.is_none() {
-                // No attempt may ask before the journal was read: a fact is missing until then.
+                // A fact is missing here, so no attempt may ask before the journal was read.
                 self.looked.remove(name);
             }
             if !self.admission.written(name, job.id(), seq.0, version) {
@@ -359,7 +346,7 @@ impl BreakerCache {
         }
     }
 
-    /// The jobs of probes that should have ended: the store is asked whether they have an owner.
+    /// The jobs of overdue probes; the store is asked whether they have an owner.
     pub(super) fn overdue_probes(&mut self, world: &World) -> Vec<AggregateId> {
         self.tick(world);
         let names = self.admission.awaited().iter().chain(self.wanted.keys());
@@ -374,13 +361,13 @@ impl BreakerCache {
         state.overdue_probe(self.admission.now())
     }
 
-    /// Puts things in order once a round.
+    /// Housekeeping, once a round.
     pub(super) fn look(&mut self, world: &World) -> Result<(), DriveError> {
         self.tick(world);
         self.let_go_idle(world);
         for name in self.admission.awaited().clone() {
             if self.admission.prober(&name) == Prober::Others {
-                // Its claim ends with it, which changes nothing in the store.
+                // A claim that ends leaves no trace in the store, so it is tried again.
                 self.admission.probed_by(&name, Prober::Unclaimed);
             }
         }
@@ -392,7 +379,7 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Records that an overdue probe, whose job has no owner, is lost; it would keep everything waiting.
+    /// Records the loss of an overdue probe whose job has no owner; everything would wait for it.
     fn give_up_probe(&mut self, world: &World, name: &Arc<str>) -> Result<(), DriveError> {
         let Some(probe) = self.overdue_probe(name).cloned() else {
             return Ok(());
@@ -412,7 +399,7 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Keeps journals short: what many records come to is appended, and then they go.
+    /// Keeps journals short: appends the fold of many records, and later removes these.
     fn trim(&mut self, world: &World) -> Result<(), DriveError> {
         let most = world.machine.trim_after();
         let names: Vec<Arc<str>> = self.admission.names().cloned().collect();
@@ -425,7 +412,7 @@ impl BreakerCache {
                 if let Some(fact) = self.admission.folded(&name) {
                     let record = BreakerRecord::by_hand(vec![fact]);
                     let append = breakers::append(&name, &record)?;
-                    // If it is not written, the journal is folded a little later.
+                    // If this append fails, the journal is folded a little later.
                     world.store.submit(vec![append], Box::new(drop));
                     self.folded.insert(Arc::clone(&name), version);
                 }
@@ -445,7 +432,7 @@ impl BreakerCache {
         Ok(())
     }
 
-    /// Gives up claims that this process has no use for, so that another may probe.
+    /// Releases claims that are not needed, so that another process may probe.
     fn let_go_idle(&mut self, world: &World) {
         let admission = &mut self.admission;
         let idle = self
@@ -460,7 +447,7 @@ impl BreakerCache {
         }
     }
 
-    /// A job is left. What was claimed for it alone goes to others at once.
+    /// A job is left: claims for it alone are released at once.
     pub(super) fn forget(&mut self, world: &World, job: &Job) {
         for name in self.admission.forget(&job.shared_id()) {
             self.forget_name(&name);
@@ -477,7 +464,6 @@ impl BreakerCache {
         self.trimmed.remove(name);
     }
 
-    /// Gives up all claims.
     pub(super) fn leave(&mut self, world: &World) {
         for claim in std::mem::take(&mut self.claims).into_values() {
             world.store.let_go(&claim);

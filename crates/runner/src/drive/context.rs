@@ -1,7 +1,8 @@
-//! What everything that belongs to one running job may use, and does not change.
+//! What all parts of a running job share.
 
 use std::collections::BTreeSet;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Job;
 use undaunted_policy::{Cause, Class, Timestamp};
@@ -13,23 +14,22 @@ use crate::executor::{ExecutorMessage, failed};
 use crate::folder::JobFolder;
 use crate::secrets::Secrets;
 
-/// The surroundings of a job that is being run.
 pub(crate) struct JobContext<'w> {
     pub(crate) world: &'w World,
     pub(crate) folder: JobFolder,
     pub(crate) secrets: Secrets,
-    /// Where results that come later are to be sent.
+    /// Where results of accepted attempts are to be sent.
     pub(crate) webhooks: String,
     pub(crate) notifier: Notifier,
     pub(crate) leaving: Leaving,
     clock: Clock,
 }
 
-/// How often the loop was asked to leave the job, and what it did not begin for that reason.
+/// How often the loop was interrupted, and which attempts it did not begin for that reason.
 #[derive(Default)]
 pub(crate) struct Leaving {
     asked: u32,
-    unbegun: BTreeSet<u64>,
+    unbegun: BTreeSet<StartId>,
 }
 
 impl<'w> JobContext<'w> {
@@ -51,46 +51,44 @@ impl<'w> JobContext<'w> {
         }
     }
 
-    /// What time it is for the job.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.at(self.world.machine.uptime())
     }
 
-    /// Reports the end of an attempt. Heard later: the job may be in the middle of something.
+    /// Reports the end of an attempt by a message, since the job may be in the middle of a change.
     pub(crate) fn end(&self, end: AttemptEnd) {
         self.notifier.send(ExecutorMessage::Ended(Box::new(end)));
     }
 
-    /// Reports that an executor was given work that is not of its kind.
-    pub(crate) fn cannot_begin(&self, start: u64) {
+    /// Reports that an executor got work of another kind.
+    pub(crate) fn cannot_begin(&self, start: StartId) {
         let why = "its command cannot be run by this release";
         self.end(failed(start, Cause::Other(Class::Permanent), why));
     }
 }
 
 impl Leaving {
-    /// The loop is asked to leave, once more. For the how-manieth time.
     pub(super) const fn ask(&mut self) -> u32 {
         self.asked = self.asked.saturating_add(1);
         self.asked
     }
 
-    /// Whether nothing new is to begin.
+    /// Nothing new may begin.
     pub(super) const fn is_asked(&self) -> bool {
         self.asked > 0
     }
 
-    /// Whether what runs is ended, too.
+    /// Running attempts are ended, too.
     pub(crate) const fn is_at_once(&self) -> bool {
         self.asked > 1
     }
 
-    /// An attempt did not begin because the loop leaves. The process that resumes the job begins it.
-    pub(super) fn leave_unbegun(&mut self, start: u64) {
+    /// An attempt did not begin because the loop leaves; the process that resumes the job begins it.
+    pub(super) fn leave_unbegun(&mut self, start: StartId) {
         self.unbegun.insert(start);
     }
 
-    /// Whether nothing is waited for but attempts that did not begin.
+    /// Whether only attempts that did not begin are left.
     pub(super) fn is_done(&self, job: &Job) -> bool {
         let mut running = job.starts.running.keys();
         self.is_at_once()

@@ -1,8 +1,8 @@
-//! What the world says, and what follows from it.
+//! Messages to a job, and their consequences.
 
 use undaunted_engine::effect;
 use undaunted_engine::event::{Event as Fact, JobEvent, StepEvent};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::StepStage;
 use undaunted_policy::Cause;
@@ -22,6 +22,7 @@ impl Drive<'_> {
         match message {
             JobMessage::Stored(reached, result) => self.answered(reached, result)?,
             JobMessage::Executor(message) => self.hear_executor(message)?,
+            JobMessage::Outputs(read) => self.hear_outputs(read)?,
             JobMessage::Reported(report) => self.reported(report),
             JobMessage::Interrupt => self.interrupted(),
             JobMessage::Cancel => self.decide(&Input::Cancel),
@@ -30,7 +31,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Records are on the disk: now they may have consequences.
+    /// Records are on the disk; only now may they have consequences.
     pub(super) fn stored(
         &mut self,
         mut batch: Batch,
@@ -72,7 +73,7 @@ impl Drive<'_> {
         }
         for start in batch.ended {
             self.executors.programs.forget(start);
-            failpoint::reach("forget-after", start);
+            failpoint::reach("forget-after", start.0);
         }
         Ok(())
     }
@@ -80,7 +81,7 @@ impl Drive<'_> {
     fn hear_executor(&mut self, message: ExecutorMessage) -> Result<(), DriveError> {
         match message {
             ExecutorMessage::Began { start, files } => {
-                failpoint::reach("begin-after", start);
+                failpoint::reach("begin-after", start.0);
                 if let Some(files) = files {
                     self.observer.began(start, files);
                 }
@@ -105,14 +106,14 @@ impl Drive<'_> {
             ExecutorMessage::Refused(why) => return Err(DriveError::Refused(why)),
             ExecutorMessage::KeeperGone => {
                 self.executors.programs.detach();
-                self.attach()?;
+                self.complete()?;
             }
         }
         Ok(())
     }
 
-    /// Whether an attempt is ended because nothing waits for it any more.
-    fn is_unwanted(&self, start: u64) -> bool {
+    /// Whether an attempt is cancelled, rather than left to the process that resumes the job.
+    fn is_unwanted(&self, start: StartId) -> bool {
         let place = self.job.starts.running.get(&start);
         place.map_or_else(
             || self.job.is_stopping().is_some(),
@@ -135,7 +136,7 @@ impl Drive<'_> {
             return;
         }
         self.decide(&Input::Ended(Box::new(end)));
-        // It was known already: nothing is written, unless it is being written just now.
+        // Nothing is written for an end that is known already, unless it is being written just now.
         if self.journal.pending.records.is_empty() {
             self.journal.pending.ended.pop();
             if !self.journal.writes_end_of(start) {
@@ -144,11 +145,11 @@ impl Drive<'_> {
         }
     }
 
-    /// The step whose items the command with this number gives.
-    pub(super) fn input_of(&self, start: u64) -> Option<StepId> {
+    /// The step for whose items this start runs a command.
+    pub(super) fn input_of(&self, start: StartId) -> Option<StepId> {
         let mut steps = self.job.open_steps();
-        let found = steps.find(|(_, state)| state.stage == StepStage::Reading(Some(start)));
-        found.map(|(step, _)| step)
+        let (step, _) = steps.find(|(_, state)| state.stage == StepStage::Reading(Some(start)))?;
+        Some(step)
     }
 
     fn items_read(&mut self, step: StepId, read: &Input) {
@@ -159,8 +160,8 @@ impl Drive<'_> {
 
     fn interrupted(&mut self) {
         let asked = self.context.leaving.ask();
-        let here = self.job.starts.running.len();
-        let here = here.saturating_sub(self.job.starts.accepted.len());
+        let running = self.job.starts.running.len();
+        let here = running.saturating_sub(self.job.starts.accepted.len());
         self.observer.leaving(asked, here);
         if self.context.leaving.is_at_once() {
             self.end_all();

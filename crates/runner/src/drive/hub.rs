@@ -1,8 +1,7 @@
-//! The loop: it runs jobs, one or a hundred thousand.
+//! The event loop: it runs jobs, one or a hundred thousand.
 //!
-//! A job costs nothing while it waits. Whatever happens to one is told to it by its name; when a
-//! time comes that it named before, it is looked at. What has to be looked at again and again, such
-//! as what others ask for in the store, is looked at once for all of them.
+//! A job costs nothing while it waits. It gets a turn when a message comes for it, and at the time it has
+//! named. Polling, as for requests in the store, is done once for all jobs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,49 +26,41 @@ use crate::catalog::{activated, deactivated};
 use crate::journal::ClaimedJob;
 use crate::secrets::Secrets;
 
-/// How much is heard before what follows from it is done.
+/// The most messages handled before their consequences.
 const AT_ONCE: usize = 4096;
 
-/// How a job was left: what it came to, or why it could not be gone on with. Nothing that was recorded
-/// is lost.
+/// How a job was left: its state, or why it could not continue. Nothing that was recorded is lost.
 pub type Left = Result<Job, DriveError>;
 
-/// Whoever looks on at a job that is taken on.
+/// Makes the observer of a job that is added while the loop runs.
 pub type WatchJobs<'w> = Box<dyn FnMut(&Job) -> Box<dyn Observer + 'w> + 'w>;
 
-/// Runs jobs until each has ended or was left.
+/// The event loop: runs jobs until each has ended or was left.
 pub struct Hub<'w> {
     pub(super) world: &'w World,
     watch: WatchJobs<'w>,
     pub(super) jobs: HashMap<Arc<str>, Place<'w>>,
-    /// When each of them wants to be looked at, by the machine's uptime.
+    /// When each job wants a turn, as an uptime.
     due: BTreeSet<(Duration, Arc<str>)>,
-    /// What all of them know of breakers.
     pub(super) breakers: Rc<RefCell<BreakerCache>>,
-    /// Those with programs, of which it is noted that somebody runs them.
-    programs: BTreeSet<Arc<str>>,
+    /// Jobs with programs, for `note_alive`.
+    pub(super) programs: BTreeSet<Arc<str>>,
     pub(super) post: Sender<Post>,
     heard: Receiver<Post>,
-    /// Where results that come later are to be sent.
+    /// Where results of accepted attempts are to be sent.
     webhooks: String,
-    /// How often somebody wanted it to leave.
     pub(super) interrupts: u32,
-    /// What it asks its store.
     pub(super) rounds: Rounds<'w>,
-    /// Jobs that were left, and how.
     pub(super) left: Vec<(Arc<str>, Left)>,
-    /// Flows that items of others wait for.
     pub(super) sub_flows: SubFlows,
 }
 
-/// A job, and when it wants to be looked at.
 pub(super) struct Place<'w> {
     pub(super) drive: Box<Drive<'w>>,
     due: Option<Duration>,
 }
 
 impl<'w> Hub<'w> {
-    /// A loop without jobs.
     pub fn new(world: &'w World) -> Self {
         let (post, heard) = channel();
         Self {
@@ -89,32 +80,25 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Says where results that come later are to be sent.
     pub fn send_results_to(&mut self, webhooks: String) {
         self.webhooks = webhooks;
     }
 
-    /// Has sub-flows use the plans of flows that were begun elsewhere in this process.
+    /// Lets sub-flows use the plans of flows that other parts of this process have begun.
     pub fn share_plans(&mut self, plans: Arc<Plans>) {
         self.sub_flows.plans = plans;
     }
 
-    /// Says who looks on at jobs that are taken on while it runs.
     pub fn watched_by(&mut self, watch: WatchJobs<'w>) {
         self.watch = watch;
     }
 
-    /// A way to speak to it while it runs.
     pub fn handle(&self) -> Handle {
         Handle::new(self.post.clone())
     }
 
-    /// Runs a job until it has ended, or somebody asked to leave and all is in order.
-    ///
-    /// # Errors
-    ///
-    /// [`DriveError`]; what was recorded stays, commands that run go on, and the job can be gone on
-    /// with.
+    /// Runs a job until it has ended, or until the loop was interrupted and everything is in order. After
+    /// an error, what was recorded stays, running commands continue, and the job can be resumed.
     pub fn run(
         mut self,
         held: ClaimedJob,
@@ -130,7 +114,7 @@ impl<'w> Hub<'w> {
                     own = Some(left);
                 }
             }
-            // Every job that was taken on is left one day.
+            // Every job that was added is left in the end.
             if self.jobs.is_empty()
                 && let Some(left) = own.take()
             {
@@ -140,7 +124,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Runs whatever it is given until somebody asked to leave and all is in order.
+    /// Runs the jobs it is given until it was interrupted and everything is in order.
     pub fn serve(mut self, mut each: impl FnMut(&str, Left)) {
         while self.interrupts == 0 || !self.jobs.is_empty() {
             self.wait();
@@ -150,32 +134,31 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Waits for news or for its time, and comes round.
     fn wait(&mut self) {
         let first = self.heard.recv_timeout(self.patience()).ok();
         self.hear_and_act(first);
     }
 
-    /// Comes round once without waiting: hears what there is, and does what follows from it. For
-    /// whoever has a loop of their own.
-    ///
-    /// False if there was nothing to be heard and nothing to do.
+    /// One iteration without waiting, for a caller with a loop of its own. False if there were no messages
+    /// and nothing was to be done.
     pub fn come_round(&mut self) -> bool {
         self.hear_and_act(None)
     }
 
-    /// How long it has nothing to do if it hears nothing.
+    /// How long it has nothing to do unless a message comes.
     pub fn patience(&self) -> Duration {
-        if self.breakers.borrow().has_news() {
+        let breakers = self.breakers.borrow();
+        if breakers.has_news() || (breakers.has_questions() && self.rounds.may_ask()) {
             return Duration::ZERO;
         }
+        drop(breakers);
         let now = self.world.machine.uptime();
         let next = self.next_due();
         let patience = self.rounds.patience(now);
         next.map_or(patience, |at| at.saturating_sub(now).min(patience))
     }
 
-    /// When the first of its jobs wants to be looked at, by the machine's uptime.
+    /// When the first of its jobs wants a turn, as an uptime.
     pub fn next_due(&self) -> Option<Duration> {
         let breakers = self.breakers.borrow();
         let probe = breakers.admission.next_probe();
@@ -188,23 +171,20 @@ impl<'w> Hub<'w> {
         [job, probe, again].into_iter().flatten().min()
     }
 
-    /// One of its jobs. It may be ahead of the disk.
+    /// A job, which may be ahead of the disk.
     pub fn job(&self, name: &str) -> Option<&Job> {
         self.jobs.get(name).map(|place| &place.drive.job)
     }
 
-    /// The jobs that were left since it was last asked, and how.
     pub fn take_left(&mut self) -> Vec<(Arc<str>, Left)> {
         std::mem::take(&mut self.left)
     }
 
-    /// Takes a job on while it runs.
     pub(super) fn take_on(&mut self, held: ClaimedJob, secrets: Secrets) {
         let observer = (self.watch)(&held.job);
         self.add(held, secrets, observer);
     }
 
-    /// Begins with a job.
     pub fn add(&mut self, held: ClaimedJob, secrets: Secrets, observer: Box<dyn Observer + 'w>) {
         let name: Arc<str> = held.job.id().into();
         let notifier = Notifier::new(self.post.clone(), Arc::clone(&name));
@@ -222,22 +202,25 @@ impl<'w> Hub<'w> {
         self.begin(drive);
     }
 
-    /// Begins with a job, unless the store cannot be reached.
+    /// Begins a job; during an outage it is begun later.
     pub(super) fn begin(&mut self, mut drive: Box<Drive<'w>>) {
-        let begun = drive.begin();
-        if let Some(error) = outage(&begun) {
-            return self.begin_later(*drive, &error);
-        }
+        let begun = match drive.load() {
+            Ok(loaded) => drive.begin(loaded),
+            Err(error) => match error.outage().cloned() {
+                Some(error) => return self.begin_later(*drive, &error),
+                None => Err(error),
+            },
+        };
         let name: Arc<str> = drive.job.shared_id();
         let interrupted = (0..self.interrupts).try_for_each(|_| drive.hear(JobMessage::Interrupt));
         self.jobs
             .insert(Arc::clone(&name), Place { drive, due: None });
-        // Something may have been asked of it before.
+        // Requests to it may be older than the last findings.
         self.rounds.forget_last();
         self.settle(&name, begun.and(interrupted));
     }
 
-    /// Writes down that a flow is active, unless that is known.
+    /// Notes in the catalog that a flow is active, unless that is known.
     fn note_begun(&self, job: &Job) {
         if let Some(book) = &self.world.catalog
             && let Some(activated) = activated(job)
@@ -251,7 +234,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Writes down that a flow has ended, if it has. Nothing of it runs or waits then.
+    /// Notes in the catalog that a flow has ended. Nothing of it runs or waits then.
     fn note_ended(&self, job: &Job) {
         if let Some(book) = &self.world.catalog
             && let Some(deactivated) = deactivated(job)
@@ -260,7 +243,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Hears what there is, and does what follows from it. False if there was nothing.
+    /// Handles messages and what follows from them. False if there was nothing.
     fn hear_and_act(&mut self, first: Option<Post>) -> bool {
         let mut touched = BTreeMap::new();
         let heard = self.listen(first, &mut touched);
@@ -302,7 +285,6 @@ impl<'w> Hub<'w> {
         acts
     }
 
-    /// Tells those that look on at jobs which of their breakers have opened and closed.
     fn tell_turned(&mut self) {
         let turned = self.breakers.borrow_mut().take_turned(None);
         for turned in turned {
@@ -319,25 +301,22 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// Hears all there is, or a good part of it. Whether anything follows from it.
-    fn listen(&mut self, first: Option<Post>, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
-        let mut next = first.or_else(|| self.heard.try_recv().ok());
-        let (mut many, mut matters) = (0_usize, false);
-        while let Some(post) = next {
+    /// Handles messages, up to a limit. Returns whether anything follows from them.
+    fn listen(&mut self, mut first: Option<Post>, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
+        let mut matters = false;
+        for _ in 0..AT_ONCE {
+            let Some(post) = first.take().or_else(|| self.heard.try_recv().ok()) else {
+                break;
+            };
             matters |= self.hear(post, touched);
-            many = many.saturating_add(1);
-            next = (many < AT_ONCE)
-                .then(|| self.heard.try_recv().ok())
-                .flatten();
         }
         matters
     }
 
-    /// Hears one thing. Whether anything follows from it.
+    /// Returns whether anything follows from the message.
     fn hear(&mut self, post: Post, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         match post {
             Post::News(name, news) => {
-                // What comes for a job that was left is heard by whoever goes on with it.
                 let Some(place) = self.jobs.get_mut(&name) else {
                     news.nobody_here();
                     return true;
@@ -345,7 +324,7 @@ impl<'w> Hub<'w> {
                 match place.drive.hear(news) {
                     Ok(()) => {
                         touched.entry(name).or_default();
-                        // Before the job is left that has closed a breaker with its last attempt.
+                        // Before the job is left, whose last attempt may have closed a breaker.
                         self.tell_turned();
                     }
                     Err(error) => self.settle(&name, Err(error)),
@@ -354,8 +333,7 @@ impl<'w> Hub<'w> {
             Post::Add(held, secrets) => self.take_on(*held, secrets),
             Post::Interrupt => {
                 self.interrupts = self.interrupts.saturating_add(1);
-                let names = self.names();
-                for name in names {
+                for name in self.names() {
                     self.hear(Post::News(name, JobMessage::Interrupt), touched);
                 }
                 self.leave_during_outage();
@@ -365,7 +343,6 @@ impl<'w> Hub<'w> {
         true
     }
 
-    /// Notes that the jobs with programs are being run.
     pub(super) fn note_alive(&self) {
         for name in &self.programs {
             if let Some(place) = self.jobs.get(name) {
@@ -374,12 +351,12 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// All of its jobs, in an order that is always the same.
+    /// In a fixed order, so that a simulation can be repeated.
     pub(super) fn names(&self) -> BTreeSet<Arc<str>> {
         self.jobs.keys().cloned().collect()
     }
 
-    /// Notes when a job wants to be looked at again, or lets go of one that is over.
+    /// Notes when a job wants its next turn, or leaves one that is over. An outage is no error of the job.
     pub(super) fn settle(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         match outage(&turned) {
             Some(error) => {
@@ -390,7 +367,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// As [`Self::settle`], whatever the error is.
+    /// As [`Self::settle`], but any error ends the job's run.
     pub(super) fn leave(&mut self, name: &Arc<str>, turned: Result<(), DriveError>) {
         let Some(place) = self.jobs.get_mut(name) else {
             return;
@@ -406,7 +383,7 @@ impl<'w> Hub<'w> {
                 .forget(self.world, &place.drive.job);
             if let Some(place) = self.jobs.remove(name) {
                 let mut drive = *place.drive;
-                // What it came to in memory may not be what is on the disk.
+                // After an error the state may be ahead of the disk.
                 if turned.is_ok() {
                     drive.save_before_leaving();
                 }
@@ -436,7 +413,7 @@ fn outage(turned: &Result<(), DriveError>) -> Option<StoreError> {
 }
 
 impl Drop for Hub<'_> {
-    /// A program that embeds the loop may live on; what it claimed to probe goes to others.
+    /// A program that embeds the loop may live on, so claims of probes are released here.
     fn drop(&mut self) {
         self.breakers.borrow_mut().leave(self.world);
     }

@@ -1,71 +1,65 @@
 //! The journal of a running job: what is decided and not yet written, and what is being written.
 //!
-//! Batches are appended in the order in which they were closed, and come to be on the disk in it.
+//! Batches are appended, and reach the disk, in the order in which they were closed.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use undaunted_engine::event::Record;
+use undaunted_engine::id::StartId;
 use undaunted_policy::mutant::{self, Mutant};
 use undaunted_store::{Append, AppendError, Claim, Request, RequestId, Version};
 
 use super::message::When;
 use super::save::Saving;
 
-/// The journal of a job that is being run.
 pub(super) struct JobJournal {
     pub(super) claim: Claim,
-    /// How long the journal is when everything handed over is written.
+    /// The version once everything handed over is written.
     pub(super) version: Version,
-    /// Records that are not handed over yet.
     pub(super) pending: Batch,
-    /// What was handed over and is not on the disk yet, oldest first.
+    /// Handed over and not known to be on the disk, oldest first.
     batches: VecDeque<Batch>,
-    /// Requests that the job has acted upon, and that the store may still tell of.
+    /// Requests that the job has acted on, and that the store may still report.
     heard: BTreeSet<RequestId>,
-    /// When the job was saved last.
     pub(super) saving: Saving,
 }
 
-/// Records that are written together, and what is to be done when they are.
+/// Records that are written together, and what to do when they are.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) records: Vec<Record>,
-    /// Attempts whose end is in them.
-    pub(super) ended: Vec<u64>,
+    /// Attempts whose end is in `records`.
+    pub(super) ended: Vec<StartId>,
     pub(super) taken: Vec<RequestId>,
-    /// The how-manieth of the event loop it is.
+    /// Its number in the event loop.
     pub(super) order: u64,
-    /// What is known of its fate.
     fate: BatchFate,
-    /// Breakers that are told something by them.
+    /// Breakers that the records have facts for.
     pub(super) breakers: BTreeSet<Arc<str>>,
-    /// Whether the result of a probe is among it.
+    /// The result of a probe is in `records`.
     pub(super) ends_probe: bool,
-    /// Those of them whose facts are appended behind the records, in that order.
+    /// The breakers whose facts are appended behind the records, in that order.
     pub(super) facts: Vec<Arc<str>>,
-    /// What else waits for them to be on the disk.
+    /// What else waits for the records to be on the disk.
     pub(super) then: Vec<When>,
-    /// The version before them.
+    /// The version before the records.
     pub(super) after: Version,
-    /// The job as it is behind them, if it is saved there.
+    /// A snapshot of the job after the records, if one is due.
     pub(super) saved: Option<Vec<u8>>,
 }
 
-/// What is known of a batch that was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum BatchFate {
-    /// It is being written.
     #[default]
     UnderWay,
-    /// The answer was lost.
+    /// The answer was lost in an outage.
     Lost,
-    /// It is being written once more, unless it stood before.
+    /// Submitted again; a conflict shows that the first time succeeded.
     Again,
 }
 
 impl Batch {
-    /// The version that the journal has with them.
     pub(super) fn reached(&self) -> Version {
         self.after.after(self.records.len())
     }
@@ -89,18 +83,17 @@ impl JobJournal {
         }
     }
 
-    /// Whether everything that was decided is on the disk.
     pub(super) fn is_written(&self) -> bool {
         self.pending.records.is_empty() && self.batches.is_empty()
     }
 
-    /// Whether the end of an attempt is being written, or waits for that.
-    pub(super) fn writes_end_of(&self, start: u64) -> bool {
+    /// Whether the end of an attempt is pending or being written.
+    pub(super) fn writes_end_of(&self, start: StartId) -> bool {
         let mut unwritten = self.batches.iter().chain([&self.pending]);
         unwritten.any(|batch| batch.ended.contains(&start))
     }
 
-    /// Has something done when everything decided so far is on the disk. Gives it back if it is already.
+    /// Keeps `what` until everything decided so far is on the disk. Returns it if it is already.
     pub(super) fn when_written(&mut self, what: When) -> Option<When> {
         let last = if self.pending.records.is_empty() {
             self.batches.back_mut()
@@ -114,7 +107,7 @@ impl JobJournal {
         None
     }
 
-    /// Closes the batch that is open, with the append that writes its records. Nothing if it has none.
+    /// Closes the pending batch. None if it has no records.
     pub(super) fn close(&mut self) -> Option<(Batch, Append)> {
         if self.pending.records.is_empty() {
             return None;
@@ -127,14 +120,13 @@ impl JobJournal {
         Some((batch, append))
     }
 
-    /// A batch that was closed is about to be written.
     pub(super) fn writes(&mut self, batch: Batch) {
         self.batches.push_back(batch);
     }
 
-    /// What became of the batch up to a version: the batches that are on the disk by that, and where journals
-    /// have reached what they told, as far as that was answered. A batch whose answer was lost stays, and so
-    /// does every batch behind it: they are submitted again when the store can be reached.
+    /// Takes the fate of the batch up to a version. Returns the batches that are on the disk by that, with
+    /// the versions that journals have reached, as far as they were answered. A batch whose answer was
+    /// lost stays, and so does every batch behind it: they are submitted again after the outage.
     pub(super) fn answered(
         &mut self,
         reached: Version,
@@ -150,7 +142,7 @@ impl JobJournal {
         let mut versions = match result {
             Ok(versions) => versions,
             Err(_) if mutant::is(Mutant::FailedWriteIgnored) => Vec::new(),
-            // Only this process writes under its claim, so what is there is what it wrote before.
+            // Only this process writes under its claim, so what is there is this batch, from before.
             Err(AppendError::Conflict { found, .. })
                 if fate == Some(BatchFate::Again) && found >= reached =>
             {
@@ -168,7 +160,7 @@ impl JobJournal {
                 };
             }
         };
-        // Those before it are on the disk too: it continues them.
+        // Those before it are on the disk too, since it continues them.
         let stored = self.batches.drain(..=place);
         let stored = stored.map(|batch| {
             let of_batch = if ends(&batch) {
@@ -181,15 +173,14 @@ impl JobJournal {
         Ok(stored.collect())
     }
 
-    /// The batches whose answer was lost, by their numbers.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> {
         let lost = self.batches.iter();
         let lost = lost.filter(|batch| batch.fate == BatchFate::Lost);
         lost.map(|batch| batch.order)
     }
 
-    /// A batch whose answer was lost is written again: what writes its records, and the breakers it tells
-    /// something. If it stands already, that is a conflict.
+    /// Submits a batch again whose answer was lost: the append of its records, and the breakers it has facts
+    /// for. If the batch stands already, the append conflicts.
     pub(super) fn write_again(&mut self, order: u64) -> Option<(Append, Version, &[Arc<str>])> {
         let mut batches = self.batches.iter_mut();
         let batch = batches.find(|batch| batch.order == order)?;
@@ -198,21 +189,18 @@ impl JobJournal {
         Some((append, batch.reached(), &batch.facts))
     }
 
-    /// Of all requests that are not taken yet, those the job has not acted upon.
-    pub(super) fn unheard(&mut self, requests: Vec<Request>) -> Vec<Request> {
+    /// Of the requests that are not taken yet, those the job has not acted on.
+    pub(super) fn unheard(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
         let unwritten = self.batches.iter().chain([&self.pending]);
         let taken: Vec<_> = unwritten.flat_map(|batch| &batch.taken).collect();
-        // The store may have been asked before the batch was written that takes a request.
+        // These requests may have been read before the batch was written that takes one of them.
         let is_told = |id| requests.iter().any(|request| request.id == id);
         self.heard.retain(|id| is_told(*id) || taken.contains(&id));
-        let heard = &self.heard;
-        let unheard = requests.into_iter();
-        unheard
-            .filter(|request| !heard.contains(&request.id))
-            .collect()
+        requests.retain(|request| !self.heard.contains(&request.id));
+        requests
     }
 
-    /// The records that are decided next act upon a request.
+    /// Marks a request as taken by the records that are decided next.
     pub(super) fn take(&mut self, request: RequestId) {
         self.heard.insert(request);
         self.pending.taken.push(request);

@@ -1,4 +1,4 @@
-//! What a job that is being run waits for.
+//! Messages to a running job.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -6,65 +6,63 @@ use std::sync::mpsc::Sender;
 use undaunted_store::{AppendError, Version};
 
 use super::handle::Post;
+use super::results::MapOutputs;
 use crate::executor::ExecutorMessage;
+use crate::journal::JournalError;
 use crate::request::Arrived;
 
-/// Something a job is told while it is run.
 pub(super) enum JobMessage {
-    /// The batch of records up to a version is on the disk, where journals have reached these versions; or
-    /// it cannot be.
+    /// The batch up to a version is on the disk, with the versions the journals have reached; or why
+    /// not.
     Stored(Version, Result<Vec<Version>, AppendError>),
     Executor(ExecutorMessage),
-    /// The result of an attempt has come, from outside.
+    /// What the items of the map gave, which a later command refers to.
+    Outputs(Result<MapOutputs, JournalError>),
     Reported(Report),
-    /// The loop is to leave.
     Interrupt,
-    /// The job is to end.
     Cancel,
 }
 
-/// A result that was sent for an attempt that was taken on.
+/// A result for an attempt that the other side has accepted.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) arrived: Arrived,
-    /// Told what became of it.
     pub(super) known: Sender<Reported>,
 }
 
-/// What became of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// It was taken, now or before.
+    /// On the disk, now or before.
     Taken,
-    /// The token belongs to no attempt of the job.
     Unknown,
-    /// The job is not run here.
     Elsewhere,
 }
 
 impl JobMessage {
-    /// The job they are about is not run here.
+    /// Answers a message to a job that does not run here.
     pub(super) fn nobody_here(self) {
         match self {
             Self::Reported(report) => {
                 // The sender may have gone.
                 let _ = report.known.send(Reported::Elsewhere);
             }
-            // What comes for a job that was left is heard by the process that resumes it.
-            Self::Stored(..) | Self::Executor(_) | Self::Interrupt | Self::Cancel => {}
+            // The process that resumes the job learns of these by itself.
+            Self::Stored(..)
+            | Self::Executor(_)
+            | Self::Outputs(_)
+            | Self::Interrupt
+            | Self::Cancel => {}
         }
     }
 }
 
-/// Something that waits for records to be on the disk.
 pub(super) enum When {
-    /// The keeper may forget what it knew of before.
+    /// Let the keeper forget what it knew before this engine.
     Trust,
-    /// The sender of a result hears that it was taken.
+    /// Tell the sender of a result that it was taken.
     Tell(Sender<Reported>),
 }
 
-/// Sends messages to one job of an event loop.
 #[derive(Clone)]
 pub struct Notifier {
     post: Sender<Post>,
@@ -76,12 +74,11 @@ impl Notifier {
         Self { post, job }
     }
 
-    /// Sends what an executor reports.
     pub fn send(&self, message: ExecutorMessage) {
         self.try_send(message);
     }
 
-    /// The same. False once the loop has gone.
+    /// False once the loop has gone.
     pub(crate) fn try_send(&self, message: ExecutorMessage) -> bool {
         self.tell(JobMessage::Executor(message))
     }

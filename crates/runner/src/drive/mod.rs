@@ -1,11 +1,11 @@
-//! Running a job: the loop around the engine's three functions.
+//! Running jobs: the event loop around the engine's three functions.
 //!
-//! What is decided is written; when it is on the disk the world is told, and what the world says is
-//! decided about again. Going on after a crash is the same loop from where the journal ends.
+//! Decisions are written; once they are on the disk their effects are carried out, and their outcome is
+//! the next input. Recovery after a crash is the same loop from where the journal ends.
 //!
-//! The state may be ahead of the disk, by the records that are being written. Nobody outside sees
-//! that: an effect waits for the records that led to it, and if they cannot be written the state is
-//! given up and folded again from the journal.
+//! The state may be ahead of the disk, by the records that are being written. That is not visible
+//! outside: an effect waits for the records that led to it, and if these cannot be written the state is
+//! discarded and folded again from the journal.
 
 mod act;
 mod admit;

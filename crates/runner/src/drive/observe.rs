@@ -1,4 +1,4 @@
-//! Whoever wants to know what happens to a job while it happens.
+//! Observers of running jobs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::Record;
+use undaunted_engine::id::StartId;
 use undaunted_engine::job::Job;
 use undaunted_store::StoreError;
 
 use super::handle::Handle;
 use crate::with_causes;
 
-/// The store of an event loop cannot be reached, or can be again.
 #[derive(Clone, Copy, Debug)]
 pub enum StoreOutage<'e> {
     /// Nothing is recorded and nothing starts until it ends.
     Begins(&'e StoreError),
-    /// Everything continues, after so long.
+    /// Everything continues; how long the outage took.
     Ends(Duration),
 }
 
@@ -37,33 +37,33 @@ impl fmt::Display for StoreOutage<'_> {
     }
 }
 
-/// Told of every record once it is on the disk. It looks on; it changes nothing.
+/// Gets every record once it is on the disk, and changes nothing.
 pub trait Observer {
-    /// The job is about to be run, and whoever runs it can be spoken to this way.
+    /// The job is about to run; `handle` reaches its event loop.
     fn begins(&mut self, _job: &Job, _handle: Handle) {}
 
-    /// A record, with its number. The job may be ahead of it.
+    /// A record and its version. The job may be ahead of it.
     fn recorded(&mut self, job: &Job, seq: u64, record: &Record);
 
-    /// A breaker that the job uses has opened, half opened or closed. On the disk, with the breaker.
+    /// A breaker of the job has opened, half opened or closed, and that is on the disk.
     fn turned(&mut self, _job: &Job, _breaker: &str, _change: &BreakerChange) {}
 
-    /// The command of a start runs and writes to these files, output and error output, until the
-    /// end of the attempt is recorded.
-    fn began(&mut self, _start: u64, _files: [PathBuf; 2]) {}
+    /// The command of a start runs. It writes to these files, output and error output, until its end is
+    /// recorded.
+    fn began(&mut self, _start: StartId, _files: [PathBuf; 2]) {}
 
-    /// Somebody asked to leave, for the how-manieth time; so many attempts still run.
+    /// The loop was interrupted for the `asked`th time; so many attempts still run.
     fn leaving(&mut self, _asked: u32, _running: usize) {}
 
-    /// The store cannot be reached, or can be again. One observer of an event loop is told.
+    /// Called for one observer of an event loop.
     fn outage(&mut self, _outage: &StoreOutage<'_>) {}
 
-    /// How often it wants to be told that time has passed, if at all.
+    /// How often to call `tick` at least.
     fn patience(&self) -> Option<Duration> {
         None
     }
 
-    /// The loop has come round, because something has happened or because its patience is over.
+    /// Called after every turn of the job.
     fn tick(&mut self, _job: &Job, _breakers: &AdmissionControl) {}
 }
 
@@ -76,7 +76,7 @@ impl<T: Observer + ?Sized> Observer for &mut T {
         (**self).recorded(job, seq, record);
     }
 
-    fn began(&mut self, start: u64, files: [PathBuf; 2]) {
+    fn began(&mut self, start: StartId, files: [PathBuf; 2]) {
         (**self).began(start, files);
     }
 

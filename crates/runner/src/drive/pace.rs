@@ -1,17 +1,17 @@
-//! How fast attempts may start, if somebody limited that.
+//! How fast attempts may start, if the user limits that.
 
 use std::time::Duration;
 
-/// Lets so many starts through in a second, evenly; all of them without a limit.
+/// Spaces starts evenly.
 #[derive(Debug)]
 pub(super) struct Pace {
     between: Option<Duration>,
-    /// When the next one may start, by the machine's uptime.
+    /// When the next attempt may start, as an uptime.
     next: Duration,
 }
 
 impl Pace {
-    /// The pace of so many starts in a second.
+    /// `rate` is in starts per second.
     pub(super) fn new(rate: Option<f64>, now: Duration) -> Self {
         let between = rate.filter(|rate| *rate > 0.0);
         Self {
@@ -20,7 +20,7 @@ impl Pace {
         }
     }
 
-    /// Whether one may start now; if so it has.
+    /// Whether an attempt may start now; if so, it counts as started.
     pub(super) fn allows(&mut self, now: Duration) -> bool {
         let Some(between) = self.between else {
             return true;
@@ -28,12 +28,11 @@ impl Pace {
         if now < self.next {
             return false;
         }
-        // What was not used is not saved up: a pause is no reason for a storm.
+        // Unused starts are not saved up, so a pause does not lead to a burst.
         self.next = now.saturating_add(between);
         true
     }
 
-    /// How long until one may start, if there is a limit.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         self.between?;
         Some(self.next.saturating_sub(now))

@@ -1,4 +1,4 @@
-//! Results that come from outside, for attempts that others have taken on.
+//! Results from outside, for attempts that the other side has accepted.
 
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{TokenOwner, find_token};
@@ -9,24 +9,24 @@ use super::running::Drive;
 use crate::request::Arrived;
 
 impl Drive<'_> {
-    /// A result has come from outside. One that is known already changes nothing.
+    /// Takes a result and answers its sender. A result that is known already changes nothing.
     pub(super) fn reported(&mut self, report: Report) {
         match self.arrived(report.arrived) {
-            // Nothing can be recorded of an attempt that is not made yet. Whoever hears nothing sends it
-            // again.
+            // Nothing can be recorded for an attempt that has not started. A sender without an answer
+            // sends it again.
             TokenOwner::Waiting => {}
             TokenOwner::Nowhere => {
-                // They may have gone.
+                // The sender may have gone.
                 let _ = report.known.send(Reported::Unknown);
             }
-            // Whoever sent it does so no more when they hear that it was taken.
+            // Answered when it is on the disk: then the sender stops sending it.
             TokenOwner::Running(_) | TokenOwner::Over => {
                 self.when_written(When::Tell(report.known));
             }
         }
     }
 
-    /// The same, with nobody to be told. What it was for.
+    /// Takes a result without answering. Returns the attempt it was for.
     pub(super) fn arrived(&mut self, arrived: Arrived) -> TokenOwner {
         let found = find_token(&self.job, &arrived.step, &arrived.token);
         if let TokenOwner::Running(start) = found {

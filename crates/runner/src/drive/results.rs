@@ -1,47 +1,59 @@
-//! The results of a map, for what comes after it.
+//! The results of a map, for the steps after it.
 //!
-//! Read from the journal when something refers to them: while a map runs nobody needs them, and a
+//! Read from the journal when something refers to them: while a map runs they are not needed, and a
 //! million of them would fill the memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use undaunted_engine::capture;
-use undaunted_engine::event::{Event, ItemEvent};
+use undaunted_engine::event::{Event, ItemEvent, Text};
 use undaunted_engine::id::{CommandId, StepId};
 use undaunted_engine::job::{Item, Job, Settled, StepStage, StepState};
 use undaunted_store::{Store, Version};
 
 use super::error::DriveError;
+use super::message::JobMessage;
 use super::running::Drive;
 use crate::journal::{self, JournalError};
 
-/// What became of an item of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
-    /// What the item is called.
     pub item: String,
     /// `succeeded`, `dead`, `skipped` or `pending`.
     pub status: &'static str,
-    /// What its last command gave.
     pub output: Option<String>,
-    /// What was said about its last failure, if it did not succeed.
+    /// Of its last failure, unless it succeeded.
     pub error: Option<String>,
-    /// The last command that gave something.
     command: CommandId,
 }
 
-/// The results of the map of a job, in the order of its input.
+/// What the journal has of the items of a map, by index.
+#[derive(Debug, Default)]
+pub(super) struct MapOutputs {
+    outputs: BTreeMap<u32, (CommandId, String)>,
+    errors: BTreeMap<u32, Option<Text>>,
+}
+
+/// In the order of the map's input.
 pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, JournalError> {
-    let Some((map, state)) = map_of(job) else {
-        return Ok(Vec::new());
+    let outputs = match map_of(job) {
+        Some((map, _)) => read_outputs(store, job.id(), map)?,
+        None => MapOutputs::default(),
     };
-    let mut outputs: BTreeMap<u32, (CommandId, String)> = BTreeMap::new();
-    let mut errors: BTreeMap<u32, String> = BTreeMap::new();
-    let aggregate = journal::aggregate(job.id())?;
+    Ok(results(job, outputs))
+}
+
+fn read_outputs(store: &dyn Store, job: &str, map: StepId) -> Result<MapOutputs, JournalError> {
+    let MapOutputs {
+        mut outputs,
+        mut errors,
+    } = MapOutputs::default();
+    let aggregate = journal::aggregate(job)?;
     for read in store.read(&aggregate, Version::EMPTY)? {
         let (version, bytes) = read?;
-        let record = journal::decode(job.id(), version, &bytes)?;
+        let record = journal::decode(job, version, &bytes)?;
         match record.event {
             Event::Item(ItemEvent::AttemptSucceeded(done)) if done.of.step == map => {
                 if let Some(output) = done.output {
@@ -50,13 +62,19 @@ pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, Jou
                 }
             }
             Event::Item(ItemEvent::AttemptFailed(failed)) if failed.of.step == map => {
-                let error = failed.error.as_ref().map(|error| job.texts.read(error));
-                errors.insert(failed.of.index, error.unwrap_or_default().to_owned());
+                errors.insert(failed.of.index, failed.error);
             }
             Event::Job(_) | Event::Step(_) | Event::Item(_) | Event::Breaker(_) => {}
         }
     }
-    // What the step was complete without is not among its results, also if it came since.
+    Ok(MapOutputs { outputs, errors })
+}
+
+fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
+    let Some((_, state)) = map_of(job) else {
+        return Vec::new();
+    };
+    // A step's results do not include items it was complete without, even if they came since.
     let counted = |item: u32, found: Item<'_>| {
         let there =
             matches!(found, Item::Settled(settled) if !matches!(settled, Settled::Missing(_)));
@@ -71,16 +89,23 @@ pub fn read_results(store: &dyn Store, job: &Job) -> Result<Vec<ItemResult>, Jou
             Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "skipped",
             Item::Pending | Item::Active(_) => "pending",
         };
-        let (command, output) = outputs.remove(&item).unzip();
+        let (command, output) = read.outputs.remove(&item).unzip();
+        let error = read.errors.remove(&item);
+        let error = error.filter(|_| status != "succeeded");
         ItemResult {
             item: state.items.identity(item).to_owned(),
             status,
             output,
-            error: errors.remove(&item).filter(|_| status != "succeeded"),
+            error: error.map(|error| {
+                error
+                    .as_ref()
+                    .map_or("", |it| job.texts.read(it))
+                    .to_owned()
+            }),
             command: command.unwrap_or_default(),
         }
     });
-    Ok(results.collect())
+    results.collect()
 }
 
 fn map_of(job: &Job) -> Option<(StepId, &StepState)> {
@@ -89,7 +114,7 @@ fn map_of(job: &Job) -> Option<(StepId, &StepState)> {
 }
 
 impl Drive<'_> {
-    /// Whether the commands of a step may refer to results that are not there yet.
+    /// Whether the commands of a step may refer to results that are not read yet.
     pub(super) fn needs_results(&self, step: StepId) -> bool {
         let plan = self.job.plan();
         self.starter.results.is_none()
@@ -98,11 +123,38 @@ impl Drive<'_> {
             && map_of(&self.job).is_some_and(|(_, map)| map.stage == StepStage::Completed)
     }
 
-    /// Reads the results, and writes the file that holds them.
-    pub(super) fn read_results(&mut self) -> Result<(), DriveError> {
+    /// Has the outputs of the map read beside the loop, unless they are being read.
+    pub(super) fn read_outputs(&mut self) {
+        let Some((map, _)) = map_of(&self.job) else {
+            return;
+        };
+        if std::mem::replace(&mut self.starter.is_reading, true) {
+            return;
+        }
+        let notifier = self.context.notifier.clone();
+        let store = Arc::clone(&self.context.world.store);
+        let job = self.job.shared_id();
+        self.context.world.machine.aside(Box::new(move || {
+            notifier.tell(JobMessage::Outputs(read_outputs(&*store, &job, map)));
+        }));
+    }
+
+    /// The outputs of the map were read: begins the attempts that waited for them.
+    pub(super) fn hear_outputs(
+        &mut self,
+        read: Result<MapOutputs, JournalError>,
+    ) -> Result<(), DriveError> {
+        self.starter.is_reading = false;
+        self.keep_results(read?)?;
+        for (start, item) in std::mem::take(&mut self.starter.awaiting_results) {
+            self.begin_attempt(start, item)?;
+        }
+        Ok(())
+    }
+
+    fn keep_results(&mut self, read: MapOutputs) -> Result<(), DriveError> {
         let plan = self.job.plan();
-        let results = read_results(&*self.context.world.store, &self.job)?;
-        let results = results.into_iter().map(|result| {
+        let results = results(&self.job, read).into_iter().map(|result| {
             let command = plan.command(result.command);
             let format = command.and_then(|command| command.capture.as_ref());
             let format = format.map(|capture| capture.format).unwrap_or_default();
@@ -115,16 +167,10 @@ impl Drive<'_> {
             })
         });
         let results: Value = results.collect();
-        let text = results.to_string();
-        let written = self
-            .context
-            .world
-            .machine
-            .keep(&self.context.folder.results(), text.as_bytes());
-        written.map_err(|source| DriveError::File {
-            path: self.context.folder.results(),
-            source,
-        })?;
+        let path = self.context.folder.results();
+        let machine = &self.context.world.machine;
+        let written = machine.keep(&path, results.to_string().as_bytes());
+        written.map_err(|source| DriveError::File { path, source })?;
         self.starter.results = Some(results);
         Ok(())
     }

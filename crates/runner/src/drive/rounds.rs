@@ -1,4 +1,4 @@
-//! What the event loop asks its store: one question a round, answered beside the loop.
+//! The questions of the event loop to its store: one a round, answered outside the loop.
 //!
 //! While the store cannot be reached nothing is handed over and nothing starts. The loop repeats its
 //! question, less and less often; once it is answered, every batch whose fate is not known is submitted
@@ -17,21 +17,19 @@ use super::observe::StoreOutage;
 use super::running::Drive;
 use crate::journal;
 
-/// How often to ask what others have done in the store.
+/// How often to look for requests and records of other processes.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The longest wait between two questions to a store that cannot be reached.
+/// The longest wait between two questions during an outage.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The questions of an event loop.
 pub(super) struct Rounds<'w> {
-    /// When the last round began, by the machine's uptime.
+    /// When the last round began, as an uptime.
     began: Duration,
-    /// What was asked and is not answered yet.
     under_way: Option<Asked>,
     /// The pulse of the last findings, and the journals they were about.
     last: Option<(u64, BTreeSet<AggregateId>)>,
-    /// Whether the last question failed, but not for an outage.
+    /// The last question failed, but not for an outage.
     failed: bool,
     outage: Option<Outage>,
     /// Jobs that could not begin during an outage.
@@ -40,17 +38,15 @@ pub(super) struct Rounds<'w> {
 
 struct Asked {
     question: Question,
-    /// Whether it begins a round, or is asked between two because a start waits for it.
+    /// It begins a round, rather than being asked between two because a start waits for it.
     is_round: bool,
-    /// Whether a job was taken on since, of which something may have been asked before.
+    /// A job was added since; requests to it may be older than the question.
     is_outdated: bool,
 }
 
-/// A time in which the store cannot be reached.
 struct Outage {
     since: Duration,
     tries: u32,
-    /// When to ask again.
     next: Duration,
     error: StoreError,
 }
@@ -67,23 +63,27 @@ impl Rounds<'_> {
         }
     }
 
-    /// How long the loop may rest before it asks again.
+    /// Whether the store can be asked between two rounds.
+    pub(super) const fn may_ask(&self) -> bool {
+        self.under_way.is_none() && self.outage.is_none()
+    }
+
     pub(super) fn patience(&self, now: Duration) -> Duration {
         match (&self.outage, &self.under_way) {
-            // The answer wakes it.
+            // The answer wakes the loop.
             (_, Some(_)) => LOOK,
             (Some(outage), None) => outage.next.saturating_sub(now),
             (None, None) => LOOK.saturating_sub(now.saturating_sub(self.began)),
         }
     }
 
-    /// When the store is to be asked again that cannot be reached, by the machine's uptime.
+    /// When to ask again during an outage, as an uptime.
     pub(super) fn next_try(&self) -> Option<Duration> {
         let outage = self.outage.as_ref()?;
         self.under_way.is_none().then_some(outage.next)
     }
 
-    /// A job was taken on: the last findings say nothing of it.
+    /// A job was added: the last findings say nothing of it.
     pub(super) fn forget_last(&mut self) {
         self.last = None;
         if let Some(asked) = &mut self.under_way {
@@ -93,14 +93,14 @@ impl Rounds<'_> {
 }
 
 impl<'w> Hub<'w> {
-    /// Asks the store, if it is time to or a start waits for it, and it is not being asked.
+    /// Asks the store if a round is due or a start waits for it, unless a question is open.
     pub(super) fn ask_store(&mut self) {
         let now = self.world.machine.uptime();
         let is_due = match &self.rounds.outage {
             Some(outage) => now >= outage.next,
             None => now.saturating_sub(self.rounds.began) >= LOOK,
         };
-        let is_wanted = self.rounds.outage.is_none() && self.breakers.borrow().has_questions();
+        let is_wanted = self.rounds.may_ask() && self.breakers.borrow().has_questions();
         if self.rounds.under_way.is_some() || !(is_due || is_wanted) {
             return;
         }
@@ -129,12 +129,12 @@ impl<'w> Hub<'w> {
         let post = self.post.clone();
         self.world.store.ask(
             question,
-            // A loop that has left asks nothing more.
+            // A loop that has left needs no answer.
             Box::new(move |found| drop(post.send(Post::Found(Box::new(found))))),
         );
     }
 
-    /// The store has answered. Whether that has consequences.
+    /// Takes the answer of the store. Returns whether it has consequences.
     pub(super) fn found(
         &mut self,
         found: Result<Findings, StoreError>,
@@ -149,7 +149,7 @@ impl<'w> Hub<'w> {
                 self.begin_outage(&error);
                 return true;
             }
-            // Once may be chance.
+            // A first error may be chance; the loop asks again at once.
             Err(error) if std::mem::replace(&mut self.rounds.failed, true) => {
                 self.give_up(&error);
                 return true;
@@ -166,7 +166,7 @@ impl<'w> Hub<'w> {
         let mut breakers = self.breakers.borrow_mut();
         breakers.learn(self.world, &asked.question, &mut findings);
         if asked.is_round {
-            // What cannot be read or written of a breaker is told to the jobs that ask it.
+            // An error about a breaker is reported to the jobs that ask it.
             drop(breakers.look(self.world));
         }
         for job in breakers.take_waiting() {
@@ -191,7 +191,7 @@ impl<'w> Hub<'w> {
         matters | self.look_for_sub_flows(&findings.unowned)
     }
 
-    /// The store cannot be reached: everything waits.
+    /// The store cannot be reached: everything waits, and the next try is later than the last.
     pub(super) fn begin_outage(&mut self, error: &StoreError) {
         let now = self.world.machine.uptime();
         self.breakers.borrow_mut().is_cut_off = true;
@@ -207,7 +207,7 @@ impl<'w> Hub<'w> {
         let is_first = outage.tries == 0;
         outage.tries = outage.tries.saturating_add(1);
         let longest = LOOK.saturating_mul(1 << outage.tries.min(8)).min(LONGEST);
-        // Processes that have lost the same store do not come back at the same instant.
+        // Spread, so that processes that have lost the same store do not return at the same instant.
         let part = now.subsec_nanos() % 512;
         let spread = longest.saturating_mul(part) / 1024;
         outage.next = now.saturating_add(longest).saturating_sub(spread);
@@ -220,7 +220,7 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// The store has answered: what waited for it is done. Whether there was an outage.
+    /// The store has answered: does what waited for it. Returns whether there was an outage.
     fn end_outage(&mut self, touched: &mut BTreeMap<Arc<str>, bool>) -> bool {
         let Some(outage) = self.rounds.outage.take() else {
             return false;
@@ -228,12 +228,8 @@ impl<'w> Hub<'w> {
         self.breakers.borrow_mut().is_cut_off = false;
         let mut lost: Vec<(u64, Arc<str>)> = Vec::new();
         for (name, place) in &self.jobs {
-            let orders = place
-                .drive
-                .journal
-                .lost()
-                .map(|order| (order, Arc::clone(name)));
-            lost.extend(orders);
+            let orders = place.drive.journal.lost();
+            lost.extend(orders.map(|order| (order, Arc::clone(name))));
             touched.insert(Arc::clone(name), true);
         }
         lost.sort();
@@ -252,13 +248,16 @@ impl<'w> Hub<'w> {
         true
     }
 
-    /// A job could not begin because of an outage. It does when that ends.
+    /// Begins a job when the outage ends that has kept it from beginning.
     pub(super) fn begin_later(&mut self, drive: Drive<'w>, error: &StoreError) {
         self.rounds.unbegun.push(drive);
         self.begin_outage(error);
+        if self.interrupts > 0 {
+            self.leave_during_outage();
+        }
     }
 
-    /// One job's observer tells the user; the others would only repeat it.
+    /// Tells the observer of one job; the others would only repeat it to the user.
     fn tell_outage(&mut self, outage: &StoreOutage<'_>) {
         let first = self.names().into_iter().next();
         let place = first.and_then(|name| self.jobs.get_mut(&name));
@@ -268,23 +267,32 @@ impl<'w> Hub<'w> {
         }
     }
 
-    /// What the user wants done at once is done, though the store cannot be reached.
+    /// An interrupt during an outage leaves jobs that have not begun; the second one leaves all.
     pub(super) fn leave_during_outage(&mut self) {
-        if self.interrupts > 1
-            && let Some(outage) = &self.rounds.outage
-        {
-            let error = outage.error.clone();
+        let Some(outage) = &self.rounds.outage else {
+            return;
+        };
+        let error = outage.error.clone();
+        if self.interrupts > 1 {
             self.give_up(&error);
+        } else {
+            self.leave_unbegun(&error);
         }
     }
 
-    /// The store cannot be used: no job can be run.
+    /// Leaves all jobs, because the store cannot be used.
     fn give_up(&mut self, error: &StoreError) {
         for name in self.names() {
             self.leave(&name, Err(DriveError::from(error.clone())));
         }
+        self.leave_unbegun(error);
+    }
+
+    fn leave_unbegun(&mut self, error: &StoreError) {
         for drive in std::mem::take(&mut self.rounds.unbegun) {
             let name: Arc<str> = drive.job.shared_id();
+            self.programs.remove(&name);
+            self.breakers.borrow_mut().forget(self.world, &drive.job);
             drop(drive.leave());
             self.left.push((name, Err(error.clone().into())));
         }

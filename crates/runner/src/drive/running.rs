@@ -1,4 +1,4 @@
-//! One job that is being run: its state, what is being written of it, and its turn in the loop.
+//! One running job: its state, what is being written of it, and its turn in the event loop.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use undaunted_engine::effect;
 use undaunted_engine::event::Record;
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::Input;
 use undaunted_engine::job::{Job, Stage, StepStage};
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Timestamp;
 use undaunted_policy::mutant::{self, Mutant};
-use undaunted_store::Store;
+use undaunted_store::{Request, Store};
 
 use super::act::action_of;
 use super::breakers::BreakerCache;
@@ -35,51 +36,52 @@ use crate::journal::ClaimedJob;
 use crate::machine::Machine;
 use crate::secrets::Secrets;
 
-/// Where jobs are run.
 pub struct World {
-    /// Where facts are kept.
     pub store: Arc<dyn Store>,
-    /// Where this process keeps spools, item files and results.
+    /// For spools, item files and results of this process.
     pub local: LocalFolder,
-    /// What time it is, and who does what jobs ask for.
     pub machine: Arc<dyn Machine>,
-    /// How long the processes of a command have between TERM and KILL.
+    /// Between TERM and KILL, for the processes of a command.
     pub grace: Duration,
-    /// How often at least a job is asked whether something follows from the time alone.
+    /// The longest time between two checks of what follows from time alone.
     pub check_interval: Duration,
-    /// The steps and flows of the store, if jobs are written down there.
+    /// If jobs are recorded in the catalog of the store.
     pub catalog: Option<Book>,
-    /// The addresses that may be called.
     pub endpoints: Endpoints,
-    /// The environment of this process.
+    /// The environment of this process, for its commands.
     pub around: Vec<(OsString, OsString)>,
 }
 
-/// A job that is being run.
 pub(super) struct Drive<'w> {
     pub(super) job: Job,
     pub(super) context: JobContext<'w>,
     pub(super) journal: JobJournal,
     pub(super) executors: Executors,
     pub(super) starter: Starter,
-    /// What all jobs of the loop know of breakers.
     pub(super) breakers: Rc<RefCell<BreakerCache>>,
     pub(super) observer: Box<dyn Observer + 'w>,
     pub(super) origin: Origin,
 }
 
-/// How the job came to be run here.
 pub(super) struct Origin {
-    /// Whether it was submitted by this process, just now.
+    /// Submitted by this process just now.
     pub(super) is_new: bool,
-    /// What was recorded with its submission.
+    /// Recorded with its submission.
     with_it: Vec<Record>,
-    /// What it is told before it goes on.
+    /// An input it gets before it runs.
     first: Option<Input>,
+    /// Its breakers have yet to take over its new settings.
+    configures: bool,
+}
+
+/// What is read before anything is decided.
+#[derive(Default)]
+pub(super) struct Loaded {
+    requests: Vec<Request>,
+    last_segment: Option<u32>,
 }
 
 impl<'w> Drive<'w> {
-    /// Prepares to run a job.
     pub(super) fn new(
         held: ClaimedJob,
         world: &'w World,
@@ -108,11 +110,12 @@ impl<'w> Drive<'w> {
                 is_new: held.is_new,
                 with_it: held.with_it,
                 first: held.first,
+                configures: false,
             },
         }
     }
 
-    /// What follows from what was heard, and from the time if that is why it is looked at.
+    /// Does what follows from messages, and from time if `woke`.
     pub(super) fn turn(&mut self, woke: bool) -> Result<(), DriveError> {
         if woke {
             self.decide(&Input::Woke);
@@ -120,40 +123,64 @@ impl<'w> Drive<'w> {
         self.wake();
         self.observer
             .tick(&self.job, &self.breakers.borrow().admission);
+        self.complete()?;
         self.fill()?;
         self.hand_over();
         self.save_at_rest();
         Ok(())
     }
 
-    /// Gives the job up, so that another process may have it.
     pub(super) fn leave(self) -> Job {
-        // The keeper is left before another engine may reach it.
+        // The keeper is left before another engine can reach it.
         drop(self.executors);
         self.context.world.store.let_go(&self.journal.claim);
         self.job
     }
 
-    pub(super) fn begin(&mut self) -> Result<(), DriveError> {
+    /// Does what an outage kept from being done.
+    pub(super) fn complete(&mut self) -> Result<(), DriveError> {
+        if self.breakers.borrow().is_cut_off {
+            return Ok(());
+        }
+        if self.origin.configures {
+            self.configure_breakers()?;
+            self.origin.configures = false;
+        }
+        if self.executors.programs.is_detached() {
+            let last = self.last_segment()?;
+            self.attach(last)?;
+        }
+        if !self.starter.awaiting_results.is_empty() {
+            self.read_outputs();
+        }
+        Ok(())
+    }
+
+    /// Reads what the job needs before anything is decided. During an outage it is called again.
+    pub(super) fn load(&mut self) -> Result<Loaded, DriveError> {
         failpoint::reach("claimed", 1);
         for command in self.job.plan().commands() {
             let executor = self.executors.of(Some(&command.action));
             executor.check(&command.action, &self.context)?;
         }
         self.meet_breakers()?;
-        // Before anything is decided: if the store cannot be reached, this is called again.
-        let requests = if self.origin.is_new {
-            Vec::new()
-        } else {
-            let store = &self.context.world.store;
-            store.requests(&self.journal.claim.aggregate)?
-        };
+        if self.origin.is_new {
+            return Ok(Loaded::default());
+        }
+        let store = &self.context.world.store;
+        Ok(Loaded {
+            requests: store.requests(&self.journal.claim.aggregate)?,
+            last_segment: self.last_segment()?,
+        })
+    }
+
+    pub(super) fn begin(&mut self, loaded: Loaded) -> Result<(), DriveError> {
         for (seq, record) in (2..).zip(&self.origin.with_it) {
             self.observer.recorded(&self.job, seq, record);
         }
         let first = self.origin.first.take();
         if self.job.stage.has_ended() {
-            // Only one thing can be asked of a job that has ended: to go on with its dead letters.
+            // A job that has ended can only be asked to redrive its dead letters.
             if let Some(first) = &first {
                 self.decide(first);
             }
@@ -166,50 +193,52 @@ impl<'w> Drive<'w> {
             if let Some(first) = &first {
                 self.decide(first);
             }
-            if let Some(Input::Update { .. }) = first {
-                self.configure_breakers()?;
-            }
+            self.origin.configures = matches!(first, Some(Input::Update { .. }));
         }
         if self.job.stage.has_ended() {
             self.hand_over();
             return Ok(());
         }
-        // Before anything is recorded as started: what a spool that is there does not know never
-        // began, but a spool that is not there knows nothing.
+        // Before anything is recorded as started: an attempt that an existing spool does not know
+        // never began, but a missing spool proves nothing.
         if self.job.plan().has_programs() {
-            self.attach()?;
+            self.attach(loaded.last_segment)?;
         }
-        // A result that was taken while nobody ran the job counts before it is said that nobody knows
-        // what became of the attempt.
+        // A result that was taken while the job did not run counts before its attempt is declared
+        // interrupted.
         if !mutant::is(Mutant::TakenResultLost) {
-            self.hear_requests(requests);
+            self.hear_requests(loaded.requests);
         }
         self.decide(&Input::Woke);
         self.recover()?;
         self.hand_over_probe();
+        self.complete()?;
         self.fill()?;
         self.hand_over();
         Ok(())
     }
 
-    /// The starts on record that a keeper was told of, or was about to be.
-    fn started_programs(&self) -> BTreeSet<u64> {
+    /// The starts on record that a keeper knows of, or was about to.
+    fn started_programs(&self) -> BTreeSet<StartId> {
         let attempts = self.job.starts.running.keys().copied();
         let attempts =
             attempts.filter(|start| action_of(&self.job, *start).is_some_and(Action::is_program));
         let inputs = self.job.steps.iter().filter_map(|state| match state.stage {
             StepStage::Reading(start) => start,
-            _ => None,
+            StepStage::Waiting
+            | StepStage::Running
+            | StepStage::Completed
+            | StepStage::Failed
+            | StepStage::Skipped => None,
         });
         attempts.chain(inputs).collect()
     }
 
-    /// What time it is.
     pub(super) fn now(&self) -> Timestamp {
         self.context.now()
     }
 
-    /// Says that time has passed, if that has consequences; also if there is always news.
+    /// Tells the job that time has passed, if that has consequences.
     fn wake(&mut self) {
         let now = self.now();
         if effect::next_wake(&self.job, now).is_some_and(|at| at <= now) {

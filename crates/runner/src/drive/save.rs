@@ -1,8 +1,7 @@
-//! Saving the job now and then, beside the way of its records.
+//! Snapshots of a job, written outside the loop.
 //!
-//! What is saved is the job as it is behind a batch of records, and it is written, by somebody else
-//! than the loop, when those are on the disk. How often follows from how much it is: what a record
-//! costs does not grow with the job.
+//! A snapshot holds the job after a batch of records, and is written once these are on the disk. Its
+//! frequency depends on its size, so that the cost per record does not grow with the job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,36 +12,30 @@ use super::job_journal::JobJournal;
 use super::running::{Drive, World};
 use crate::known;
 
-/// What is known of the last time a job was saved.
 pub(super) struct Saving {
-    /// The last record it included.
+    /// The last version it covers.
     pub(super) at: Version,
-    /// How many bytes it had.
     pub(super) bytes: usize,
-    /// The last record that was handed over.
+    /// The last record that was handed over, encoded.
     pub(super) last: Vec<u8>,
-    /// Whether it is still being written.
     pub(super) under_way: Arc<AtomicBool>,
 }
 
-/// When a job is to be saved.
 #[derive(Clone, Copy)]
 pub(super) enum Occasion {
-    /// A batch of records is handed over.
     Batch,
     /// Nothing runs, and nothing is being written.
     Rest,
-    /// Nobody runs it any more.
     Leaving,
 }
 
 impl Occasion {
-    /// How many bytes may be saved for every record since the last time. A record of an attempt has
-    /// some sixty itself.
+    /// How many bytes a snapshot may have for every record since the last one. The record of an
+    /// attempt has some sixty bytes itself.
     const fn bytes_a_record(self) -> usize {
         match self {
             Self::Batch => 32,
-            // Nobody waits for anything, and much may be read sooner for it one day.
+            // Nothing has to wait for it, and it may shorten a later recovery a lot.
             Self::Rest => 256,
             Self::Leaving => usize::MAX,
         }
@@ -50,14 +43,14 @@ impl Occasion {
 }
 
 impl JobJournal {
-    /// Has it written that the job was this behind a record that is on the disk.
+    /// Writes a snapshot at a version that is on the disk.
     pub(super) fn write_saved(&self, world: &World, at: Version, bytes: Vec<u8>) {
         let store = Arc::clone(&world.store);
         let aggregate = self.claim.aggregate.clone();
         let under_way = Arc::clone(&self.saving.under_way);
         under_way.store(true, Ordering::Release);
         world.machine.save(Box::new(move || {
-            // Without it, going on takes longer.
+            // Without a snapshot, recovery only takes longer.
             drop(store.save_snapshot(&aggregate, at, bytes));
             under_way.store(false, Ordering::Release);
         }));
@@ -65,14 +58,14 @@ impl JobJournal {
 }
 
 impl Drive<'_> {
-    /// The job as bytes behind everything that was handed over, if it is worth it now.
+    /// A snapshot after everything that was handed over, if it is worth its cost now.
     pub(super) fn save_for(&mut self, occasion: Occasion) -> Option<Vec<u8>> {
         let version = self.journal.version;
         let saving = &mut self.journal.saving;
         let since = version.0.saturating_sub(saving.at.0);
         let records = usize::try_from(since).unwrap_or(usize::MAX);
         let may_have = records.saturating_mul(occasion.bytes_a_record());
-        // Few go on with a job that has ended; what stands behind no known record is of no use.
+        // A job that has ended is rarely resumed; a snapshot needs the record it stands behind.
         if self.job.stage.has_ended()
             || saving.last.is_empty()
             || since < self.context.world.machine.save_after()
@@ -87,7 +80,6 @@ impl Drive<'_> {
         Some(bytes)
     }
 
-    /// Saves the job while there is nothing else to do.
     pub(super) fn save_at_rest(&mut self) {
         if self.journal.is_written()
             && self.job.starts.running.is_empty()
@@ -98,13 +90,12 @@ impl Drive<'_> {
         }
     }
 
-    /// Saves the job for whoever goes on with it.
     pub(super) fn save_before_leaving(&mut self) {
         if self.journal.is_written()
             && let Some(bytes) = self.save_for(Occasion::Leaving)
         {
             let (of, at) = (&self.journal.claim.aggregate, self.journal.version);
-            // Without it, going on takes longer.
+            // Without a snapshot, recovery only takes longer.
             drop(self.context.world.store.save_snapshot(of, at, bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! What may start now: put together before its start is recorded, begun when that is on the disk.
+//! Starting attempts: prepared before the start is recorded, begun when that is on the disk.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::effect::{self, Effect};
-use undaunted_engine::id::ItemId;
+use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::input::Input;
 use undaunted_engine::task::{Files, Task, task};
 use undaunted_policy::Timestamp;
@@ -15,15 +15,18 @@ use super::error::DriveError;
 use super::pace::Pace;
 use super::running::Drive;
 
-/// What is known of attempts that have not begun.
 pub(super) struct Starter {
     pub(super) pace: Pace,
-    /// When the job was last asked what may start.
+    /// When `fill` last looked for ready items.
     filled_at: Timestamp,
-    /// What attempts are to do that wait for their record, by the number of the start.
-    prepared: BTreeMap<u64, Task>,
-    /// The results of the map, once something needs them.
+    /// Tasks that wait for their record to be on the disk, by start.
+    prepared: BTreeMap<StartId, Task>,
+    /// The results of the map, once a command needs them.
     pub(super) results: Option<Value>,
+    /// Whether they are being read.
+    pub(super) is_reading: bool,
+    /// Attempts on record as started that wait for them.
+    pub(super) awaiting_results: Vec<(StartId, ItemId)>,
 }
 
 impl Starter {
@@ -33,17 +36,17 @@ impl Starter {
             filled_at: Timestamp::ZERO,
             prepared: BTreeMap::new(),
             results: None,
+            is_reading: false,
+            awaiting_results: Vec::new(),
         }
     }
 
-    /// What an attempt is to do whose record is on the disk.
-    pub(super) fn take(&mut self, start: u64) -> Option<Task> {
+    pub(super) fn take(&mut self, start: StartId) -> Option<Task> {
         self.prepared.remove(&start)
     }
 }
 
 impl Drive<'_> {
-    /// Starts everything that may start now.
     pub(super) fn fill(&mut self) -> Result<(), DriveError> {
         if self.context.leaving.is_asked() {
             if self.executors.inputs.is_empty() {
@@ -70,13 +73,13 @@ impl Drive<'_> {
         }
     }
 
-    /// Starts the next attempt of an item. False if it has to wait for the store first.
+    /// Starts the next attempt of an item. False if that has to wait for the store.
     fn start(&mut self, item: ItemId) -> Result<bool, DriveError> {
         if self.needs_results(item.step) {
-            if !self.journal.is_written() {
-                return Ok(false);
+            if self.journal.is_written() {
+                self.read_outputs();
             }
-            self.read_results()?;
+            return Ok(false);
         }
         let task = self.task(item);
         let prepared = task.and_then(|task| {
@@ -110,7 +113,6 @@ impl Drive<'_> {
         Ok(true)
     }
 
-    /// What the next attempt of an item is to do, or why that cannot be said.
     pub(super) fn task(&self, item: ItemId) -> Result<Task, String> {
         let item_file = self.context.folder.item(item);
         let results_file = self.context.folder.results();
@@ -128,25 +130,25 @@ impl Drive<'_> {
         }
     }
 
-    /// When it has to be looked at if nothing happens before, by the machine's uptime.
+    /// When the job wants a turn if no message comes before, as an uptime.
     pub(super) fn due(&self) -> Option<Duration> {
-        /// Whatever is due all the time is not looked at all the time.
+        /// The least wait, for what is due all the time.
         const LEAST: Duration = Duration::from_millis(1);
         let world = self.context.world;
         let leaves = self.context.leaving.is_asked();
         let now = self.now();
-        // What has fallen due since has not been started.
+        // Since `filled_at`, not `now`: items that have fallen due in between are not started yet.
         let wake = effect::next_wake(&self.job, self.starter.filled_at);
         let wake = wake.filter(|_| !leaves);
         let wake = wake.map(|at| at.since(now).max(LEAST));
-        // A pace matters only to those who would start.
+        // The pace matters only if something is ready.
         let uptime = world.machine.uptime();
         let paced = self.starter.pace.wait(uptime);
         let paced = paced.filter(|_| !self.ready(now).is_empty());
         let rule = effect::awaits_rule(&self.job).then_some(world.check_interval);
         let looked = self.observer.patience();
         if self.breakers.borrow().is_cut_off {
-            // It has its turn when the store can be reached.
+            // It gets a turn when the outage is over.
             return uptime.checked_add(looked?);
         }
         let opening = self.opening().filter(|_| !leaves);

@@ -1,13 +1,14 @@
 //! Flows that items of other flows wait for.
 //!
-//! Each is a job of its own, with a name that follows from the item. Whoever goes on with the outer
-//! flow after a crash asks for it again under that name: if it is there it is waited for, if it has
-//! ended its result is taken, and otherwise it begins.
+//! Each is a job of its own, with a name derived from the item. A process that resumes the outer flow
+//! asks for it again under that name: if it exists it is waited for, if it has ended its result is taken,
+//! and otherwise it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::{Job, Plans, Stage};
 use undaunted_engine::task::SubFlow;
@@ -22,21 +23,19 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, JobRequest};
 use crate::with_causes;
 
-/// Who waits for which flow.
 #[derive(Default)]
 pub(super) struct SubFlows {
-    /// The outer flow and the number of the start, by the name of the inner one.
-    waiting: BTreeMap<Arc<str>, (Arc<str>, u64)>,
-    /// Those that another process runs, or that the store could not be reached for.
+    /// The outer flow and its start, by the name of the inner flow.
+    waiting: BTreeMap<Arc<str>, (Arc<str>, StartId)>,
+    /// Run by another process, or not claimed because of an outage.
     elsewhere: BTreeMap<Arc<str>, Arc<SubFlow>>,
-    /// Those that are to be cancelled when the store can be reached.
+    /// To be cancelled when the outage is over.
     uncancelled: BTreeSet<Arc<str>>,
-    /// What many of them have in common.
+    /// Shared, since many flows have the same plan.
     pub(super) plans: Arc<Plans>,
 }
 
 impl Hub<'_> {
-    /// Does what a job asks for.
     pub(super) fn answer(&mut self, parent: &Arc<str>, ask: Ask) {
         match ask {
             Ask::Run { start, flow } => {
@@ -62,8 +61,8 @@ impl Hub<'_> {
         }
     }
 
-    /// Asks the process that runs a flow, or that resumes it one day, to cancel it. One that has ended
-    /// needs not hear of it.
+    /// Asks the process that runs a flow, or resumes it later, to cancel it. A flow that has ended
+    /// cannot be asked, and need not be.
     fn cancel_elsewhere(&mut self, name: Arc<str>) {
         let asked = request::ask(&*self.world.store, &name, JobRequest::Cancel);
         if asked.is_err_and(|error| error.outage().is_some()) {
@@ -72,7 +71,7 @@ impl Hub<'_> {
     }
 
     fn tell(&self, job: &Arc<str>, message: JobMessage) {
-        // It hears itself as long as it is there.
+        // A loop holds a receiver for itself as long as it exists.
         drop(self.post.send(Post::News(Arc::clone(job), message)));
     }
 
@@ -80,15 +79,8 @@ impl Hub<'_> {
         if self.jobs.contains_key(name) {
             return;
         }
-        let Some(parent) = self
-            .sub_flows
-            .waiting
-            .get(name)
-            .map(|(of, _)| Arc::clone(of))
-        else {
-            return;
-        };
-        let Some(place) = self.jobs.get(&parent) else {
+        let waiting = self.sub_flows.waiting.get(name);
+        let Some(place) = waiting.and_then(|(parent, _)| self.jobs.get(parent)) else {
             return;
         };
         let secrets = place.drive.context.secrets.clone();
@@ -133,7 +125,6 @@ impl Hub<'_> {
         }
     }
 
-    /// The flows that another process runs.
     pub(super) fn sub_flows_elsewhere(&self) -> BTreeSet<AggregateId> {
         let names = self.sub_flows.elsewhere.keys();
         names
@@ -141,7 +132,7 @@ impl Hub<'_> {
             .collect()
     }
 
-    /// Takes on those of them that have no owner any more. Whether there was one.
+    /// Claims flows that have lost their owner. Returns whether there was one.
     pub(super) fn look_for_sub_flows(&mut self, unowned: &BTreeSet<AggregateId>) -> bool {
         for name in std::mem::take(&mut self.sub_flows.uncancelled) {
             self.cancel_elsewhere(name);
@@ -158,7 +149,7 @@ impl Hub<'_> {
         !free.is_empty()
     }
 
-    /// A flow was left: whoever waits for it hears what it came to, if it has ended.
+    /// Reports the result of a flow that was left to the flow that waits for it, if it has ended.
     pub(super) fn tell_parent(&mut self, name: &Arc<str>, job: &Job) {
         let result = match job.stage {
             Stage::Completed | Stage::Partial => {
@@ -168,11 +159,8 @@ impl Hub<'_> {
                 Ok(Value::Object(given.collect::<Map<_, _>>()).to_string())
             }
             Stage::Failed | Stage::Cancelled => {
-                let error = job
-                    .mishaps
-                    .failure
-                    .as_ref()
-                    .map(|failure| job.texts.read(&failure.error));
+                let failure = job.mishaps.failure.as_ref();
+                let error = failure.map(|failure| job.texts.read(&failure.error));
                 let error = error.unwrap_or("it was cancelled");
                 Err((Cause::Refused, format!("the flow `{name}` failed: {error}")))
             }
@@ -185,16 +173,15 @@ impl Hub<'_> {
         let Some((parent, start)) = self.sub_flows.waiting.remove(name) else {
             return;
         };
-        let (output, failed) = match result {
-            Ok(output) => (Some(output), None),
-            Err(failed) => (None, Some(failed)),
+        let (output, failure, error) = match result {
+            Ok(output) => (Some(output), None, String::new()),
+            Err((cause, error)) => (None, Some(cause), error),
         };
-        let (failure, error) = failed.unzip();
         let end = AttemptEnd {
             start,
             output,
             failure,
-            error: error.unwrap_or_default(),
+            error,
             ..AttemptEnd::default()
         };
         let ended = ExecutorMessage::Ended(Box::new(end));

@@ -13,7 +13,7 @@ use super::save::Occasion;
 use crate::failpoint;
 
 impl Drive<'_> {
-    /// Tells the job something; what follows from it goes with the next batch.
+    /// Gives the job an input; the records that follow go with the next batch.
     pub(super) fn decide(&mut self, input: &Input) {
         let now = self.now();
         let reaction = react(&mut self.job, input, now);
@@ -33,7 +33,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Hands the records over to be written, if there are any, and what they tell breakers with them.
+    /// Submits pending records, if there are any, with their facts for breakers.
     pub(super) fn hand_over(&mut self) {
         if self.breakers.borrow().is_cut_off {
             return;
@@ -43,47 +43,44 @@ impl Drive<'_> {
         }
     }
 
-    /// Has a batch written that reaches this version.
     pub(super) fn submit(&self, appends: Vec<Append>, reached: Version) {
         let notifier = self.context.notifier.clone();
         self.context.world.store.submit(
             appends,
             Box::new(move |result| {
                 failpoint::reach("append-after", reached.0);
-                // A loop that has left the job no longer listens.
+                // A loop that has left the job ignores this.
                 notifier.tell(JobMessage::Stored(reached, result));
             }),
         );
     }
 
-    /// Hands over the result of a probe at once: the next probe, which may be one of another job, must
-    /// not be written before it.
+    /// Submits the result of a probe at once: the next probe, perhaps of another job, must not be
+    /// written before it.
     pub(super) fn hand_over_probe(&mut self) {
         if self.journal.pending.ends_probe {
             self.hand_over();
         }
     }
 
-    /// Has something done when everything decided so far is on the disk.
+    /// Does something when everything decided so far is on the disk.
     pub(super) fn when_written(&mut self, what: When) {
         if let Some(what) = self.journal.when_written(what) {
             self.written(what);
         }
     }
 
-    /// Does what waited for records to be on the disk.
     pub(super) fn written(&mut self, what: When) {
         match what {
             When::Trust => self.executors.programs.trust(),
-            // They may have gone.
+            // The sender may have gone.
             When::Tell(known) => {
                 let _ = known.send(Reported::Taken);
             }
         }
     }
 
-    /// What has to be written: records of the job, and behind them facts for breakers. Nothing if there
-    /// is nothing new.
+    /// The appends of the pending batch: records of the job, and behind them facts for breakers.
     fn close_batch(&mut self) -> Option<Vec<Append>> {
         let (mut batch, append) = self.journal.close()?;
         let mut appends = vec![append];

@@ -6,24 +6,23 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use undaunted_policy::Cause;
 
-/// The most of an answer that is read, unless the command says otherwise.
+/// The most bytes of an answer that are read, unless the command says otherwise.
 pub(super) const MOST: u64 = 16 << 20;
-/// How much of it people see.
+/// How many bytes of it are shown.
 pub(super) const SHOWN: usize = 4 << 10;
 
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// The wait it asks for.
     pub retry_after: Option<Duration>,
     pub body: Vec<u8>,
 }
 
-/// What is wrong with an answer, and what is said about it; nothing if the answer says it.
+/// The error is none if the answer itself is to be shown.
 type Wrong = (Cause, Option<String>);
 
 impl Answer {
-    /// The status decides, and the body is the output. One that nobody wants need not be text.
+    /// The status decides, and the body is the output; an unwanted one need not be UTF-8.
     pub(super) fn plain(
         &self,
         expect: &[RangeInclusive<u16>],
@@ -37,7 +36,7 @@ impl Answer {
         }
     }
 
-    /// The body says whether it is a success, and has the outputs.
+    /// The body says whether the step succeeded, and holds its outputs.
     pub(super) fn argyll(&self, expect: &[RangeInclusive<u16>]) -> Result<String, Wrong> {
         self.expected(expect)?;
         match step_result(&self.text()?) {
@@ -64,17 +63,15 @@ impl Answer {
     }
 }
 
-/// What a step of a flow says it has come to, at once or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepResult {
-    /// What it gives, as JSON.
+    /// Its outputs, as JSON.
     Given(String),
     Failed(String),
-    /// Why that cannot be read.
     Unreadable(String),
 }
 
-/// Reads what a step of a flow says: `success`, and `outputs` or `error`.
+/// Reads the result of a step of a flow: `success`, and `outputs` or `error`.
 pub fn step_result(text: &str) -> StepResult {
     let unreadable = |why: &str| {
         StepResult::Unreadable(format!(
@@ -100,21 +97,19 @@ pub fn step_result(text: &str) -> StepResult {
     }
 }
 
-/// How long `Retry-After` asks to wait: seconds, or a date in HTTP's form.
+/// The wait that `Retry-After` asks for: seconds, or an HTTP date.
 pub(super) fn wait(text: &str, now: SystemTime) -> Option<Duration> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
-        // More seconds than there are numbers for is for ever.
+        // A number that does not fit is for ever.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = httpdate::parse_http_date(text).ok()?;
     Some(until.duration_since(now).unwrap_or_default())
 }
 
-/// The beginning of a text, at most so many bytes.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev();
-    let end = end.into_iter().find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
+    text.get(..text.floor_char_boundary(most))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Work that an engine waits for, and that is over when the engine dies.
+//! Calls that an engine waits for, and that are lost when it dies.
 
 use std::collections::BTreeMap;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::workflow::Action;
 use undaunted_policy::Cause;
@@ -10,17 +11,16 @@ use super::{AttemptFate, Started, failed};
 use crate::drive::JobContext;
 use crate::machine::Withdraw;
 
-/// Requests, or calls of functions, that are under way, by the number of the start.
 #[derive(Default)]
 pub(crate) struct Calls {
-    under_way: BTreeMap<u64, Withdraw>,
+    under_way: BTreeMap<StartId, Withdraw>,
 }
 
 impl Calls {
-    /// Begins one, unless the engine leaves: it would not hear the answer.
+    /// Begins a call, unless the engine is leaving and would miss the answer.
     pub(super) fn begin(
         &mut self,
-        start: u64,
+        start: StartId,
         context: &JobContext<'_>,
         call: impl FnOnce() -> Withdraw,
     ) {
@@ -31,21 +31,20 @@ impl Calls {
         self.under_way.insert(start, call());
     }
 
-    /// One is not waited for any more.
-    pub(super) fn forget(&mut self, start: u64) {
+    pub(super) fn forget(&mut self, start: StartId) {
         self.under_way.remove(&start);
     }
 
-    /// Ends one; how it ended is told here, and no longer by whoever waited for it.
-    pub(super) fn cancel(&mut self, start: u64) -> Option<AttemptEnd> {
+    /// Ends a call. Its end is returned, and not reported.
+    pub(super) fn cancel(&mut self, start: StartId) -> Option<AttemptEnd> {
         let withdraw = self.under_way.remove(&start)?;
         withdraw();
         let error = "it was ended while the answer was waited for";
         Some(failed(start, Cause::Interrupted, error))
     }
 
-    /// The answer to a call was lost with the engine that waited for it, unless it is on record that it
-    /// comes later. A step of a flow is called again without delay.
+    /// The answer was lost with the engine that waited for it, unless it is on record that it comes
+    /// later. A step of a flow is called again without delay.
     pub(super) fn fate_after_crash(attempt: &Started<'_>) -> AttemptFate {
         if attempt.is_accepted {
             return AttemptFate::Wait;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Handle;
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{FunctionCall, Task, TaskWork};
 use undaunted_engine::workflow::Action;
@@ -22,14 +23,13 @@ use crate::drive::{DriveError, JobContext, Notifier};
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
 
-/// The calls of functions that are under way.
 #[derive(Default)]
 pub(crate) struct FunctionCalls {
     calls: Calls,
 }
 
 impl Executor for FunctionCalls {
-    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
         let TaskWork::Function(call) = task.work else {
             return context.cannot_begin(start);
         };
@@ -45,7 +45,7 @@ impl Executor for FunctionCalls {
         self.calls.begin(start, context, call);
     }
 
-    fn cancel(&mut self, start: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+    fn cancel(&mut self, start: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
         self.calls.cancel(start)
     }
 
@@ -53,19 +53,19 @@ impl Executor for FunctionCalls {
         Calls::fate_after_crash(attempt)
     }
 
-    fn ended(&mut self, start: u64) {
+    fn ended(&mut self, start: StartId) {
         self.calls.forget(start);
     }
 
-    /// A job whose commands are functions is run by the program that has them.
+    /// Only a program that has the functions of a job can run it.
     fn check(&self, action: &Action, context: &JobContext<'_>) -> Result<(), DriveError> {
-        match action {
-            Action::Function(function) if !context.world.machine.has_function(&function.name) => {
-                let name = function.name.clone();
-                Err(DriveError::Function { name })
-            }
-            _ => Ok(()),
+        if let Action::Function(function) = action
+            && !context.world.machine.has_function(&function.name)
+        {
+            let name = function.name.clone();
+            return Err(DriveError::Function { name });
         }
+        Ok(())
     }
 }
 
@@ -95,16 +95,12 @@ pub struct Functions {
     known: BTreeMap<String, Function>,
 }
 
-/// A call of a function, and how long it may take.
 pub struct FunctionOrder {
-    /// The number of the start.
-    pub start: u64,
+    pub start: StartId,
     pub call: Box<FunctionCall>,
-    /// How long it may take.
     pub timeout: Option<Duration>,
-    /// The most it may give.
+    /// In bytes, of its output.
     pub output_limit: Option<u64>,
-    /// What must not be told.
     pub secrets: Secrets,
 }
 
@@ -192,12 +188,12 @@ impl Functions {
         self
     }
 
-    /// Whether there is one of this name.
+    /// Whether there is a function of this name.
     pub fn has(&self, name: &str) -> bool {
         self.known.contains_key(name)
     }
 
-    /// Calls one; how that came out is told when it has.
+    /// Calls a function, and reports how the call ended.
     pub(crate) fn call(
         &self,
         runtime: &Handle,
@@ -218,10 +214,10 @@ impl Functions {
     }
 }
 
-/// Tells how an attempt ended, also if its call is dropped: with its runtime, or by a panic of what it
-/// held.
+/// Reports the end of an attempt even if its call is dropped, with its runtime or by a panic of
+/// a destructor.
 struct Telling {
-    start: u64,
+    start: StartId,
     notifier: Option<Notifier>,
 }
 
@@ -268,7 +264,7 @@ async fn attempt(function: Option<Function>, order: FunctionOrder) -> AttemptEnd
         Ok(text) => end.output = Some(secrets.redact(text, false)),
         Err((cause, failed)) => {
             end.failure = Some(cause);
-            // What a function says is to rules what a program writes to its error output.
+            // For rules, the error of a function is what a program writes to its error output.
             end.stderr_end = secrets.redact(failed.error, false);
             beginning(&end.stderr_end, SHOWN).clone_into(&mut end.error);
             end.retry_after = failed.retry_after;
@@ -282,7 +278,7 @@ async fn call(function: Option<Function>, call: Box<FunctionCall>) -> Outcome {
         let why = format!("there is no function `{}`", call.name);
         return Err(Failed::permanent(why));
     };
-    // It may panic before there is anything to wait for.
+    // It may panic before it returns a future.
     let called = AssertUnwindSafe(|| function(Attempt { call }));
     match std::panic::catch_unwind(called) {
         Ok(called) => Guarded(called).await,
@@ -305,7 +301,7 @@ fn text_of(value: Value, limit: Option<u64>) -> Result<String, (Cause, Failed)> 
     Err((Cause::Other(Class::Permanent), failed))
 }
 
-/// A call whose panic is a failure like any other.
+/// A call whose panic becomes a failure.
 struct Guarded(Called);
 
 impl Future for Guarded {

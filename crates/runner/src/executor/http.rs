@@ -1,8 +1,7 @@
-//! Requests: one client for all of them, and from an answer to how an attempt ended.
+//! Requests: one client for all, and how an answer becomes the end of an attempt.
 //!
-//! What the client library would do by itself is off: it follows no redirect and tries nothing
-//! again, so that every call is an attempt on record. The time of an attempt covers the connection,
-//! the headers and the body.
+//! The client follows no redirect and retries nothing, so that every call is an attempt on record. The
+//! timeout of an attempt covers the connection, the headers and the body.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url, redirect, retry};
 use tokio::runtime::Runtime;
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Call, Task, TaskWork};
 use undaunted_engine::workflow::Protocol;
@@ -22,26 +22,23 @@ use crate::failpoint;
 use crate::machine::Withdraw;
 use crate::secrets::Secrets;
 
-/// Headers that say where a request ends: a wrong one would make the rest of the body the next request.
+/// Headers that frame a request: a wrong one would turn the rest of the body into the next request.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// The requests of a job that are under way.
 #[derive(Default)]
 pub(crate) struct Requests {
     calls: Calls,
-    /// The last address that was to be called, and its origin.
     last_origin: Option<(String, Arc<str>)>,
 }
 
 impl Requests {
-    /// The origin of the last address that was to be called.
     pub(crate) fn last_origin(&self) -> Option<Arc<str>> {
         self.last_origin.as_ref().map(|(_, it)| Arc::clone(it))
     }
 }
 
 impl Executor for Requests {
-    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
         let TaskWork::Call(call) = task.work else {
             return context.cannot_begin(start);
         };
@@ -58,7 +55,7 @@ impl Executor for Requests {
         self.calls.begin(start, context, send);
     }
 
-    fn cancel(&mut self, start: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+    fn cancel(&mut self, start: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
         self.calls.cancel(start)
     }
 
@@ -66,15 +63,15 @@ impl Executor for Requests {
         Calls::fate_after_crash(attempt)
     }
 
-    fn accepted(&mut self, start: u64) {
+    fn accepted(&mut self, start: StartId) {
         self.calls.forget(start);
     }
 
-    fn ended(&mut self, start: u64) {
+    fn ended(&mut self, start: StartId) {
         self.calls.forget(start);
     }
 
-    /// The origin of the address, if that may be called.
+    /// The origin of the address, if it may be called.
     fn target(
         &mut self,
         task: &Task,
@@ -83,7 +80,7 @@ impl Executor for Requests {
         let TaskWork::Call(call) = &task.work else {
             return Ok(None);
         };
-        // The items of a step are mostly sent to one place.
+        // Cached, since the items of a step mostly share one address.
         let known = self.last_origin.take().filter(|(of, _)| *of == call.url);
         let (of, target) = match known {
             Some(known) => known,
@@ -100,22 +97,17 @@ impl Executor for Requests {
     }
 }
 
-/// What is to be sent, and what is to be made of the answer.
 pub struct Order {
-    /// The number of the start.
-    pub start: u64,
+    pub start: StartId,
     pub call: Call,
-    /// How long the answer may take, headers and body.
+    /// Covers headers and body.
     pub timeout: Option<Duration>,
-    /// The most of an answer that is read.
+    /// The most bytes of an answer that are read.
     pub output_limit: Option<u64>,
-    /// Whether something depends on the answer.
     pub wants_output: bool,
-    /// What must not be told.
     pub secrets: Secrets,
 }
 
-/// What speaks to the network.
 struct Network {
     runtime: Runtime,
     client: Client,
@@ -125,7 +117,7 @@ static NETWORK: OnceLock<Result<Network, String>> = OnceLock::new();
 
 fn network() -> Result<&'static Network, String> {
     let network = NETWORK.get_or_init(|| {
-        // Somebody else in this process may have chosen already.
+        // Fails if the program around this library has chosen a provider already.
         drop(rustls::crypto::ring::default_provider().install_default());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -144,7 +136,6 @@ fn network() -> Result<&'static Network, String> {
     network.as_ref().map_err(Clone::clone)
 }
 
-/// What a request goes to: the scheme, the host and the port of its address.
 fn origin(url: &str) -> Result<String, String> {
     let url = address(url)?;
     Ok(url.origin().ascii_serialization())
@@ -164,8 +155,8 @@ fn address(url: &str) -> Result<Url, String> {
     }
 }
 
-/// Whether a piece of the path stands for another place. No way of writing a value as one piece of a
-/// path hides that from whoever reads the address.
+/// Whether a piece of the path is `.` or `..`, also when escaped: a server resolves it to another path
+/// than the one that was checked.
 fn climbs(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let behind = path.split_once("://").map_or("", |(_, behind)| behind);
@@ -175,7 +166,6 @@ fn climbs(url: &str) -> bool {
     })
 }
 
-/// Sends a request; how it ended is told when it has.
 pub(crate) fn send(order: Order, notifier: Notifier) -> Withdraw {
     let start = order.start;
     let network = match network() {
@@ -219,8 +209,10 @@ async fn attempt(client: &Client, mut order: Order) -> AttemptEnd {
     end.took = began.elapsed();
     end.error = order.secrets.redact(end.error, false);
     end.stdout_end = order.secrets.redact(end.stdout_end, true);
-    let output = end.output.take();
-    end.output = output.map(|output| order.secrets.redact(output, false));
+    end.output = end
+        .output
+        .take()
+        .map(|output| order.secrets.redact(output, false));
     end
 }
 
@@ -270,13 +262,12 @@ fn headers(call: &Call) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// The wait the other side asks for: seconds, or a date.
 fn retry_after(response: &Response) -> Option<Duration> {
     let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
     answer::wait(text, SystemTime::now())
 }
 
-/// The body. Of an answer that is a failure by its status only as much is read as may be read.
+/// The body. One that is too long is an error only if its status is expected; else it is cut.
 async fn read(mut response: Response, most: u64, expected: bool) -> Result<Vec<u8>, Wrong> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| wrong(&error))? {
@@ -303,7 +294,7 @@ fn wrong(error: &reqwest::Error) -> Wrong {
     (cause, told(error))
 }
 
-/// An error with its causes, and without the address: that may hold a secret.
+/// An error with its causes, without the address, which may hold a secret.
 fn told(error: &reqwest::Error) -> String {
     let mut text = String::new();
     let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
@@ -324,7 +315,6 @@ fn told(error: &reqwest::Error) -> String {
     }
 }
 
-/// How an attempt ended, by the answer it got.
 pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
     let text = String::from_utf8_lossy(&answer.body);
     let shown = answer::beginning(&text, SHOWN);
@@ -348,21 +338,14 @@ pub fn judged(order: &Order, answer: &Answer) -> AttemptEnd {
     end
 }
 
-/// Asks an address whether somebody is there: any answer that is no failure.
-///
-/// # Errors
-///
-/// What was wrong, without the address.
+/// Whether a GET succeeds. Errors do not show the address.
 pub fn is_there(url: &str, patience: Duration) -> Result<(), String> {
     let network = network()?;
     let url = address(url)?;
-    let asked = async {
-        let answer = network.client.get(url).send().await;
-        answer.map_err(|error| told(&error))
-    };
-    let asked = async { tokio::time::timeout(patience, asked).await };
+    let asked = async { tokio::time::timeout(patience, network.client.get(url).send()).await };
     let answer = network.runtime.block_on(asked);
-    let answer = answer.map_err(|_| format!("no answer within {patience:?}"))??;
+    let answer = answer.map_err(|_| format!("no answer within {patience:?}"))?;
+    let answer = answer.map_err(|error| told(&error))?;
     match answer.status() {
         status if status.is_success() => Ok(()),
         status => Err(format!("it answered {}", status.as_u16())),

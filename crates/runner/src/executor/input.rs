@@ -1,6 +1,6 @@
-//! The items of a map: from a file, or from what a command has written.
+//! The items of a map: from a file, or from the output of a command.
 //!
-//! A command that gives items is a program like any other; only what its end means is different.
+//! A command that gives items is a program like any other; only its end means something else.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,30 +17,27 @@ use undaunted_policy::{Cause, Reason};
 use super::message::{ExecutorMessage, ReadItems};
 use crate::drive::JobContext;
 
-/// The maps whose items are being read.
 #[derive(Default)]
 pub(crate) struct Inputs {
     reading: BTreeSet<StepId>,
 }
 
 impl Inputs {
-    /// Whether the items of a map are to be read: not if they are being read already.
+    /// False if they are being read already.
     pub(crate) fn begin(&mut self, step: StepId) -> bool {
         self.reading.insert(step)
     }
 
-    /// Whether none are being read.
     pub(crate) fn is_empty(&self) -> bool {
         self.reading.is_empty()
     }
 
-    /// The items of a map are not being read any more.
     pub(crate) fn forget(&mut self, step: StepId) {
         self.reading.remove(&step);
     }
 }
 
-/// Reads the items of a map from a file, beside the loop. Reading it twice comes to the same.
+/// Reads the items of a map from a file, outside the loop. Reading it twice is harmless.
 pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobContext<'_>) {
     let notifier = context.notifier.clone();
     let machine = Arc::clone(&context.world.machine);
@@ -54,7 +51,7 @@ pub(crate) fn read_file(step: StepId, map: Map, path: String, context: &JobConte
     }));
 }
 
-/// What the end of a command means that gives the items of a map.
+/// The input that follows from the end of a command that gives items.
 pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
     let Some(cause) = end.failure else {
         let output = end.output.as_deref().unwrap_or_default();
@@ -75,7 +72,6 @@ pub(crate) fn of_command(step: StepId, map: &Map, end: &AttemptEnd) -> Input {
     }
 }
 
-/// What is decided about items that were read, or could not be.
 pub(crate) fn of_items(step: StepId, items: ReadItems) -> Input {
     match items {
         Ok(items) => Input::ItemsRead { step, items },
@@ -88,7 +84,6 @@ pub(crate) fn of_items(step: StepId, items: ReadItems) -> Input {
     }
 }
 
-/// Reads, selects and names the items of a map.
 fn items_of(map: &Map, name: &str, bytes: &[u8]) -> ReadItems {
     let wrong = |error: undaunted_engine::workflow::input::InputError| {
         let help = error.help.as_ref().map(|help| format!(" ({help})"));

@@ -1,11 +1,12 @@
 //! Flows that items of a flow wait for. They are jobs of their own, which the event loop runs.
 //!
-//! The name of a flow follows from its item, so asking for it twice begins it once: after a crash it
-//! is asked for again.
+//! The name of a flow is derived from its item, so asking for it again, as after a crash, begins it
+//! only once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{SubFlow, Task, TaskWork};
 use undaunted_policy::{Cause, Class};
@@ -13,30 +14,28 @@ use undaunted_policy::{Cause, Class};
 use super::{AttemptFate, Executor, Started, failed};
 use crate::drive::JobContext;
 
-/// What a job asks of the loop that runs it.
+/// A request of a job to the event loop.
 pub(crate) enum Ask {
-    /// To run a flow that an item waits for, or to wait for one that is there already.
-    Run { start: u64, flow: Arc<SubFlow> },
-    /// To end one that nobody waits for any more.
+    /// Runs a flow, or waits for one that exists already.
+    Run { start: StartId, flow: Arc<SubFlow> },
+    /// Ends one that is not waited for any more.
     Cancel(Arc<SubFlow>),
 }
 
-/// The flows that items of one job wait for.
 #[derive(Default)]
 pub(crate) struct InnerFlows {
-    awaited: BTreeMap<u64, Arc<SubFlow>>,
+    awaited: BTreeMap<StartId, Arc<SubFlow>>,
     asks: Vec<Ask>,
 }
 
 impl InnerFlows {
-    /// What is asked of the loop since this was last called.
     pub(crate) fn take_asks(&mut self) -> Vec<Ask> {
         std::mem::take(&mut self.asks)
     }
 }
 
 impl Executor for InnerFlows {
-    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
         let TaskWork::Flow(flow) = task.work else {
             return context.cannot_begin(start);
         };
@@ -50,9 +49,9 @@ impl Executor for InnerFlows {
         self.asks.push(Ask::Run { start, flow });
     }
 
-    /// A flow is ended with the attempt that waits for it. If the engine only leaves, the next one waits
-    /// for it.
-    fn cancel(&mut self, start: u64, context: &JobContext<'_>) -> Option<AttemptEnd> {
+    /// Cancels the flow with the attempt that waits for it, unless the engine only leaves: then the next
+    /// engine waits for it.
+    fn cancel(&mut self, start: StartId, context: &JobContext<'_>) -> Option<AttemptEnd> {
         let flow = self.awaited.remove(&start)?;
         if !context.leaving.is_at_once() {
             self.asks.push(Ask::Cancel(flow));
@@ -65,7 +64,7 @@ impl Executor for InnerFlows {
         AttemptFate::Begin
     }
 
-    fn ended(&mut self, start: u64) {
+    fn ended(&mut self, start: StartId) {
         self.awaited.remove(&start);
     }
 }

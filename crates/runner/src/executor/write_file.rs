@@ -1,7 +1,7 @@
-//! Writing a file, as a whole or not at all.
+//! Writing a file atomically.
 //!
-//! Doing it twice comes to the same, so a file that was being written when the engine died is
-//! written again under the same attempt.
+//! Repeating it is harmless, so a file that was being written when the engine died is written again
+//! under the same attempt.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Task, TaskWork};
 use undaunted_policy::{Cause, Class};
@@ -17,12 +18,11 @@ use super::{AttemptFate, Executor, ExecutorMessage, Started};
 use crate::drive::JobContext;
 use crate::failpoint;
 
-/// Files that are written beside the loop.
 #[derive(Default)]
 pub(crate) struct FileWrites;
 
 impl Executor for FileWrites {
-    fn begin(&mut self, start: u64, task: Task, context: &JobContext<'_>) {
+    fn begin(&mut self, start: StartId, task: Task, context: &JobContext<'_>) {
         let TaskWork::Write {
             path,
             content,
@@ -59,8 +59,8 @@ impl Executor for FileWrites {
         }));
     }
 
-    /// A file is written before anything could keep it from that.
-    fn cancel(&mut self, _: u64, _: &JobContext<'_>) -> Option<AttemptEnd> {
+    /// Has no effect: a write is too short to cancel.
+    fn cancel(&mut self, _: StartId, _: &JobContext<'_>) -> Option<AttemptEnd> {
         None
     }
 
@@ -69,23 +69,18 @@ impl Executor for FileWrites {
     }
 }
 
-/// A file that a command is to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
     pub path: &'a Path,
     pub content: &'a str,
-    /// Whether its folders are made if they are not there.
     pub create_dirs: bool,
-    /// Who may do what with it.
     pub mode: Option<u32>,
-    /// The number of the start.
-    pub start: u64,
-    /// The receipt token of the command.
+    pub start: StartId,
     pub token: &'a str,
 }
 
-/// Writes a file through one beside it, which bears the same name when the attempt is made again: what
-/// was left of it by a death in between does not stay.
+/// Writes through a temporary file beside it, whose name is the same when the attempt is repeated: so
+/// what a crash left of it is removed.
 pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
     let NewFile {
         path,
@@ -107,9 +102,9 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
         ));
     }
     let mut beside = path.as_os_str().to_owned();
-    // Two jobs may write the same file at the same time.
+    // The token keeps two jobs apart that write the same file.
     beside.push(format!(".undaunted-{:08x}-{start}", digest(token)));
-    // Not written over: it may be closed to its own owner, by its mode.
+    // Removed, not overwritten: its mode may deny writing even to its owner.
     match std::fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -136,14 +131,14 @@ pub(crate) fn write_file(file: &NewFile<'_>) -> io::Result<()> {
             None => Ok(()),
         });
     if written.is_err() {
-        // What is half written is nobody's; the error is the news.
+        // The error reported is that of the write.
         drop(std::fs::remove_file(&beside));
     }
     written
 }
 
-/// Enough of a token (FNV-1a) to tell two jobs apart, and too little to guess it from a name that
-/// others see.
+/// Enough of a token (FNV-1a) to tell two jobs apart, and too little to recover it from a file name
+/// that others see.
 fn digest(token: &str) -> u32 {
     token.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -161,7 +156,7 @@ mod tests {
         content: &str,
         create_dirs: bool,
         mode: Option<u32>,
-        start: u64,
+        start: StartId,
     ) -> io::Result<()> {
         write_file(&NewFile {
             path,
@@ -177,8 +172,8 @@ mod tests {
     fn a_file_is_written_with_its_folders_and_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/c.txt");
-        write(&path, "one", true, Some(0o640), 1).unwrap();
-        write(&path, "two", true, Some(0o640), 2).unwrap();
+        write(&path, "one", true, Some(0o640), StartId(1)).unwrap();
+        write(&path, "two", true, Some(0o640), StartId(2)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
@@ -188,10 +183,10 @@ mod tests {
     fn what_cannot_be_written_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/c.txt");
-        assert!(write(&path, "one", false, None, 1).is_err());
+        assert!(write(&path, "one", false, None, StartId(1)).is_err());
         let path = folder.path().join("taken");
         std::fs::create_dir_all(path.join("inner")).unwrap();
-        assert!(write(&path, "one", false, None, 1).is_err());
+        assert!(write(&path, "one", false, None, StartId(1)).is_err());
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
     }
@@ -200,17 +195,21 @@ mod tests {
     fn what_a_death_left_of_the_same_attempt_goes_and_that_of_others_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.txt");
-        let beside = |token: &str, start: u64| {
+        let beside = |token: &str, start: StartId| {
             let name = format!("c.txt.undaunted-{:08x}-{start}", digest(token));
             folder.path().join(name)
         };
-        let left = [beside("5eed", 1), beside("5eed", 2), beside("other", 1)];
+        let left = [
+            beside("5eed", StartId(1)),
+            beside("5eed", StartId(2)),
+            beside("other", StartId(1)),
+        ];
         for left in &left {
             std::fs::write(left, "half").unwrap();
             // Nobody may write to it, as the workflow wanted.
             std::fs::set_permissions(left, std::fs::Permissions::from_mode(0o400)).unwrap();
         }
-        write(&path, "one", false, Some(0o400), 1).unwrap();
+        write(&path, "one", false, Some(0o400), StartId(1)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
         assert_eq!(left.map(|left| left.exists()), [false, true, true]);
     }

@@ -1,4 +1,4 @@
-//! Beginning a flow that somebody asks for.
+//! Beginning a flow on request.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,64 +19,47 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::process::random_number;
 use crate::secrets::Secrets;
 
-/// A flow that somebody asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// What it is to be called.
     pub id: String,
-    /// The steps it has to reach.
     pub goals: Vec<String>,
-    /// The attributes it begins with.
     pub init: Map<String, Value>,
-    /// Names to find it by.
     pub labels: BTreeMap<String, String>,
-    /// Retries for the flow as a whole, if it has a pool: 0 is the operator's default.
+    /// Retries for the whole flow, if it has a pool; 0 is the operator's default.
     pub retry_budget: Option<u32>,
-    /// Retries for any one item of it, then.
+    /// Retries for any one item, if it has a pool.
     pub retry_budget_per_workflow: Option<u32>,
-    /// What is said for every step that has an item for each element, unless it says so itself: the
-    /// keys of the completion rule.
+    /// Settings for every step with an item for each element, unless the step has them itself: the keys
+    /// of the completion rule.
     pub of_steps: Map<String, Value>,
 }
 
-/// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     Now,
-    /// It is there already, with the same goals and beginning.
+    /// It exists already, with the same goals and beginning.
     Before,
 }
 
-/// Why a flow was not begun.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BeginError {
-    /// It cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is another flow of this name.
     #[error("there is a flow `{0}` already, with other goals or another beginning")]
     Exists(String),
-    /// It cannot be run here.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// Nothing is begun any more.
     #[error("this process is about to end; ask again when it is back")]
     Leaving,
-    /// The store has failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The system has no random numbers.
     #[error("the system has no random numbers: {0}")]
     Random(String),
 }
 
 impl Host {
-    /// Begins a flow. It is on the disk when this returns.
-    ///
-    /// # Errors
-    ///
-    /// [`BeginError`]; nothing was begun then.
+    /// Begins a flow. It is on the disk when this returns; on an error nothing was begun.
     pub fn start(&self, wanted: &Wanted) -> Result<Begun, BeginError> {
         if let Some(begun) = self.begun_before(wanted)? {
             return Ok(begun);
@@ -111,7 +94,7 @@ impl Host {
         };
         failpoint::pass("flow-written");
         if let Some(activated) = activated(&held.job) {
-            // The flow is on the disk. If this is not written, whoever runs the flow writes it.
+            // The flow is on the disk. If this fails, the event loop that runs the flow notes it.
             let wish = move |_: &_| Ok::<_, ()>(vec![activated.clone()]);
             drop(self.book.change(wish));
         }
@@ -120,13 +103,13 @@ impl Host {
         Ok(Begun::Now)
     }
 
-    /// Writes a flow down; nothing if somebody else has just begun the same.
+    /// Writes the first record of a flow. None if another caller has just begun the same flow.
     fn submit(
         &self,
         wanted: &Wanted,
         submitted: &Submitted,
     ) -> Result<Option<ClaimedJob>, BeginError> {
-        /// How long whoever claimed the name first has to write the flow down.
+        /// How long the first claimant of the name has to write the flow.
         const PATIENCE: Duration = Duration::from_secs(5);
         const PAUSE: Duration = Duration::from_millis(5);
         let began = Instant::now();
@@ -151,7 +134,7 @@ impl Host {
         }
     }
 
-    /// Whether there is a flow of this name, and it is the same.
+    /// Whether the same flow exists; an error if another flow has its name.
     fn begun_before(&self, wanted: &Wanted) -> Result<Option<Begun>, BeginError> {
         let read = journal::replay(&*self.store, &wanted.id, &self.plans, |_, _, _| {});
         let job = match read {
@@ -172,7 +155,6 @@ impl Host {
     }
 }
 
-/// A number that nobody can guess.
 fn drawn() -> Result<u64, BeginError> {
     random_number().map_err(|error| BeginError::Random(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Results that arrive for one of many flows, whoever runs it.
+//! Results that arrive for one of many flows, in whichever process it runs.
 
 use undaunted_engine::job::Stage;
 use undaunted_engine::task::{TokenOwner, find_token};
@@ -13,8 +13,8 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::request::{self, Arrived};
 
 impl Host {
-    /// Hands a result to whoever runs the flow. Nothing if nobody could look at it: then it is to be
-    /// sent again.
+    /// Delivers a result to the process that runs the flow. None if it could not be taken: then it is to
+    /// be sent again.
     pub fn deliver(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
         let taken = match self.hub.deliver(flow, arrived.clone()) {
             Some(Reported::Elsewhere) => self.deliver_elsewhere(flow, arrived),
@@ -34,7 +34,7 @@ impl Host {
         match find_token(&job, &arrived.step, &arrived.token) {
             TokenOwner::Nowhere => Some(Reported::Unknown),
             TokenOwner::Over => Some(Reported::Taken),
-            // Nothing can be recorded of an attempt that is not made yet.
+            // Nothing can be recorded for an attempt that has not started.
             TokenOwner::Waiting => None,
             TokenOwner::Running(_) if job.stage == Stage::Suspended => self.hand_on(flow, arrived),
             TokenOwner::Running(_) => match journal::claim(&*self.store, flow, &self.plans) {
@@ -45,14 +45,14 @@ impl Host {
         }
     }
 
-    /// Leaves it to whoever runs the flow, or goes on with it. It is on the disk.
+    /// Stores the result for the process that runs the flow, or resumes it later.
     fn hand_on(&self, flow: &str, arrived: &Arrived) -> Option<Reported> {
         request::hand_on(&*self.store, flow, arrived).ok()?;
         failpoint::pass("result-handed-on");
         Some(Reported::Taken)
     }
 
-    /// Goes on with a flow whose owner has died.
+    /// Resumes a flow whose owner has died.
     fn adopt(&self, held: ClaimedJob, arrived: &Arrived) -> Option<Reported> {
         let secrets = secrets(&held.job).ok().filter(|_| !self.is_leaving());
         let Some(secrets) = secrets else {

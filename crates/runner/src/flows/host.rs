@@ -1,4 +1,4 @@
-//! A process that runs flows, and is asked about them from many threads.
+//! A process that runs flows and serves requests about them from many threads.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,25 +18,19 @@ use crate::journal::ClaimedJob;
 use crate::lock::locked;
 use crate::secrets::Secrets;
 
-/// What a host is told before it begins.
 pub struct Settings {
-    /// What the operator has settled.
     pub operator: Operator,
-    /// Where steps send results that come later.
+    /// Where steps send results of accepted attempts.
     pub webhooks: String,
     pub release: String,
-    /// The directory it was started in.
+    /// The working directory of flows.
     pub directory: String,
-    /// Whoever looks on at its flows.
     pub watch: WatchFlows,
-    /// Whoever hears how each of them was left.
     pub left: HearLeft,
 }
 
-/// Gives every flow somebody who looks on.
 pub type WatchFlows = Box<dyn Fn(&Job) -> Box<dyn Observer> + Send>;
 
-/// Told how a flow was left.
 pub type HearLeft = Box<dyn FnMut(&str, &Left) + Send>;
 
 pub struct Host {
@@ -49,23 +43,21 @@ pub struct Host {
     pub(super) directory: String,
     pub(super) plans: Arc<Plans>,
     pub(super) steps: Steps,
-    /// The flows it runs, apart from those that items of others wait for.
+    /// The flows it runs, without sub-flows.
     here: Arc<Mutex<BTreeSet<String>>>,
     leaving: AtomicBool,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Host {
-    /// Begins, with no flow yet.
     pub fn begin(world: World, book: Book, settings: Settings) -> Self {
         let store = Arc::clone(&world.store);
         let endpoints = world.endpoints.clone();
         let (webhooks, watch, mut left) = (settings.webhooks, settings.watch, settings.left);
-        let noted = book.clone();
         let here: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let left_here = Arc::clone(&here);
         let world = World {
-            catalog: Some(noted),
+            catalog: Some(book.clone()),
             ..world
         };
         let plans = Arc::<Plans>::default();
@@ -95,26 +87,20 @@ impl Host {
         }
     }
 
-    /// The steps and flows it knows.
     pub const fn book(&self) -> &Book {
         &self.book
     }
 
-    /// Where facts are kept.
     pub fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
 
-    /// The plans of its flows: the text of a flow is checked once, whoever reads it.
+    /// The plans of its flows, so that the text of a flow is checked only once.
     pub fn plans(&self) -> Arc<Plans> {
         Arc::clone(&self.plans)
     }
 
-    /// Asks an address whether a step is there, if it may be called.
-    ///
-    /// # Errors
-    ///
-    /// What was wrong.
+    /// Checks whether a step answers at an address, if that may be called.
     pub fn is_there(&self, address: &str, patience: Duration) -> Result<(), String> {
         if !self.endpoints.allow(address) {
             return Err("its address may not be called from here".to_owned());
@@ -122,13 +108,12 @@ impl Host {
         is_there(address, patience)
     }
 
-    /// Asks it to leave: the first time in good order, the second time at once.
+    /// Asks the event loop to leave: the first time in good order, the second time at once.
     pub fn interrupt(&self) {
         self.leaving.store(true, Ordering::Release);
         self.hub.interrupt();
     }
 
-    /// Whether somebody has asked it to leave.
     pub fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Acquire)
     }
@@ -142,7 +127,7 @@ impl Host {
         locked(&self.here).contains(flow)
     }
 
-    /// Waits until every flow was left. Only the first who asks waits.
+    /// Waits until every flow was left. Only the first caller waits.
     pub fn wait(&self) {
         let running = locked(&self.running).take();
         if let Some(running) = running {

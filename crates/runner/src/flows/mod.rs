@@ -1,8 +1,7 @@
-//! Many flows in one process: begun over the network, gone on with when the process starts.
+//! Many flows in one process: begun over the network, resumed when the process starts.
 //!
-//! A flow is a job like any other, and [`crate::drive::Hub`] runs it. Here is what a server needs
-//! beside that: steps that were registered, flows put together from them, results that arrive for
-//! one of many, and what is gone on with at the start.
+//! A flow is a job like any other, and [`crate::drive::Hub`] runs it. This module has what a server needs
+//! beside that: registered steps, flows assembled from them, delivery of results, and recovery.
 
 mod begin;
 mod deliver;

@@ -1,7 +1,7 @@
-//! Going on with the flows of a store when a process starts.
+//! Resuming the flows of a store when a process starts.
 //!
 //! From the stored flows, not from the list of active ones: a flow may have been stored right before a
-//! crash. Those that the catalog says are done with are skipped, which is most of them; whatever is
+//! crash. Flows that have ended according to the catalog are skipped, which is most of them; a flow that is
 //! missing from the catalog is added before anything else happens to it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,37 +20,32 @@ use crate::journal::{self, ClaimedJob, JournalError};
 use crate::secrets::{SecretError, Secrets};
 use crate::with_causes;
 
-/// How many are looked at at a time: what they have to write shares a sync.
+/// How many flows are examined in parallel, so that their writes share a sync.
 const AT_ONCE: usize = 64;
 
-/// What became of the flows of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveredFlows {
-    /// Flows that are gone on with.
     pub resumed: Vec<String>,
-    /// Those of them that were missing from the catalog.
+    /// Those of `resumed` that were missing from the catalog.
     pub repaired: Vec<String>,
-    /// Flows that another living process runs.
+    /// Run by another living process.
     pub owned: Vec<String>,
-    /// Flows that cannot be gone on with, and why. They are left as they are.
+    /// Cannot be resumed, and why. They are left as they are.
     pub broken: Vec<(String, String)>,
 }
 
-/// Where flows are in their lives, as the catalog has it.
 type Places = BTreeMap<Arc<str>, FlowPlace>;
 
-/// What is to be done with one.
 enum Fate {
     Nothing,
     Owned,
     Broken(String),
-    /// It has ended, or was left by whoever ran it; only the catalog hears of it.
+    /// It has ended; only the catalog has to know.
     Noted(Vec<CatalogEvent>),
     Resumed(Box<ClaimedJob>, Secrets, Option<CatalogEvent>),
 }
 
 impl Host {
-    /// Goes on with every flow that can be gone on with.
     pub fn recover(&self) -> Result<RecoveredFlows, JournalError> {
         let places = self.book.read(|catalog| {
             let flows = catalog.flows.iter();
@@ -76,7 +71,7 @@ impl Host {
         Ok(recovered)
     }
 
-    /// Whoever removed a flow may have died before the catalog heard of it.
+    /// Notes flows as removed whose removal was not noted because of a crash.
     fn forget_what_is_gone(&self, places: &Places, listed: &[Listed]) {
         let there: BTreeSet<&str> = listed.iter().map(|it| it.aggregate.id()).collect();
         let gone = places.keys().filter(|flow| !there.contains(&***flow));
@@ -86,12 +81,7 @@ impl Host {
         }
     }
 
-    /// Goes on with flows whose owner has died, if there are any: at most so many are looked at, those
-    /// after the one that was looked at last.
-    ///
-    /// # Errors
-    ///
-    /// When the catalog cannot be read or written.
+    /// Resumes flows whose owner has died. Looks at a limited number, those that come after `after`.
     pub fn take_over(&self, after: &mut String) -> Result<RecoveredFlows, JournalError> {
         const MOST: usize = 1_000;
         let listed = self.book.read(|catalog| {
@@ -141,7 +131,7 @@ impl Host {
                 }
             }
         }
-        // Before anything else happens to them.
+        // The catalog must have them before anything else happens to them.
         if let Err(error) = self.book.flush() {
             for (held, _) in ready {
                 self.store.let_go(&held.claim);
@@ -154,7 +144,6 @@ impl Host {
         Ok(())
     }
 
-    /// What is to be done with each, in order.
     fn fates(&self, group: &[(String, bool)]) -> Vec<Fate> {
         let next = Mutex::new(group.iter().enumerate());
         let found = Mutex::new(Vec::new());
@@ -193,7 +182,7 @@ impl Host {
             self.store.let_go(&held.claim);
             return Fate::Noted(missing.into_iter().chain(deactivated(&held.job)).collect());
         }
-        // Whoever ran it by hand has suspended it, and goes on with it by hand.
+        // Not a flow of a host: it was suspended by hand, and is to be resumed by hand.
         if !known && held.job.stage == Stage::Suspended {
             self.store.let_go(&held.claim);
             return Fate::Nothing;
@@ -207,7 +196,6 @@ impl Host {
         }
     }
 
-    /// Whether a job is a flow, by its first record.
     fn is_flow(&self, id: &str) -> Result<bool, JournalError> {
         let aggregate = journal::aggregate(id)?;
         let first = self.store.read(&aggregate, Version::default())?.next();
@@ -215,16 +203,11 @@ impl Host {
             return Ok(false);
         };
         let record = journal::decode(id, first.0, &first.1)?;
-        let begun = Job::begin_sharing(&record, &self.plans);
-        let begun = begun.map_err(|why| JournalError::Job {
-            job: id.to_owned(),
-            why,
-        })?;
+        let begun = journal::begin(id, &record, &self.plans)?;
         Ok(begun.workflow().mode == Mode::Flow)
     }
 }
 
-/// The secrets of a flow that came from a file.
 pub(super) fn secrets(job: &Job) -> Result<Secrets, SecretError> {
     Secrets::read(job.workflow(), Path::new(&job.submitted().working_dir))
 }

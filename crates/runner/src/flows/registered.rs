@@ -1,4 +1,4 @@
-//! Steps that were registered, and flows put together from them.
+//! Registered steps, and flows assembled from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,41 +13,31 @@ use crate::catalog::RegisteredStep;
 use crate::folder::{LONGEST_NAME, is_name};
 use crate::journal::JournalError;
 
-/// Steps by their ids.
 type Registered = BTreeMap<String, Arc<RegisteredStep>>;
 
 #[derive(Debug)]
 pub struct PlannedFlow {
-    /// The text of its workflow: the steps it may need.
+    /// The text of its workflow, which holds the steps it may need.
     pub text: String,
-    /// What that text is checked to.
     pub workflow: Workflow,
 }
 
-/// Why a flow cannot be planned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// There is no such step.
     #[error("there is no step `{0}`")]
     UnknownStep(String),
-    /// It requires attributes that nobody gives.
     #[error("nobody gives what is required: `{}`", .0.join("`, `"))]
     MissingInputs(Vec<String>),
-    /// Steps wait for each other, or what is said of it makes no sense.
+    /// Steps wait for each other, or the definition makes no sense.
     #[error("{0}")]
     Impossible(String),
-    /// The store has failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
 impl Host {
-    /// The id of a step, by its definition; or what is wrong with it.
-    ///
-    /// # Errors
-    ///
-    /// Everything that is wrong, in words.
+    /// The id of a step, by its definition; or all errors in words.
     pub fn check_step(&self, definition: &Value) -> Result<String, String> {
         let step = self.steps.check(definition)?;
         let id = &step.id;
@@ -72,8 +62,8 @@ impl Host {
         Ok(id.clone())
     }
 
-    /// Puts a flow together from registered steps. With it come the attributes that it requires, and
-    /// that neither a step gives nor it begins with: it is planned as if they were there.
+    /// Assembles a flow from registered steps. With it come the attributes that it requires and that
+    /// neither a step nor its beginning gives: it is planned as if they were there.
     pub fn preview(&self, aim: &Aim) -> Result<(PlannedFlow, Vec<String>), PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
@@ -84,7 +74,7 @@ impl Host {
         Ok((planned, missing.into_iter().collect()))
     }
 
-    /// Puts a flow together that is to be begun, with settings of its own and of its steps.
+    /// Assembles a flow that is to be begun, with settings of its own and for its steps.
     pub(super) fn plan(&self, aim: &Aim, wanted: &Wanted) -> Result<PlannedFlow, PlanError> {
         let steps = self.steps.all()?;
         let missing = choose(&steps, aim)?.missing;
@@ -105,8 +95,7 @@ impl Host {
         let chosen = chosen.into_iter().filter_map(|id| steps.get(id));
         let chosen = chosen.map(|step| self.with_settings(step, &wanted.of_steps));
         let chosen: Vec<Arc<RegisteredStep>> = chosen.collect::<Result<_, _>>()?;
-        let definitions = chosen.iter().map(|step| &step.definition);
-        let definitions: Vec<&Value> = definitions.collect();
+        let definitions: Vec<&Value> = chosen.iter().map(|step| &step.definition).collect();
         let mut text = json!({ "mode": "flow", "steps": definitions });
         let budgets = [wanted.retry_budget, wanted.retry_budget_per_workflow];
         if let Value::Object(entries) = &mut text {
@@ -122,8 +111,9 @@ impl Host {
             per_item,
             ..PoolRequest::default()
         });
-        let checked = chosen.iter();
-        let checked = checked.map(|step| (step.id.clone(), Arc::clone(&step.checked)));
+        let checked = chosen
+            .iter()
+            .map(|step| (step.id.clone(), Arc::clone(&step.checked)));
         match assemble(checked, pool, aim) {
             Ok(workflow) => Ok(PlannedFlow {
                 text: text.to_string(),
@@ -133,8 +123,8 @@ impl Host {
         }
     }
 
-    /// A step with what its flow says of every step that has an item for each element, unless its
-    /// definition says so itself. That is another definition, and checked.
+    /// A step with the settings that its flow has for every step with an item for each element, unless
+    /// its definition has them itself. That is another definition, so it is checked.
     fn with_settings(
         &self,
         step: &Arc<RegisteredStep>,
@@ -150,12 +140,11 @@ impl Host {
         if let Value::Object(entries) = &mut definition {
             entries.extend(unsaid);
         }
-        let checked = RegisteredStep::check(&definition, &self.operator);
-        Ok(Arc::new(checked.map_err(PlanError::Impossible)?))
+        self.steps.check(&definition).map_err(PlanError::Impossible)
     }
 }
 
-/// The steps that may lead to the goals, and what they lack.
+/// The steps that may lead to the goals, and the attributes they lack.
 fn choose<'s>(steps: &'s Registered, aim: &Aim) -> Result<StepSelection<'s>, PlanError> {
     if let Some(unknown) = aim.goals.iter().find(|goal| !steps.contains_key(*goal)) {
         return Err(PlanError::UnknownStep(unknown.clone()));

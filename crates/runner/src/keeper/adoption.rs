@@ -1,10 +1,10 @@
 //! Which processes belong to a command.
 //!
-//! Its group; what descends from it; what was seen to descend from it before; and, of the orphans
-//! the keeper has adopted, those that carry its mark. An orphan without a mark (it left its group,
-//! lost its parent and cleared its environment before it was ever seen) is the command's if no other
-//! can have left it: only this one runs, and none before it left anything. Otherwise it is nobody's,
-//! and left alone: ending a stranger is worse.
+//! Its group; its descendants; processes that were seen as its descendants before; and, of the orphans the
+//! keeper has adopted, those that carry its mark. An orphan without a mark (it left its group, lost its
+//! parent and cleared its environment before it was ever seen) belongs to the command only if no other can
+//! have left it: no other command runs, and none before it left a process. Otherwise it is left alone,
+//! since ending a foreign process is worse.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,20 +16,18 @@ use super::shared::Shared;
 use crate::lock::locked;
 use crate::process::{self, Mark, Process, descendants};
 
-/// The living processes of a command, and the orphans that are nobody's.
+/// The living processes of a command, and the orphans that cannot be attributed.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     pub(crate) members: Vec<Process>,
     pub(crate) unclaimed: Vec<Process>,
 }
 
-/// Whether a group has no process any more.
 pub(crate) fn is_group_gone(leader: i32) -> bool {
     let group = Pid::from_raw(leader);
     group.is_none_or(|group| test_kill_process_group(group) == Err(Errno::SRCH))
 }
 
-/// Finds the living processes of a command.
 pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family> {
     let all = Process::all()?;
     let (strays, commands, known, alone) = {
@@ -55,8 +53,8 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
         .filter(|each| each.parent == shared.pid && !each.ended && !commands.contains(&each.pid));
     for each in adopted {
         match claim(shared, id, each) {
-            // A stray too: while a process becomes another program its mark cannot be read, and
-            // whoever looked just then took it for nobody's.
+            // Even if it counts as a stray: while a process calls `exec` its mark cannot be read, and
+            // a look at that moment could not attribute it.
             Claim::Ours => drop(claimed.insert(each.pid)),
             Claim::Unmarked | Claim::Others if strays.contains(&each.pid) => {}
             Claim::Unmarked if alone => drop(claimed.insert(each.pid)),
@@ -75,12 +73,12 @@ pub(crate) fn family(shared: &Shared, id: u64, leader: i32) -> io::Result<Family
     Ok(Family { members, unclaimed })
 }
 
-/// Sends a signal to a whole family. The group gets it at one stroke while its leader is there to
-/// hold its number; all others one by one.
+/// Sends a signal to a family. The group gets it at once, as long as its leader exists and holds the
+/// number; other processes get it one by one.
 pub(crate) fn signal_family(family: &Family, leader: i32, is_there: bool, signal: Signal) {
     let group = Pid::from_raw(leader).filter(|_| is_there);
     if let Some(group) = group {
-        // Gone already, or not ours to signal: either way nothing more can be done here.
+        // An error means that it has gone or may not be signalled: nothing more can be done.
         let _ = kill_process_group(group, signal);
     }
     for each in &family.members {
@@ -90,7 +88,7 @@ pub(crate) fn signal_family(family: &Family, leader: i32, is_there: bool, signal
     }
 }
 
-/// Whose an adopted process is, by its mark.
+/// The owner of an adopted process, by its mark.
 enum Claim {
     Ours,
     Others,
@@ -105,7 +103,7 @@ fn claim(shared: &Shared, id: u64, process: &Process) -> Claim {
         .map(|mark| mark.id);
     match ids.next() {
         Some(Some(marked)) if marked == id => Claim::Ours,
-        // Another command's, or one that is being made and still looks like the keeper.
+        // Of another command, or a child before `exec`, which still has the keeper's mark.
         Some(_) => Claim::Others,
         None => Claim::Unmarked,
     }

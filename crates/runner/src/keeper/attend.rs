@@ -1,6 +1,6 @@
-//! The threads that do what is to be done about a command: make it, signal it, record its end.
+//! The worker threads, which spawn commands, signal them and record their ends.
 //!
-//! One thread at a time attends to a command, and asks for the next step until there is none.
+//! One thread at a time attends to a command, and asks for its next step until there is none.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,11 +17,10 @@ use crate::failpoint;
 use crate::lock::locked;
 use crate::spool::{End, EndedBy, Exited, Slot, SpooledOutput};
 
-/// How long to wait before looking again whether a full disk has room.
+/// How long to wait before trying a full disk again.
 const ROOM: Duration = Duration::from_millis(500);
 
-/// Attends to whatever needs it, for ever. These threads must not end: a command's parent is the
-/// thread that made it.
+/// Works for ever. These threads must not end: the parent of a command is the thread that created it.
 pub(crate) fn work(shared: &Shared) {
     loop {
         let id = {
@@ -40,7 +39,7 @@ pub(crate) fn work(shared: &Shared) {
     }
 }
 
-/// Takes every step there is to take for a command that has been marked as attended to.
+/// Takes all steps for a command that is marked as busy.
 pub(crate) fn attend(shared: &Shared, id: u64) {
     while let Some(step) = shared.next_step(id) {
         match step {
@@ -53,6 +52,7 @@ pub(crate) fn attend(shared: &Shared, id: u64) {
 
 fn spawn(shared: &Shared, spec: &Spec) {
     let id = spec.id;
+    failpoint::reach("spawning-before", id);
     let began = SystemTime::now();
     let slot = match shared.slots.take() {
         Ok(slot) => slot,
@@ -99,7 +99,7 @@ fn spawn(shared: &Shared, spec: &Spec) {
     }
 }
 
-/// Takes back a command of which nothing is on record; it never began.
+/// Takes back a command that is not on record, so it never began.
 fn withdraw(shared: &Shared, id: u64, error: &std::io::Error) {
     locked(&shared.state).remove(id);
     let errno = error.raw_os_error().unwrap_or_default();
@@ -112,10 +112,10 @@ fn send(shared: &Shared, id: u64, signal: Signal) {
     let Some((leader, _)) = standing(shared, id) else {
         return;
     };
-    // Without a view of the processes the group still gets its signal.
+    // If the processes cannot be read, the group still gets its signal.
     let family = family(shared, id, leader).unwrap_or_default();
     let mut state = locked(&shared.state);
-    // Not noted as ended, or only this moment: its number has not come round to another.
+    // The leader is not reaped yet, or only this moment, so its number is not reused.
     let is_there = state.by_pid.contains_key(&leader);
     signal_family(&family, leader, is_there, signal);
     if let Some(run) = state.runs.get_mut(&id) {
@@ -123,8 +123,8 @@ fn send(shared: &Shared, id: u64, signal: Signal) {
     }
 }
 
-/// The command's own process has ended: if nothing else of it runs, that is its end. What a success
-/// leaves may stay; what anything else leaves is ended first.
+/// The command's own process has ended. If none of its other processes runs, that is its end. Those of a
+/// successful command may stay; those of any other are ended first.
 fn settle(shared: &Shared, id: u64) {
     let Some((leader, Some(end))) = standing(shared, id) else {
         return;
@@ -169,8 +169,8 @@ fn settle(shared: &Shared, id: u64) {
     }
 }
 
-/// The processes cannot be read just now (too many open files, perhaps); what is not known to be
-/// gone is not called gone.
+/// The processes cannot be read just now (too many open files, perhaps), so none may be taken for
+/// gone.
 fn try_later(shared: &Shared, id: u64) {
     let mut state = locked(&shared.state);
     if let Some(run) = state.runs.get_mut(&id) {
@@ -179,7 +179,7 @@ fn try_later(shared: &Shared, id: u64) {
     shared.set_alarm(&mut state, id);
 }
 
-/// Its process, and how that ended, if it has.
+/// The process of a command, and how it ended, if it has.
 fn standing(shared: &Shared, id: u64) -> Option<(i32, Option<End>)> {
     let state = locked(&shared.state);
     let run = state.runs.get(&id)?;
@@ -188,7 +188,7 @@ fn standing(shared: &Shared, id: u64) -> Option<(i32, Option<End>)> {
 
 fn conclude_with(shared: &Shared, id: u64, family: &Family) {
     let left = family.members.iter().chain(&family.unclaimed);
-    // Only its own children is the keeper told about when they end.
+    // The keeper is notified only of the ends of its own children.
     let children = left.filter(|each| each.parent == shared.pid);
     let mut state = locked(&shared.state);
     state.strays.extend(children.map(|each| each.pid));
@@ -198,7 +198,7 @@ fn conclude_with(shared: &Shared, id: u64, family: &Family) {
     conclude(shared, id, left);
 }
 
-/// Records the end of a command, tells the engine, and lets go of it.
+/// Records the end of a command, reports it to the engine, and removes the command.
 fn conclude(shared: &Shared, id: u64, left: u32) {
     let Some((end, why, began, capture, slot)) = ({
         let mut state = locked(&shared.state);
@@ -230,9 +230,9 @@ fn conclude(shared: &Shared, id: u64, left: u32) {
     shared.leave_if_idle(&state);
 }
 
-/// Keeps an output. A full disk is waited for, and the engine told: what was written is in the slot,
-/// and the end of a command whose output may be needed is not noted without it. What cannot be kept
-/// for any other reason is shown as lost, length and all; the end itself is worth more.
+/// Keeps an output. Waits while the disk is full, and tells the engine: the bytes are in the slot, and the
+/// end of a command is not noted without an output that may be needed. After any other error only the length
+/// is kept, since the end itself is worth more.
 fn keep(shared: &Shared, id: u64, file: &std::fs::File, head: u64) -> SpooledOutput {
     loop {
         match shared.segments.keep(file, head) {

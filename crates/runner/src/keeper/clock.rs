@@ -1,4 +1,4 @@
-//! The thread that watches the time: timeouts, the end of a grace, output limits.
+//! The timer thread: timeouts, the end of a grace, output limits.
 
 use std::sync::PoisonError;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! Making the process of a command.
+//! Creating the process of a command.
 //!
-//! No shell of ours, no wrapper: the command is the keeper's own child, in a group of its own. What
-//! is given to the system is absolute, so that the fast way of making a process can be taken.
+//! No shell or wrapper of ours: the command is the keeper's own child, in a process group of its own. Paths
+//! are absolute, so that the standard library can use `posix_spawn`.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,10 +18,10 @@ use super::Spec;
 use crate::process::{Mark, VARIABLE};
 use crate::spool::{NotStarted, Refusing, Slot};
 
-/// Where programs are looked for if the environment does not say.
+/// The search path if the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Makes the process and returns its number, which is also that of its group.
+/// Returns the process number, which is also that of its group.
 pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotStarted> {
     let refused = |refusing| {
         move |error: io::Error| NotStarted {
@@ -35,7 +35,7 @@ pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotSta
         Err(error) => return Err(refused(Refusing::Stdin)(error)),
     };
     let spawned = match first {
-        // A script that does not name its interpreter is the shell's, as everywhere.
+        // A script without an interpreter line is run by the shell, as everywhere.
         Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
             let shell = Path::new("/bin/sh");
             command(spec, slot, mark, shell, Some(&program)).and_then(|mut shell| shell.spawn())
@@ -50,14 +50,14 @@ pub(crate) fn spawn(spec: &Spec, slot: &Slot, mark: &Mark) -> Result<i32, NotSta
         };
         refused(refusing)(error)
     })?;
-    // Whoever waits for all children waits for this one too.
+    // The `Child` may be dropped: the reaper waits for all children.
     i32::try_from(child.id()).map_err(|_| NotStarted {
         errno: Errno::INVAL.raw_os_error(),
         refusing: Refusing::Program,
     })
 }
 
-/// The command as the system is to see it; its errors are those of the input.
+/// Its errors are those of the input.
 fn command(
     spec: &Spec,
     slot: &Slot,
@@ -92,7 +92,7 @@ fn command(
     Ok(command)
 }
 
-/// A plain file to read. Anything else could make us wait: for the writer of a pipe, say.
+/// Opens a plain file. Anything else could block, such as a pipe without a writer.
 fn input(path: &Path) -> io::Result<File> {
     let file = File::options()
         .read(true)
@@ -123,7 +123,7 @@ fn program(spec: &Spec) -> io::Result<PathBuf> {
     Err(refused.into())
 }
 
-/// A variable of the command's environment; the last one counts, as it does for the system.
+/// A variable of the command's environment; the last one counts.
 fn variable<'a>(spec: &'a Spec, wanted: &str) -> Option<&'a OsStr> {
     let mut variables = spec.env.iter().rev();
     variables

@@ -1,7 +1,7 @@
-//! The keeper's side of a connection: one engine at a time, heard until it goes.
+//! The keeper's side of a connection: one engine at a time.
 //!
-//! All an engine has said before it died is heard before the next one is let in; otherwise a start
-//! that lay in the socket could follow the news that it never began.
+//! Everything a dead engine has sent is handled before the next one is admitted; otherwise a start in
+//! the socket's buffer could follow the report that it never began.
 
 use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,19 +19,18 @@ use super::shared::Shared;
 use crate::failpoint;
 use crate::lock::locked;
 
-/// How long a stranger may take to say who it is.
+/// How long a new connection may take to send its greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long an engine waits for the last one to be noticed as gone.
+/// How long a new engine waits for the last one to be noticed as gone.
 const HANDOVER: Duration = Duration::from_secs(2);
-/// How long the news that a command runs may wait for more to say; often that is its end.
+/// How long to hold back the report that a command runs; often its end can be sent with it.
 const NO_HURRY: Duration = Duration::from_millis(10);
-/// How much is gathered into one write.
+/// How many bytes are gathered into one write.
 const GATHERED: usize = 64 << 10;
 
-/// Serves one connection to its end.
 pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
     if let Err(why) = greet(shared, &stream) {
-        // It may have gone; then nobody needs to know.
+        // An error means that it has gone.
         drop(stream.write_all(&not_let_in(why)));
         return;
     }
@@ -41,9 +40,9 @@ pub(crate) fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
         let queued = locked(&shared.state).runs.keys().copied().collect();
         ledger.connect(sender, shared.pid, queued)
     };
-    // The engine waits for this, and so does everything it has to say.
+    // Sent at once, since the engine is waiting for it.
     let known: Vec<u8> = known.iter().filter_map(framed).flatten().collect();
-    // Without a second handle nothing could be answered: the engine sees the connection end.
+    // Without a second handle nothing could be answered, so the connection is closed.
     if say(&mut stream, &known).is_ok()
         && let Ok(writing) = stream.try_clone()
         && thread("answers", move || answer(writing, &replies)).is_ok()
@@ -67,7 +66,7 @@ fn greet(shared: &Shared, stream: &UnixStream) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Does what the engine says until it goes.
+/// Carries out requests until the engine goes.
 fn hear(shared: &Shared, stream: UnixStream) {
     let mut stream = BufReader::new(stream);
     while let Ok(frame) = next_frame(&mut stream) {
@@ -88,8 +87,8 @@ fn hear(shared: &Shared, stream: UnixStream) {
     }
 }
 
-/// Writes replies until there are none or nobody reads. A thread of its own, so that an engine that
-/// does not read holds up nothing.
+/// Writes replies until there are no more, or the engine has gone. In a thread of its own, so that an engine
+/// that does not read blocks nothing.
 fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
     while let Ok(first) = replies.recv() {
         let until = Instant::now().checked_add(NO_HURRY);
@@ -110,7 +109,7 @@ fn answer(mut stream: UnixStream, replies: &Receiver<Reply>) {
             break;
         }
     }
-    // The engine is to see the end at once, whoever else still holds the connection.
+    // Shuts down at once, since the reading thread holds another handle.
     drop(stream.shutdown(std::net::Shutdown::Both));
 }
 

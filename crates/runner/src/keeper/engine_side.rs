@@ -1,8 +1,8 @@
-//! The engine's side of the keeper: what it may ask for, and what it hears.
+//! The engine's side of the keeper: requests and events.
 //!
-//! Used from one thread. It waits for nothing but the socket, and keeps no state: what happened is
-//! in the events, and what happened before is in the spool. So is that the keeper has gone: no request
-//! fails for that, since whoever asks hears of it and asks the next one what became of everything.
+//! Used from one thread. It blocks only on the socket, and keeps no state: news come as events, and the past
+//! is in the spool. No request fails because the keeper has gone: that is an event, and the next keeper is
+//! asked what became of everything.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,7 +16,6 @@ use super::{KeeperError, Spec};
 use crate::failpoint;
 use crate::spool::{Exited, Recovered, RunningCommand, Spool};
 
-/// A connection to the keeper of a spool.
 #[derive(Debug)]
 pub struct Keeper {
     stream: UnixStream,
@@ -25,26 +24,22 @@ pub struct Keeper {
     pid: i32,
 }
 
-/// What a keeper tells its engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeeperEvent {
-    /// A process was made.
     Began(RunningCommand),
     /// A command has ended; that is on record in the spool until it is forgotten.
     Exited(Exited),
-    /// Something was not done. For a start: it never began.
+    /// A request was refused; a start that was refused never began.
     Refused {
-        /// The attempt, if it is about one.
         id: Option<u64>,
         why: Refusal,
     },
-    /// The keeper has gone, and nothing more comes. Starting it again tells what became of its
-    /// commands.
+    /// The keeper has gone; this is the last event. The next keeper tells what became of its commands.
     Gone,
 }
 
 impl Keeper {
-    /// Speaks to a keeper that has answered; what it says is told, with the spool it is about.
+    /// Passes all events of a keeper that has answered to `tell`, with its spool.
     pub(super) fn over(
         met: Met,
         spool: Spool,
@@ -59,7 +54,7 @@ impl Keeper {
         let told_of = spool.clone();
         let keeper = Self {
             stream: reading.get_ref().try_clone()?,
-            // Whoever hears everything elsewhere hears nothing here.
+            // Never receives anything: the events go to `tell`.
             events: channel().1,
             spool,
             pid,
@@ -73,17 +68,14 @@ impl Keeper {
                     break;
                 }
             }
-            // It outlives us or dies before us; in the latter case somebody must take note.
+            // If the keeper dies before this process, it has to be reaped.
             child.map(|mut child| child.wait())
         })?;
         Ok((keeper, recovered))
     }
 
-    /// Has a command run. Its start must be on record first; if it is refused, an event says so.
-    ///
-    /// # Errors
-    ///
-    /// When the command is too large to be told.
+    /// Runs a command, whose start must be on record. A refusal comes as an event; the only error is a
+    /// command that is too large for a message.
     pub fn run(&self, spec: Spec) -> Result<(), KeeperError> {
         let id = spec.id;
         let framed = framed(&Request::Start(spec)).ok_or(KeeperError::TooLarge { id })?;
@@ -91,7 +83,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Ends a command with all it started: TERM, its grace, KILL. Its end comes as an event; one
+    /// Ends a command and all processes it started: TERM, its grace, KILL. Its end comes as an event; one
     /// that had not begun is refused as cancelled.
     pub fn cancel(&self, id: u64) {
         self.send(&Request::Cancel { id });
@@ -101,38 +93,33 @@ impl Keeper {
         self.send(&Request::CancelAll);
     }
 
-    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it
-    /// is, for whoever knows the place.
+    /// Lets the spool forget an attempt whose end is on record elsewhere. Its output stays where it is.
     pub fn forget(&self, id: u64) {
         self.send(&Request::Forget { id });
     }
 
-    /// Says that all fates of the recovery are on record elsewhere: from now on, an attempt the
-    /// spool does not know never began. Without it nobody vouches for a spool that is new, was
-    /// damaged or is from another boot.
+    /// All fates of the recovery are on record elsewhere: from now on, an attempt the spool does not know
+    /// never began. Until this is said, a spool that is new, was damaged or is from another boot stays
+    /// uncertain.
     pub fn trust(&self) {
         self.send(&Request::Trust);
     }
 
-    /// What the keeper tells, as it comes.
     pub const fn events(&self) -> &Receiver<KeeperEvent> {
         &self.events
     }
 
-    /// Its process, for people to look at.
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Where output is read.
     pub const fn spool(&self) -> &Spool {
         &self.spool
     }
 
-    /// Leaves. The keeper goes too, once its last command has ended; what is not forgotten is in
-    /// the spool for the next engine. Returns when the keeper has heard everything.
+    /// Disconnects, and returns when the keeper has handled everything. The keeper exits once its last
+    /// command has ended; what is not forgotten is in the spool for the next engine.
     pub fn goodbye(self) {
-        // If it has gone there is nobody to take leave of.
         self.send(&Request::Goodbye);
         while self
             .events
@@ -147,13 +134,12 @@ impl Keeper {
 
     fn tell(&self, framed: &[u8]) {
         failpoint::pass("told-before");
-        // What cannot be told is heard as [`Event::Gone`].
+        // If this fails, the reader reports [`KeeperEvent::Gone`].
         drop((&self.stream).write_all(framed));
         failpoint::pass("told-after");
     }
 }
 
-/// The next thing a keeper says that is news.
 fn next_event(reading: &mut impl Read) -> KeeperEvent {
     loop {
         return match next_reply(reading) {
@@ -168,7 +154,7 @@ fn next_event(reading: &mut impl Read) -> KeeperEvent {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Ends the reader's wait; an error means that it has ended.
+        // Ends the reader's wait; an error means that the reader has ended.
         drop(self.stream.shutdown(Shutdown::Both));
     }
 }

@@ -1,16 +1,16 @@
-//! Messages on a stream: a length, then so many bytes.
+//! Framing of messages on a stream: a length, then so many bytes.
 
 use std::io::{self, Read};
 
 use minicbor::Encode;
 use undaunted_engine::event::codec::put;
 
-/// The longest message. A command's arguments and environment are a few mebibytes at most.
+/// In bytes. The arguments and environment of a command are a few mebibytes at most.
 const LONGEST: usize = 16 << 20;
 
-/// A message ready to be sent; none if it is too long for any reader.
+/// None if the message is too long for any reader.
 pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {
-    // Most are shorter, so that nothing is moved while they are written.
+    // Enough for most messages without reallocation.
     let mut framed = Vec::with_capacity(128);
     framed.extend_from_slice(&[0; 4]);
     put(message, &mut framed);
@@ -19,27 +19,26 @@ pub(crate) fn framed(message: &impl Encode<()>) -> Option<Vec<u8>> {
     (payload.len() <= LONGEST).then_some(framed)
 }
 
-/// What a stream brings next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Message(Vec<u8>),
-    /// A length no message has; what follows cannot be told apart any more.
+    /// No message has this length; the stream cannot be split into messages any more.
     TooLong,
-    /// The other side has closed, or has died in the middle of a message.
+    /// The other side has closed the stream, or died in the middle of a message.
     Closed,
 }
 
-/// The next message of a stream.
 pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
     let mut length = [0; 4];
-    if !fill(from, &mut length)? {
-        return Ok(Frame::Closed);
+    match from.read_exact(&mut length) {
+        Err(error) if is_close(&error) => return Ok(Frame::Closed),
+        read => read?,
     }
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > LONGEST {
         return Ok(Frame::TooLong);
     }
-    // Grows with what arrives: a length alone takes no memory.
+    // Grows with what arrives: a length alone allocates nothing.
     let mut payload = vec![];
     let most = u64::try_from(length).unwrap_or(u64::MAX);
     match from.take(most).read_to_end(&mut payload) {
@@ -50,7 +49,7 @@ pub(crate) fn next_frame(from: &mut impl Read) -> io::Result<Frame> {
     }
 }
 
-/// The messages of a stream, up to its end or to what is none. For fuzzing.
+/// For fuzzing: the messages of a stream, up to its end or to what is not a message.
 #[doc(hidden)]
 pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
     let mut messages = vec![];
@@ -58,14 +57,6 @@ pub fn messages(mut from: impl Read) -> io::Result<Vec<Vec<u8>>> {
         messages.push(message);
     }
     Ok(messages)
-}
-
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
-    match from.read_exact(buffer) {
-        Ok(()) => Ok(true),
-        Err(error) if is_close(&error) => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 fn is_close(error: &io::Error) -> bool {

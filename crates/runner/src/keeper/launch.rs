@@ -1,7 +1,7 @@
-//! Starting a keeper, before anybody has something to say to it.
+//! Starting a keeper ahead of its first use.
 //!
-//! Its process takes longer to begin than most things an engine does meanwhile, so the two are apart:
-//! [`Launched::begin`] returns at once, and only who meets the keeper waits for it.
+//! The start of its process takes longer than most things an engine does meanwhile, so
+//! [`Launched::begin`] returns at once, and only [`Launched::meet`] waits.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -20,7 +20,7 @@ use super::start::{Met, hear_known};
 use crate::process::{Mark, VARIABLE, random_name};
 use crate::spool::Spool;
 
-/// A keeper that was started. It goes if this is dropped.
+/// A keeper that was started. It exits if this is dropped.
 #[derive(Debug)]
 pub struct Launched {
     pub(super) spool: Spool,
@@ -31,15 +31,10 @@ pub struct Launched {
 impl Launched {
     /// Starts `binary` with `args` and the folder as the last argument, which is to call
     /// [`main`](super::main).
-    ///
-    /// # Errors
-    ///
-    /// When the spool cannot be used, or no process can be made.
     pub fn begin(binary: &Path, args: &[OsString], folder: &Path) -> Result<Self, KeeperError> {
         Self::of(binary, args, Spool::open(folder)?)
     }
 
-    /// Where it keeps what it knows.
     pub fn folder(&self) -> &Path {
         self.spool.folder()
     }
@@ -70,7 +65,7 @@ impl Launched {
             .stderr(complaints)
             .spawn()
             .map_err(start)?;
-        // Whoever does not hear it says so on its output.
+        // A keeper that does not get it says why on its stdout.
         drop(stream.write_all(&greeting()));
         Ok(Self {
             spool,
@@ -79,15 +74,15 @@ impl Launched {
         })
     }
 
-    /// Ends it. It was told nothing, so nothing of anybody's is ended with it.
+    /// Kills it. It has no command yet, so nothing else ends with it.
     pub fn end(mut self) {
-        // If it has gone there is nothing to end.
+        // An error means that it has gone.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 
-    /// Waits until it has answered. None if the spool has another keeper, or somebody killed this one
-    /// before it could say anything.
+    /// Waits for its answer. None if the spool has another keeper, or this one was killed before it could
+    /// answer.
     pub(super) fn meet(mut self) -> Result<Option<Met>, KeeperError> {
         let mut stream = BufReader::new(self.stream);
         match hear_known(&mut stream) {
@@ -102,7 +97,7 @@ impl Launched {
             Err(KeeperError::Silent(_)) => {}
             Err(error) => return Err(error),
         }
-        // Should it live all the same, it is to go.
+        // Should it live all the same, this makes it exit.
         drop(stream);
         let mut said = String::new();
         if let Some(mut out) = self.child.stdout.take() {

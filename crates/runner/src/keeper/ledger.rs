@@ -1,8 +1,8 @@
-//! What the keeper has on record, and the engine it tells.
+//! The keeper's log, and the engine that gets its news.
 //!
-//! The two go together: nothing is told before it is noted, and an engine that connects gets
-//! everything once, as known or as news. Whoever holds the ledger may take the state's lock, never
-//! the other way round.
+//! One lock for both: nothing is reported before it is noted, and an engine that connects gets everything
+//! once, as known or as news. Lock order: a thread that holds the ledger may take the state's lock, never the
+//! other way round.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 use super::message::Reply;
 use crate::spool::{Damage, Entry, Exited, Log, Record, RunningCommand};
 
-/// The log, and who listens.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     log: Log,
@@ -32,7 +31,7 @@ impl Ledger {
         self.log.entries().get(id).is_some()
     }
 
-    /// Notes that a process is about to be made; only then may it be.
+    /// Notes that a process is about to be created; only then may it be.
     pub(crate) fn spawning(
         &mut self,
         id: u64,
@@ -66,22 +65,21 @@ impl Ledger {
         self.tell(Reply::Exited(exited));
     }
 
-    /// Forgets an attempt that has ended.
     pub(crate) fn forget(&mut self, id: u64) {
         if let Some(Entry::Exited(_) | Entry::Vanished(_)) = self.log.entries().get(id) {
             self.log.note(&Record::Forgotten { id });
         }
     }
 
-    /// From now on, what is not on record never began.
+    /// From now on, an attempt that is not on record never began.
     pub(crate) fn trust(&mut self) {
         self.damage = None;
-        // If it cannot be written the next engine is told of more doubt than there is.
+        // If it cannot be written, the next engine assumes more doubt than there is.
         drop(self.log.trust());
     }
 
-    /// All there is to know for an engine that has come; from now on it is told all news. `queued` are the
-    /// attempts that are about to begin.
+    /// All that is known, for an engine that connects; from now on it gets all news. `queued` are the attempts
+    /// that are about to begin.
     pub(crate) fn connect(
         &mut self,
         engine: Sender<Reply>,
@@ -114,7 +112,7 @@ impl Ledger {
 
     pub(crate) fn tell(&self, reply: Reply) {
         if let Some(engine) = &self.engine {
-            // An engine that has just gone asks the next time; all of it is on record.
+            // An engine that has just gone loses nothing: all of it is on record.
             drop(engine.send(reply));
         }
     }

@@ -1,8 +1,8 @@
 //! The keeper: a small process that starts the engine's commands and stays when the engine dies.
 //!
-//! It is the parent of every command, notes in the spool what it starts and how it ends, and
-//! enforces timeouts whether or not an engine is there. It knows nothing of jobs, retries or
-//! policies. [`Keeper`] is the engine's side of it, [`main`] the process itself.
+//! It is the parent of every command, notes in the spool what it starts and how it ends, and enforces
+//! timeouts with or without an engine. It knows nothing of jobs, retries or policies. [`Keeper`] is the
+//! engine's side of it, [`main`] the process itself.
 
 mod adoption;
 mod attend;

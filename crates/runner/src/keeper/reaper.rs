@@ -1,7 +1,7 @@
-//! The thread that notices every end.
+//! The thread that reaps all children.
 //!
-//! It is the keeper's first thread, and makes no process: orphans the keeper adopts become children
-//! of the first thread, so one question to the system tells whether there are any.
+//! It is the keeper's main thread and creates no process: adopted orphans become children of the main
+//! thread, so one `wait` with `__WNOTHREAD` tells whether there are any.
 
 use std::sync::PoisonError;
 
@@ -16,14 +16,13 @@ use crate::spool::End;
 /// `__WNOTHREAD`: children of this thread only.
 const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
 
-/// Waits for children for ever.
 pub(crate) fn reap(shared: &Shared) -> ! {
     loop {
         let seen = locked(&shared.state).made;
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) => ended(shared, pid, status),
             Err(Errno::CHILD) => {
-                // No child at all; what is adopted comes from commands, so wait for one of those.
+                // No child at all. Orphans come only from commands, so wait for the next command.
                 let state = locked(&shared.state);
                 drop(
                     shared
@@ -41,7 +40,7 @@ fn ended(shared: &Shared, pid: Pid, status: WaitStatus) {
     let Some(end) = end(status) else { return };
     let pid = pid.as_raw_pid();
     if !locked(&shared.state).by_pid.contains_key(&pid) {
-        // Either adopted, or so short-lived that it is not entered yet.
+        // Either adopted, or so short-lived that `spawn` has not entered it yet: wait for that.
         drop(
             shared
                 .spawning

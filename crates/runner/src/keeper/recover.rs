@@ -1,7 +1,7 @@
-//! After a keeper: what its commands left is ended, and what became of them is put on record.
+//! After the death of a keeper: ends what its commands left, and records what became of them.
 //!
-//! Whoever holds the spool's lock does this, before anything else: the next keeper when it starts, or
-//! a program that only wants to know. Doing it twice changes nothing.
+//! Done under the spool's lock, before anything else: by the next keeper when it starts, or by a program
+//! that only wants the fates. Doing it twice changes nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,13 +15,12 @@ use crate::spool::{
     Slot, Spool, SpoolError, SpooledOutput, Story, Vanished,
 };
 
-/// How often leftovers are looked for; some may be made while others are ended.
+/// How often to look for leftovers; new ones may appear while others are ended.
 const ROUNDS: u32 = 5;
-/// How long a process may take to die.
+/// How long a dying keeper may hold the lock.
 const DYING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is on record about the keepers before.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) log: Log,
@@ -29,11 +28,8 @@ pub(crate) struct Past {
     pub(crate) damage: Option<Damage>,
 }
 
-/// Finds out what became of the commands of a keeper that has died, and ends what they left.
-///
-/// # Errors
-///
-/// When the spool cannot be used, or a keeper lives; then that one knows.
+/// Finds out what became of the commands of a dead keeper, and ends their leftovers. Fails if a keeper lives;
+/// then that one knows.
 pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
     let spool = Spool::open(folder)?;
     let lock = lock(&spool)?;
@@ -43,7 +39,7 @@ pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
         let fate = match entry {
             Entry::Exited(exited) => Fate::Exited(exited.clone()),
             Entry::Vanished(vanished) => Fate::Vanished(Some(vanished.clone())),
-            // None is left: whatever was begun has vanished.
+            // Not reached: `take_over` leaves none.
             Entry::Begun(_) => Fate::Vanished(None),
         };
         (id, fate)
@@ -55,7 +51,7 @@ pub fn recover(folder: &Path) -> Result<Recovered, KeeperError> {
     })
 }
 
-/// Takes the lock; from a keeper that is dying, which may still have it for a moment.
+/// Takes the lock; waits for a dying keeper, which may hold it for a moment.
 fn lock(spool: &Spool) -> Result<Lock, SpoolError> {
     let until = Instant::now().checked_add(DYING);
     loop {
@@ -68,7 +64,7 @@ fn lock(spool: &Spool) -> Result<Lock, SpoolError> {
     }
 }
 
-/// Ends what the last keeper left, and begins a log that says so, for a keeper called `name`.
+/// Ends what the last keeper left, and begins a log that records it, for a keeper called `name`.
 pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, KeeperError> {
     let header = Header {
         boot: boot().map_err(KeeperError::Processes)?,
@@ -77,17 +73,12 @@ pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, K
         pid: rustix::process::getpid().as_raw_pid(),
         uncertain: false,
     };
-    let unusable = |source| {
-        KeeperError::Spool(SpoolError::Unusable {
-            folder: spool.folder().to_owned(),
-            source,
-        })
-    };
+    let unusable = SpoolError::unusable(spool.folder());
     let found = Found::at(&spool.log()).map_err(unusable)?;
     let is_same_boot = matches!(&found, Found::Log(story) if story.header.boot == header.boot);
     let segments = Segments::open(spool, is_same_boot).map_err(unusable)?;
     let (entries, uncertain, damage) = match found {
-        // Without a log nothing is vouched for; on the very first start nobody asks.
+        // Without a log nothing is certain; on the very first start no attempt is on record.
         Found::Nothing => (Entries::default(), true, None),
         Found::Garbage(damage) => (Entries::default(), true, Some(damage)),
         Found::Log(story) if is_same_boot => {
@@ -110,7 +101,7 @@ pub(crate) fn take_over(spool: &Spool, _: &Lock, name: String) -> Result<Past, K
     })
 }
 
-/// After another boot nothing in the spool is believed: it was never synced.
+/// After another boot nothing in the spool is trusted: it was never synced.
 fn forget_everything(entries: &Entries) -> Entries {
     let mut vanished = Entries::default();
     for (id, entry) in entries.iter() {
@@ -131,7 +122,7 @@ fn forget_everything(entries: &Entries) -> Entries {
     vanished
 }
 
-/// Puts on record that whatever had begun has vanished, and keeps what it wrote.
+/// Records that all attempts without an end have vanished, and keeps their output.
 fn conclude(
     spool: &Spool,
     segments: &Segments,
@@ -164,7 +155,7 @@ fn begun(entries: &Entries) -> impl Iterator<Item = (u64, &Begun)> {
     })
 }
 
-/// Ends every process of attempts that were begun and have not ended; per attempt, how many.
+/// Ends the processes of all attempts without an end, and counts them by attempt.
 fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ended>> {
     let mut outcome = BTreeMap::<u64, Ended>::new();
     for _ in 0..ROUNDS {
@@ -172,7 +163,7 @@ fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
         if families.is_empty() {
             break;
         }
-        // All at once: the graces of a hundred commands pass together.
+        // In parallel, so that the graces of a hundred commands pass together.
         let threads = families.iter().map(|(owner, members)| {
             let grace = match owner.attempt().and_then(|id| story.entries.get(id)) {
                 Some(Entry::Begun(begun)) => begun.grace,
@@ -188,7 +179,7 @@ fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
                 if let (Some(id), Ok(round)) = (id, ending.join()) {
                     let sum = outcome.entry(id).or_default();
                     sum.ended = sum.ended.saturating_add(round.ended);
-                    // The last round counts: who survives one is found again in the next.
+                    // Only the last round counts: a survivor is found again in the next.
                     sum.survived = round.survived;
                 }
             }
@@ -197,10 +188,9 @@ fn end_leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<u64, Ende
     Ok(outcome)
 }
 
-/// Whose a leftover process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
-    /// The dead keeper was about to turn it into a command; nobody knows which.
+    /// A child of the dead keeper before `exec`; its attempt is not known.
     Keeper,
     Attempt(u64),
 }
@@ -214,12 +204,12 @@ impl Owner {
     }
 }
 
-/// The living processes of attempts without an end, each under its owner.
+/// The living processes of attempts without an end, by owner.
 fn leftovers(story: &Story, pid_space: u64) -> io::Result<BTreeMap<Owner, Vec<Process>>> {
     let all = Process::all()?;
     let header = &story.header;
-    // Numbers mean something only where the log was written, and a session only while it is the
-    // keeper's: if its leader lives, the number was given to somebody else.
+    // Numbers mean something only in the namespace of the log, and the session is the keeper's only if
+    // its leader is dead: a living one has been given the number since.
     let has_numbers = header.pid_space == pid_space
         && !all.iter().any(|each| each.pid == header.pid && !each.ended);
     let own = rustix::process::getpid().as_raw_pid();
@@ -258,7 +248,7 @@ fn marked(story: &Story, process: &Process) -> Option<Owner> {
     match story.entries.get(id) {
         Some(Entry::Begun(_)) => Some(Owner::Attempt(id)),
         Some(_) => None,
-        // Forgotten, so what it left may stay; unless the log is damaged and nobody can say.
+        // Forgotten, so what it left may stay; unless the log is damaged, and that is not certain.
         None => story.damage.map(|_| Owner::Attempt(id)),
     }
 }

@@ -1,6 +1,6 @@
-//! One command of a living keeper: where it stands, and what is to be done about it.
+//! One command of a living keeper: its state, and the next step.
 //!
-//! Holds no lock and does nothing; whoever attends to it asks for the next step.
+//! Holds no lock and does nothing itself; the thread that attends to it asks for steps.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,37 +10,33 @@ use super::Spec;
 use crate::process::Process;
 use crate::spool::{End, EndedBy, Slot};
 
-/// How often the output of a command with a limit is looked at.
+/// How often the output of a command with a limit is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a KILL is repeated for what forked away from it.
+/// How often a KILL is repeated, for processes that were forked in the meantime.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A command from its start to the record of its end.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) phase: Phase,
     pub(crate) limits: Limits,
     pub(crate) began: SystemTime,
-    /// Its process, once made; also its group.
+    /// Its process, once created; also its group.
     pub(crate) pid: Option<i32>,
     pub(crate) slot: Option<Slot>,
-    /// How its own process ended.
     pub(crate) end: Option<End>,
-    /// Whether to look if its whole tree is gone.
+    /// Check whether all its processes are gone.
     pub(crate) settle: bool,
-    /// Whether the keeper had children that are not commands when its process ended.
+    /// The keeper had children that are not commands when its process ended.
     pub(crate) adopted: bool,
-    /// Processes seen to belong to it, for when their parents are gone.
+    /// Processes seen to belong to it, to recognize them when their parents are gone.
     pub(crate) known: Vec<Process>,
-    /// When to look at it again.
     pub(crate) alarm: Option<Instant>,
-    /// The alarm the clock knows of.
+    /// The alarm that is in `State::alarms`.
     pub(crate) entered: Option<Instant>,
-    /// Somebody attends to it, or will.
+    /// A thread attends to it, or will.
     pub(crate) busy: bool,
 }
 
-/// What a command may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) timeout: Option<Duration>,
@@ -51,7 +47,6 @@ pub(crate) struct Limits {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// How far a command has come.
 #[derive(Debug)]
 pub(crate) enum Phase {
     Queued(Box<Spec>),
@@ -59,17 +54,14 @@ pub(crate) enum Phase {
     Ending(Ending),
 }
 
-/// A command whose tree is being ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending {
     pub(crate) why: EndedBy,
     kill_at: Option<Instant>,
-    /// The signal to send next.
     due: Option<Signal>,
     pub(crate) killed: bool,
 }
 
-/// What to do about a command.
 #[derive(Debug)]
 pub(crate) enum Step {
     Spawn(Box<Spec>),
@@ -101,13 +93,12 @@ impl Run {
         }
     }
 
-    /// The next step, taken: asking again gives the one after it.
     pub(crate) fn next_step(&mut self) -> Option<Step> {
         match std::mem::replace(&mut self.phase, Phase::Running) {
             Phase::Queued(spec) => return Some(Step::Spawn(spec)),
             phase => self.phase = phase,
         }
-        // A signal for a process that is being made waits until it is there.
+        // A signal for a process that is being created waits until it exists.
         self.pid?;
         if let Phase::Ending(ending) = &mut self.phase
             && let Some(signal) = ending.due.take()
@@ -118,7 +109,7 @@ impl Run {
         std::mem::take(&mut self.settle).then_some(Step::Settle)
     }
 
-    /// Begins to end its tree, unless that has begun.
+    /// Begins to end its processes. False if that has begun already.
     pub(crate) fn end(&mut self, why: EndedBy, now: Instant) -> bool {
         if matches!(self.phase, Phase::Ending(_)) {
             return false;
@@ -130,12 +121,12 @@ impl Run {
             due: Some(Signal::TERM),
             killed: false,
         });
-        self.alarm = self.ending_look(kill_at, now);
+        self.alarm = self.look_by(kill_at, now);
         true
     }
 
-    /// Its alarm has gone off: sees what is due, and sets the next one. Whether there is something
-    /// to do.
+    /// Its alarm has gone off: finds what is due, and sets the next alarm. Returns whether there is a step
+    /// to take.
     pub(crate) fn wake(&mut self, now: Instant) -> bool {
         self.alarm = None;
         let written = self.written_too_much();
@@ -147,19 +138,15 @@ impl Run {
             }
             Phase::Running => {
                 let late = self.limits.deadline.is_some_and(|deadline| deadline <= now);
-                if late || written.is_some() {
-                    let why = if late {
-                        EndedBy::Timeout
-                    } else {
-                        EndedBy::OutputLimit
-                    };
+                let late = late.then_some(EndedBy::Timeout);
+                if let Some(why) = late.or(written.map(|_| EndedBy::OutputLimit)) {
                     return self.end(why, now);
                 }
                 self.alarm = self.next_look(now);
                 false
             }
             Phase::Ending(ending) => {
-                // Who goes on writing at full speed has had its grace.
+                // A command that has written its limit twice over gets no further grace.
                 let wild = written.is_some_and(|times| times >= 2);
                 if ending.kill_at.is_some_and(|kill_at| kill_at <= now) || wild {
                     ending.due = Some(Signal::KILL);
@@ -168,30 +155,27 @@ impl Run {
                     return true;
                 }
                 let kill_at = ending.kill_at;
-                self.alarm = self.ending_look(kill_at, now);
+                self.alarm = self.look_by(kill_at, now);
                 false
             }
         }
     }
 
-    /// When to look at it while it runs.
     pub(crate) fn next_look(&self, now: Instant) -> Option<Instant> {
-        let look = self.limits.output.and_then(|_| now.checked_add(LOOK));
-        [self.limits.deadline, look].into_iter().flatten().min()
+        self.look_by(self.limits.deadline, now)
     }
 
-    /// When to look at it while it is being ended.
-    fn ending_look(&self, kill_at: Option<Instant>, now: Instant) -> Option<Instant> {
+    /// The next check: at `at`, or earlier if it has an output limit.
+    fn look_by(&self, at: Option<Instant>, now: Instant) -> Option<Instant> {
         let look = self.limits.output.and_then(|_| now.checked_add(LOOK));
-        [kill_at, look].into_iter().flatten().min()
+        [at, look].into_iter().flatten().min()
     }
 
-    /// Asks to be looked at again soon.
     pub(crate) fn look_again(&mut self, now: Instant) {
         self.alarm = now.checked_add(AGAIN);
     }
 
-    /// How many times over it has written its limit; none if it has not passed it.
+    /// How many times over it has written its limit; none if it is within the limit.
     pub(crate) fn written_too_much(&self) -> Option<u64> {
         let (limit, slot) = (self.limits.output?, self.slot.as_ref()?);
         let written = slot.written().ok()?;

@@ -1,4 +1,4 @@
-//! The keeper's process, from its first breath to its last.
+//! The keeper's process, from start to exit.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -19,22 +19,17 @@ use crate::lock::locked;
 use crate::process::{Mark, random_name};
 use crate::spool::{Slots, Spool, SpoolError};
 
-/// How long the first engine may take to come.
+/// How long to wait for the first engine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a keeper says on its output when another keeper has the spool.
+/// Written to stdout when another keeper has the spool.
 pub(crate) const LOCKED: &str = "locked";
 
-/// Is the keeper of the spool in this folder, for as long as there is something to keep.
+/// Runs the keeper of the spool in this folder, for as long as there is something to keep.
 ///
-/// To be called by a process that [`Keeper::start`](super::Keeper::start) has started, and from its
-/// first thread, before there is any other. Its input is a connection to who started it, its output a
-/// line for them if it gives up. It returns only if it cannot begin; a keeper that has nothing more to do
-/// ends its process.
-///
-/// # Errors
-///
-/// When the spool cannot be used, or has a keeper.
+/// To be called by a process that [`Keeper::start`](super::Keeper::start) has started, from its main thread
+/// and before there is any other. Its stdin is a connection to the engine that started it; on stdout it
+/// writes a line if it gives up. It returns only if it cannot begin; a keeper with nothing to do exits.
 pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
     let (shared, listener) = match begin(folder) {
         Ok(begun) => begun,
@@ -43,20 +38,18 @@ pub fn main(folder: &Path) -> Result<Infallible, KeeperError> {
                 KeeperError::Spool(SpoolError::Locked { .. }) => LOCKED.to_owned(),
                 error => with_causes(error),
             };
-            // Who started us may have gone; the error is returned as well.
+            // The engine may have gone; the error is returned as well.
             drop(say(&complaint));
             return Err(error);
         }
     };
     let begun = first_engine().and_then(|first| run_threads(&shared, listener, first));
-    if let Err(source) = begun {
-        return Err(KeeperError::Silent(source));
-    }
+    begun.map_err(KeeperError::Silent)?;
     reaper::reap(&shared)
 }
 
-/// Every command that runs needs a few open files, and the usual limit is that of a shell from long
-/// ago. If it cannot be raised fewer commands can run at a time.
+/// Every running command needs a few open files, and the usual soft limit is low. If it cannot be raised,
+/// fewer commands can run at a time.
 fn allow_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -68,14 +61,14 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
     die_whole();
     allow_many_files();
     let system = KeeperError::Processes;
-    // Fails only for the leader of a group. Who is one was not started by an engine.
+    // Fails only for the leader of a group, which no engine has started.
     rustix::process::setsid().map_err(|error| system(error.into()))?;
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| system(error.into()))?;
     let spool = Spool::open(folder)?;
     let lock = spool.lock()?;
     let name = match Mark::own() {
-        // Given in the environment, so that a process we have made is known before it is a command.
+        // Passed in the environment, so that a child is recognized before it has become a command.
         Some(Mark {
             keeper: name,
             id: None,
@@ -83,10 +76,7 @@ fn begin(folder: &Path) -> Result<(Arc<Shared>, UnixListener), KeeperError> {
         _ => random_name().map_err(system)?,
     };
     let past = take_over(&spool, &lock, name.clone())?;
-    let unusable = |source| SpoolError::Unusable {
-        folder: spool.folder().to_owned(),
-        source,
-    };
+    let unusable = SpoolError::unusable(spool.folder());
     let slots = Slots::clear(&spool).map_err(unusable)?;
     let listener = spool.listen().map_err(unusable)?;
     let Past {
@@ -123,7 +113,7 @@ fn run_threads(
     listener: UnixListener,
     first: Option<UnixStream>,
 ) -> io::Result<()> {
-    // Whoever started us waits for an answer, and needs the others only after that.
+    // First, since the engine that started this keeper is waiting for an answer.
     if let Some(first) = first {
         let shared = Arc::clone(shared);
         thread("engine", move || {
@@ -138,7 +128,7 @@ fn run_threads(
     thread("engines", move || {
         for stream in listener.incoming().flatten() {
             let shared = Arc::clone(&listening);
-            // If there is no thread for it the engine sees its connection end, and tries again.
+            // Without a thread the connection is closed, and the engine tries again.
             drop(thread("engine", move || {
                 connection::serve(&shared, stream);
             }));
@@ -151,7 +141,7 @@ pub(super) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Res
     builder.stack_size(256 << 10).spawn(run).map(drop)
 }
 
-/// A keeper that has lost a thread would forget commands; a dead one is recovered from.
+/// Aborts on a panic: a keeper that has lost a thread would forget commands; a dead one is recovered.
 fn die_whole() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -166,11 +156,11 @@ fn say(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The connection to the engine that started us, if one has. Lets go of the input and the output: who
-/// reads waits for their end.
+/// The connection to the engine that started this keeper, if one has. Closes stdin and stdout, since
+/// the engine waits for their end.
 fn first_engine() -> io::Result<Option<UnixStream>> {
     let given = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // Nobody is there if somebody typed this.
+    // Not a socket if a user has typed the command.
     let first = given.peer_addr().is_ok().then_some(given);
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;

@@ -1,7 +1,7 @@
 //! What the threads of a keeper share.
 //!
-//! One lock for the commands that run, one for what is on record; both are held for moments only,
-//! never while a process is made or a file is copied.
+//! One lock for the running commands, one for the log; both are held for moments only, never while a
+//! process is created or a file is copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -18,56 +18,49 @@ use crate::lock::locked;
 use crate::process::Mark;
 use crate::spool::{End, EndedBy, Lock, Segments, Slots, Spool};
 
-/// An output so short that keeping it holds nobody up.
+/// An output so short, in bytes, that the reaper may copy it.
 const LITTLE: u64 = 64 << 10;
 
-/// The keeper, as all its threads see it.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Itself, for threads that are started when they are needed.
+    /// For threads that are started when they are needed.
     pub(crate) own: Weak<Self>,
-    /// How many threads attend to commands at most.
     pub(crate) most_workers: usize,
     pub(crate) spool: Spool,
-    /// The name in the marks of its commands.
     pub(crate) name: String,
-    /// Its process and session.
     pub(crate) pid: i32,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) slots: Slots,
     pub(crate) segments: Segments,
-    /// Read while a process is made and entered; who then writes has seen every process entered.
+    /// Read-locked while a process is created and entered; a write lock waits for all of these.
     pub(crate) spawning: RwLock<()>,
     pub(crate) state: Mutex<State>,
     pub(crate) work: Condvar,
     pub(crate) alarm: Condvar,
     pub(crate) children: Condvar,
     pub(crate) engine_left: Condvar,
-    /// Held as long as the keeper lives.
     pub(crate) _lock: Lock,
 }
 
-/// The commands that run, and who is there.
+/// The running commands, and whether an engine is connected.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) runs: HashMap<u64, Run>,
     pub(crate) by_pid: HashMap<i32, u64>,
-    /// Children that belong to no command that runs: what a success left, and what nobody can
-    /// attribute.
+    /// Children of no running command: left by a successful one, or not attributed.
     pub(crate) strays: HashSet<i32>,
-    /// Whether there ever were any; then an orphan without a mark may be one of theirs.
+    /// There have ever been strays; then an orphan without a mark may belong to one of them.
     pub(crate) had_strays: bool,
     pub(crate) queue: VecDeque<u64>,
-    /// Threads that attend to commands, and how many of them have nothing to do.
+    /// The threads that attend to commands, and how many of them are idle.
     pub(crate) workers: usize,
     pub(crate) idle: usize,
-    /// Whether somebody watches the time.
+    /// The timer thread runs.
     pub(crate) is_watched: bool,
     pub(crate) alarms: BTreeSet<(Instant, u64)>,
-    /// How many processes were made.
     pub(crate) made: u64,
     pub(crate) engine: bool,
-    /// Until when the first engine has time to come.
+    /// How long the first engine has time to connect.
     pub(crate) patience: Option<Instant>,
 }
 
@@ -87,10 +80,9 @@ impl Shared {
         }
     }
 
-    /// Takes a command in, to be started at once.
     pub(crate) fn start(&self, spec: Spec) {
         let id = spec.id;
-        // One after the other, in this order: what leaves the first is in the second.
+        // In this order: a command that ends is in the ledger before it leaves `runs`.
         let is_running = locked(&self.state).runs.contains_key(&id);
         let is_known = locked(&self.ledger).knows(id);
         if is_running || is_known {
@@ -101,7 +93,7 @@ impl Shared {
         self.schedule(&mut state, id);
     }
 
-    /// Ends a command with all it started; one that has not begun never does.
+    /// Ends a command and all processes it started; one that has not begun never begins.
     pub(crate) fn cancel(&self, id: u64) {
         let mut state = locked(&self.state);
         let Some(run) = state.runs.get_mut(&id) else {
@@ -129,25 +121,24 @@ impl Shared {
         locked(&self.ledger).tell(Reply::Refused { id, why });
     }
 
-    /// Has somebody attend to a command.
     pub(crate) fn schedule(&self, state: &mut State, id: u64) {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
         };
-        // Who attends to it already asks for the next step before turning away.
+        // A thread that attends to it already asks for the next step before it turns away.
         if !run.busy {
             run.busy = true;
             state.queue.push_back(id);
             self.work.notify_one();
             if state.queue.len() > state.idle && state.workers < self.most_workers {
-                // Without it the others do its work.
+                // Without a new thread the others do the work.
                 drop(self.hire(state));
             }
         }
     }
 
-    /// Starts one more thread that attends to commands. Most keepers have few commands at a time, and a
-    /// thread takes as long to start as a small command to run.
+    /// Starts one more worker. Only when needed: most keepers have few commands at a time, and a thread
+    /// takes as long to start as a small command to run.
     pub(crate) fn hire(&self, state: &mut State) -> io::Result<()> {
         if let Some(shared) = self.own.upgrade() {
             thread("commands", move || attend::work(&shared))?;
@@ -156,8 +147,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Has somebody watch the time from now on. A keeper that cannot would let commands run for ever; a
-    /// dead one is recovered from.
+    /// Starts the timer thread. Aborts if that fails: a keeper without it would let commands run for ever,
+    /// while a dead one is recovered.
     pub(crate) fn watch(&self, state: &mut State) {
         if !state.is_watched
             && let Some(shared) = self.own.upgrade()
@@ -169,8 +160,7 @@ impl Shared {
         }
     }
 
-    /// The next step of a command somebody attends to; none when there is nothing to do, and then
-    /// nobody attends to it any more.
+    /// The next step of a busy command. Without one the command is no longer busy.
     pub(crate) fn next_step(&self, id: u64) -> Option<Step> {
         let mut state = locked(&self.state);
         let run = state.runs.get_mut(&id)?;
@@ -179,7 +169,7 @@ impl Shared {
         step
     }
 
-    /// Enters the alarm a command has set, in the place of the one before.
+    /// Replaces the entered alarm of a command by the one it has set.
     pub(crate) fn set_alarm(&self, state: &mut State, id: u64) {
         let Some(run) = state.runs.get_mut(&id) else {
             return;
@@ -198,8 +188,8 @@ impl Shared {
         }
     }
 
-    /// A process of the keeper has ended. Returns a command that its own process alone made up, as
-    /// far as can be told, and wrote little: whoever noticed may attend to it on the spot.
+    /// A child of the keeper has ended. Returns a command that consisted of this process alone, as far as
+    /// can be told, and wrote little: the caller may attend to it on the spot.
     pub(crate) fn child_ended(&self, pid: i32, end: End, adopted: bool) -> Option<u64> {
         let mut state = locked(&self.state);
         if let Some(id) = state.by_pid.remove(&pid) {
@@ -215,23 +205,21 @@ impl Shared {
             return None;
         }
         state.strays.remove(&pid);
-        // Somebody's last process, perhaps: whoever waits for a tree to be gone looks again.
-        let waiting: Vec<u64> = state
-            .runs
-            .iter()
-            .filter(|(_, run)| run.end.is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        for id in waiting {
-            if let Some(run) = state.runs.get_mut(&id) {
+        // It may have been the last process of a command whose leader has ended.
+        let mut waiting = Vec::new();
+        for (id, run) in &mut state.runs {
+            if run.end.is_some() {
                 run.settle = true;
+                waiting.push(*id);
             }
+        }
+        for id in waiting {
             self.schedule(&mut state, id);
         }
         None
     }
 
-    /// Lets an engine in, once the last one has left.
+    /// Admits an engine once the last one has left. False if that takes too long.
     pub(crate) fn let_in(&self, wait: Duration) -> bool {
         let (mut state, _) = self
             .engine_left
@@ -253,18 +241,18 @@ impl Shared {
         self.leave_if_idle(&state);
     }
 
-    /// The engine that was to come first was there, or will never be.
+    /// The first engine has been here, or will never come.
     pub(crate) fn expect_nobody(&self) {
         let mut state = locked(&self.state);
         state.patience = None;
         self.leave_if_idle(&state);
     }
 
-    /// A keeper without engine and commands has nothing to do: the log alone says what there is to
-    /// know. Who connects at this moment finds the door closed, and starts the next keeper.
+    /// Exits if there is neither an engine nor a command: everything is in the log. An engine that connects
+    /// at this moment gets an error, and starts the next keeper.
     pub(crate) fn leave_if_idle(&self, state: &State) {
         if !state.engine && state.runs.is_empty() && state.patience.is_none() {
-            // A socket nobody listens to is removed by the next keeper.
+            // If this fails, the next keeper removes the socket.
             drop(self.spool.remove_socket());
             std::process::exit(0);
         }

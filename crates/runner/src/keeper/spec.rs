@@ -1,4 +1,4 @@
-//! What is to be run.
+//! A command to run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use minicbor::{Decode, Encode};
 
 use crate::codec;
 
-/// A command to run, complete: the keeper adds nothing of its own but a mark in the environment.
+/// Complete: the keeper adds nothing but a mark in the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Spec {
-    /// The attempt. A keeper runs an id once; a second start of an id it knows is refused.
+    /// The attempt. A keeper runs an id once, and refuses a second start.
     #[n(0)]
     pub id: u64,
-    /// The program and its arguments. A name without a slash is looked up in the `PATH` of `env`.
+    /// A program without a slash is looked up in the `PATH` of `env`.
     #[n(1)]
     #[cbor(with = "codec")]
     pub argv: Vec<OsString>,
@@ -24,29 +24,29 @@ pub struct Spec {
     #[n(3)]
     #[cbor(with = "codec")]
     pub working_dir: PathBuf,
-    /// The plain file it reads; nothing if none.
+    /// A plain file; without one the input is empty.
     #[n(4)]
     #[cbor(with = "codec")]
     pub stdin: Option<PathBuf>,
-    /// After this it is ended with everything it started.
+    /// After this it is ended with all processes it started.
     #[n(5)]
     #[cbor(with = "codec")]
     pub timeout: Option<Duration>,
-    /// The most bytes it may write, output and error output together. Looked at several times a
-    /// second, so a fast writer gets past it before it is ended.
+    /// The most bytes it may write, output and error output together. Polled, so a fast writer gets past it
+    /// before it is ended.
     #[n(6)]
     pub output_limit: Option<u64>,
-    /// How many bytes of the output are wanted as a whole; a mebibyte is kept in any case.
+    /// How many bytes of the output are needed as a whole; a mebibyte is kept in any case.
     #[n(7)]
     pub capture: u64,
-    /// How long its processes have between TERM and KILL.
+    /// Between TERM and KILL.
     #[n(8)]
     #[cbor(with = "codec")]
     pub grace: Duration,
 }
 
 impl Spec {
-    /// A command with nothing in its environment, no input and no limits.
+    /// With an empty environment, no input and no limits.
     pub fn new(id: u64, argv: impl IntoIterator<Item: Into<OsString>>) -> Self {
         Self {
             id,

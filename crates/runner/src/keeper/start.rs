@@ -1,4 +1,4 @@
-//! Reaching the keeper of a spool: the living one, or one started now.
+//! Reaching the keeper of a spool: the living one, or a new one.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
@@ -16,31 +16,24 @@ use super::message::{Refusal, Reply};
 use super::{Keeper, KeeperError, KeeperEvent, Launched};
 use crate::spool::{Fate, Recovered, Spool};
 
-/// How long to try: a keeper that is just leaving must be gone before the next can come.
+/// How long to try: a keeper that is about to exit must be gone before the next can start.
 const TRYING: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a living keeper may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// A keeper that has answered.
 pub(super) struct Met {
     pub(super) stream: BufReader<UnixStream>,
     pub(super) pid: i32,
     pub(super) recovered: Recovered,
-    /// Its process, if we have started it.
+    /// Its process, if this process has started it.
     pub(super) child: Option<Child>,
 }
 
 impl Keeper {
     /// Connects to the keeper of the spool in this folder; without one, starts `binary` with `args`
-    /// and the folder as the last argument, which is to call [`main`](super::main).
-    ///
-    /// A keeper that is started first ends what the commands of a dead one left, which may take
-    /// their grace.
-    ///
-    /// # Errors
-    ///
-    /// When the spool cannot be used, no keeper can be started, or it has another engine.
+    /// and the folder as the last argument, which is to call [`main`](super::main). A new keeper first
+    /// ends what the commands of a dead one left, which may take their grace.
     pub fn start(
         binary: &Path,
         args: &[OsString],
@@ -53,8 +46,8 @@ impl Keeper {
         Ok((keeper, recovered))
     }
 
-    /// The same with somebody who hears what it says, until they say that they no longer do. The keeper
-    /// may have been launched before.
+    /// As [`Self::start`], perhaps with a keeper that was launched before. `tell` gets all events, until it
+    /// returns false.
     pub(crate) fn reach(
         binary: &Path,
         args: &[OsString],
@@ -89,7 +82,6 @@ impl Keeper {
     }
 }
 
-/// Connects to a living keeper, and hears what is known.
 fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     let mut stream = spool.connect().map_err(KeeperError::Silent)?;
     stream
@@ -108,7 +100,6 @@ fn connect(spool: &Spool) -> Result<Met, KeeperError> {
     })
 }
 
-/// The keeper's process, and all it knows.
 pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), KeeperError> {
     let mut recovered = Recovered::default();
     let mut keeper = 0;
@@ -139,7 +130,6 @@ pub(super) fn hear_known(stream: &mut impl Read) -> Result<(i32, Recovered), Kee
     }
 }
 
-/// The next thing a keeper says.
 pub(crate) fn next_reply(stream: &mut impl Read) -> io::Result<Reply> {
     match next_frame(stream)? {
         Frame::Message(payload) => match refusal(&payload) {

@@ -3,7 +3,7 @@
 use undaunted_engine::breaker::Gate;
 use undaunted_engine::decide::react;
 use undaunted_engine::event::{Event, JobEvent, NewItem, Record, Submitted};
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::{Cause, Timestamp};
@@ -84,7 +84,7 @@ impl Scene {
             gate: Gate::None,
         });
         self.tell(&Input::Ended(Box::new(AttemptEnd {
-            start: u64::from(item) + 1,
+            start: StartId(u64::from(item) + 1),
             failure: Some(Cause::Exit(1)),
             ..AttemptEnd::default()
         })));

@@ -1,7 +1,7 @@
-//! How attempts of programs ended, put together from what their keeper has noted.
+//! How attempts of programs ended, from the notes of their keeper.
 //!
-//! This is done where the output is, not in the event loop: a keeper on another machine does the
-//! same, and sends the finished [`AttemptEnd`]. No secret leaves in any text.
+//! Done where the output is, not in the event loop: a keeper on another machine would do the same, and
+//! send the complete [`AttemptEnd`]. No text in it holds a secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use undaunted_engine::event;
+use undaunted_engine::id::StartId;
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::task::{Keeps, Task};
 use undaunted_policy::mutant::{self, Mutant};
@@ -26,28 +27,25 @@ use crate::spool::{
     SpooledOutput, Vanished,
 };
 
-/// The most of an output that can be captured.
+/// The most bytes of an output that can be captured.
 const CAPTURE: u64 = 16 << 20;
-/// The most of an output that items can be read from.
+/// The most bytes of an output that items can be read from.
 const INPUT: u64 = 1 << 30;
-/// How much of the end of an output rules look at.
+/// How many last lines of an output rules look at.
 const LINES: usize = 1000;
-/// How many lines, and bytes, of a failed command people see.
+/// How much of the output of a failed command is shown.
 const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 4 << 10;
 
-/// Errors of a machine that is short of something just now: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC.
-/// They say nothing about the program.
+/// The machine lacks a resource just now: EAGAIN, ENOMEM, ENFILE, EMFILE, ENOSPC. No fault of the program.
 const PASSING: [i32; 5] = [11, 12, 23, 24, 28];
 
-/// What commands wrote, for whoever knows the place.
 pub trait Outputs {
-    /// The whole of an output.
     fn capture(&self, kept: &SpooledOutput, limit: u64) -> Result<Vec<u8>, CaptureError>;
 
     fn last_lines(&self, kept: &SpooledOutput, lines: usize) -> io::Result<String>;
 
-    /// The files a running command writes to: output and error output.
+    /// The files a running command writes: output and error output.
     fn slot(&self, number: u32) -> [PathBuf; 2];
 }
 
@@ -65,19 +63,17 @@ impl Outputs for Spool {
     }
 }
 
-/// What has to be known of an attempt to put its end together.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
-    /// The most of its output that is read, if something depends on it.
+    /// The most bytes of output to read, if something depends on it.
     pub(crate) capture: Option<u64>,
-    /// Bytes of output after which it is ended.
+    /// In bytes; a command that writes more is ended.
     pub(crate) output_limit: Option<u64>,
     pub(crate) program: String,
     pub(crate) working_dir: String,
 }
 
 impl Expected {
-    /// What is expected of an attempt that is about to begin.
     pub(crate) fn of(task: &Task) -> Self {
         Self {
             capture: task.wants_output.then(|| most(task.keeps)),
@@ -88,7 +84,6 @@ impl Expected {
     }
 }
 
-/// The most of an output that can be used.
 pub(crate) const fn most(keeps: Keeps) -> u64 {
     match keeps {
         Keeps::Items => INPUT,
@@ -96,58 +91,57 @@ pub(crate) const fn most(keeps: Keeps) -> u64 {
     }
 }
 
-/// An attempt of a program that is on record as started, and may have been so before this engine was.
+/// An attempt of a program that is on record as started, perhaps by an earlier engine.
 #[derive(Clone, Debug, Default)]
 pub struct OnRecord {
     pub(crate) expected: Expected,
-    /// How long it may take by itself.
     pub(crate) timeout: Option<Duration>,
-    /// The receipt token of its command, which its processes hold.
+    /// The receipt token of its command, which is in the environment of its processes.
     pub(crate) token: Option<String>,
 }
 
-/// Puts together the ends of the attempts of one job.
+/// Completes the ends of the attempts of one job.
 pub struct Endings {
     secrets: Secrets,
-    expected: Mutex<BTreeMap<u64, Expected>>,
+    expected: Mutex<BTreeMap<StartId, Expected>>,
 }
 
 impl Endings {
-    /// For the attempts that are on record as started. Made before a keeper is reached, which may tell
-    /// of their ends at once.
-    pub fn new(secrets: Secrets, started: &BTreeMap<u64, OnRecord>) -> Self {
-        let expected = started.iter();
-        let expected = expected.map(|(start, it)| (*start, it.expected.clone()));
+    /// For the attempts on record as started. Made before a keeper is reached, since the keeper may
+    /// report ends at once.
+    pub fn new(secrets: Secrets, started: &BTreeMap<StartId, OnRecord>) -> Self {
+        let expected = started
+            .iter()
+            .map(|(start, it)| (*start, it.expected.clone()));
         Self {
             secrets,
             expected: Mutex::new(expected.collect()),
         }
     }
 
-    /// An attempt is about to begin.
-    pub fn expect(&self, start: u64, expected: Expected) {
+    pub fn expect(&self, start: StartId, expected: Expected) {
         locked(&self.expected).insert(start, expected);
     }
 
-    /// The end of an attempt is on record. Until then a keeper may tell of it more than once.
-    pub fn forget(&self, start: u64) {
+    /// The end of an attempt is on record. Until then a keeper may report it more than once.
+    pub fn forget(&self, start: StartId) {
         locked(&self.expected).remove(&start);
     }
 
-    /// What the event loop is told of something that a keeper says; nothing if that is no news.
+    /// None if the event is not news.
     pub fn message(&self, event: KeeperEvent, outputs: &dyn Outputs) -> Option<ExecutorMessage> {
         Some(match event {
             KeeperEvent::Began(running) => ExecutorMessage::Began {
-                start: running.id,
+                start: StartId(running.id),
                 files: running.slot.map(|slot| outputs.slot(slot)),
             },
             KeeperEvent::Exited(exited) => {
                 ExecutorMessage::Ended(Box::new(self.end(&exited, outputs)))
             }
             KeeperEvent::Refused { id: Some(id), why } => match why {
-                // It runs, or has run: its end comes or has come.
+                // It runs or has run, so its end is reported anyway.
                 Refusal::Known => return None,
-                Refusal::Cancelled => ExecutorMessage::NotBegun(id),
+                Refusal::Cancelled => ExecutorMessage::NotBegun(StartId(id)),
                 why => ExecutorMessage::Refused(why),
             },
             KeeperEvent::Refused { id: None, why } => ExecutorMessage::Refused(why),
@@ -157,7 +151,7 @@ impl Endings {
 
     fn end(&self, exited: &Exited, outputs: &dyn Outputs) -> AttemptEnd {
         failpoint::reach("ended-before", exited.id);
-        let expected = locked(&self.expected).get(&exited.id).cloned();
+        let expected = locked(&self.expected).get(&StartId(exited.id)).cloned();
         ended(
             exited,
             outputs,
@@ -166,27 +160,25 @@ impl Endings {
         )
     }
 
-    /// What became of attempts that are on record as started, and which others a spool knows of.
+    /// The fates of attempts on record as started, and the other attempts that a spool knows of.
     pub fn fates(
         &self,
-        started: &BTreeMap<u64, OnRecord>,
+        started: &BTreeMap<StartId, OnRecord>,
         recovered: &Recovered,
         outputs: &dyn Outputs,
         now: Timestamp,
-    ) -> (BTreeMap<u64, AttemptFate>, BTreeSet<u64>) {
-        let others = recovered.known().map(|(start, _)| start);
+    ) -> (BTreeMap<StartId, AttemptFate>, BTreeSet<StartId>) {
+        let others = recovered.known().map(|(start, _)| StartId(start));
         let others = others.filter(|start| !started.contains_key(start));
         let others = others.collect();
         let fates = started.iter().map(|(&start, on_record)| {
-            let fate = match recovered.fate(start) {
-                Fate::Vanished(_) if mutant::is(Mutant::SecondStart) => Fate::NeverBegan,
-                Fate::Running(_) if mutant::is(Mutant::TakeoverForgetsRunning) => {
-                    Fate::Vanished(None)
-                }
-                fate => fate,
-            };
+            let mut fate = recovered.fate(start.0);
+            if matches!(fate, Fate::Running(_)) && mutant::is(Mutant::TakeoverForgetsRunning) {
+                fate = Fate::Vanished(None);
+            }
             let fate = match fate {
                 Fate::NeverBegan => AttemptFate::Begin,
+                Fate::Vanished(_) if mutant::is(Mutant::SecondStart) => AttemptFate::Begin,
                 Fate::Running(_) => AttemptFate::Wait,
                 Fate::Exited(exited) => AttemptFate::Ended(Box::new(self.end(&exited, outputs))),
                 Fate::Vanished(found) => {
@@ -204,13 +196,12 @@ impl Endings {
     }
 }
 
-/// Whether a command was found alive after its time, because no keeper was there to end it.
+/// Whether a command was found alive after its timeout, because no keeper was there to end it.
 fn was_overdue(found: &Vanished, timeout: Option<Duration>, now: Timestamp) -> bool {
     let ran = now.since(wall(found.began));
     found.ended > 0 && timeout.is_some_and(|timeout| ran >= timeout)
 }
 
-/// How an attempt ended, as the engine is told.
 fn ended(
     exited: &Exited,
     outputs: &dyn Outputs,
@@ -219,7 +210,7 @@ fn ended(
 ) -> AttemptEnd {
     let failure = cause(exited);
     let mut end = AttemptEnd {
-        start: exited.id,
+        start: StartId(exited.id),
         failure,
         took: exited
             .ended
@@ -248,7 +239,7 @@ fn ended(
         end.stderr_end = end_of(&exited.stderr, outputs, secrets);
         end.stdout_end = end_of(&exited.stdout, outputs, secrets);
         end.error = told(exited, expected).unwrap_or_else(|| {
-            // Some programs complain on their output.
+            // Some programs write errors to their output.
             let quiet = end.stderr_end.trim().is_empty();
             let text = if quiet {
                 &end.stdout_end
@@ -261,16 +252,14 @@ fn ended(
     end
 }
 
-/// The end of an attempt that vanished.
 fn vanished(
-    start: u64,
+    start: StartId,
     vanished: Option<&Vanished>,
     outputs: &dyn Outputs,
     secrets: &Secrets,
     now: Timestamp,
 ) -> AttemptEnd {
-    let said = vanished.map(|it| end_of(&it.stderr, outputs, secrets));
-    let said = said.unwrap_or_default();
+    let said = vanished.map_or_else(String::new, |it| end_of(&it.stderr, outputs, secrets));
     let left = match vanished {
         Some(it) if it.survived > 0 => {
             format!("; {} of its processes could not be ended", it.survived)
@@ -291,7 +280,7 @@ fn vanished(
     AttemptEnd {
         start,
         failure: Some(Cause::Interrupted),
-        // How long one ran that was found gone, nobody knows.
+        // How long it ran is not known of one that was found gone.
         took: vanished
             .filter(|it| it.ended > 0)
             .map(|it| now.since(wall(it.began)))
@@ -303,11 +292,11 @@ fn vanished(
     }
 }
 
-/// The last lines of an output. Secrets are taken out before anything is cut to what people see: half
-/// a secret would not be found.
+/// The last lines of an output. Secrets are redacted before anything is cut: half a secret would not
+/// be found.
 fn end_of(kept: &SpooledOutput, outputs: &dyn Outputs, secrets: &Secrets) -> String {
     let text = outputs.last_lines(kept, LINES).unwrap_or_default();
-    // The line break at the end is not part of it.
+    // `text` has lost its line break at the end.
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
     let is_rest = kept.length > length.saturating_add(2);
     secrets.redact(text, is_rest)
@@ -316,7 +305,7 @@ fn end_of(kept: &SpooledOutput, outputs: &dyn Outputs, secrets: &Secrets) -> Str
 fn cause(exited: &Exited) -> Option<Cause> {
     match (exited.why, exited.end) {
         (EndedBy::Timeout, _) => Some(Cause::Timeout),
-        // What writes too much will do so again.
+        // A command that writes too much will do so again.
         (EndedBy::OutputLimit, _) => Some(Cause::Other(Class::Permanent)),
         (EndedBy::Cancelled, _) => Some(Cause::Interrupted),
         (EndedBy::Itself, End::Code(0)) => None,
@@ -327,7 +316,7 @@ fn cause(exited: &Exited) -> Option<Cause> {
         {
             Some(Cause::Other(Class::Transient))
         }
-        // A status is said of programs, as a shell says it; a folder that is missing has none.
+        // Only a program has an exit status, as a shell gives it; a missing folder has none.
         (EndedBy::Itself, End::NotStarted(NotStarted { refusing, .. }))
             if refusing != Refusing::Program =>
         {
@@ -337,7 +326,7 @@ fn cause(exited: &Exited) -> Option<Cause> {
     }
 }
 
-/// What we know better than the command's last lines.
+/// An explanation that is better than the command's last lines.
 fn told(exited: &Exited, expected: &Expected) -> Option<String> {
     let Expected {
         program,
@@ -370,10 +359,12 @@ fn told(exited: &Exited, expected: &Expected) -> Option<String> {
 
 fn last_lines(text: &str) -> String {
     let text = text.trim_end();
-    let from = text.len().saturating_sub(SHOWN_BYTES);
-    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
-    let text = from.and_then(|from| text.get(from..)).unwrap_or_default();
-    let mut lines: Vec<&str> = text.rsplit('\n').take(SHOWN_LINES).collect();
+    let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(SHOWN_BYTES))..);
+    let mut lines: Vec<&str> = text
+        .unwrap_or_default()
+        .rsplit('\n')
+        .take(SHOWN_LINES)
+        .collect();
     lines.reverse();
     lines.join("\n")
 }

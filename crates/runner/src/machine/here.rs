@@ -23,21 +23,18 @@ use crate::lock::locked;
 use crate::process::{end_all, holding};
 use crate::spool::{Spool, SpoolError};
 
-/// A keeper that is being started, and whose job is not there yet.
 type Launching = JoinHandle<Option<Launched>>;
 
-/// The machine this process runs on.
 #[derive(Debug, Default)]
 pub struct Here {
     keeper: PathBuf,
     keeper_args: Vec<OsString>,
-    /// The functions that commands can name, and where they run.
     functions: Option<(Functions, Handle)>,
     launching: Mutex<Option<Launching>>,
 }
 
 impl Here {
-    /// The machine, with the program that is the keeper if it is called with `keeper_args` and a folder.
+    /// `keeper` is the program that is a keeper if it is called with `keeper_args` and a folder.
     pub fn with_keeper(keeper: PathBuf, keeper_args: Vec<OsString>) -> Self {
         Self {
             keeper,
@@ -46,7 +43,6 @@ impl Here {
         }
     }
 
-    /// The same, with functions that commands can name, and where they run.
     pub(crate) fn with_functions(self, functions: Functions, handle: Handle) -> Self {
         Self {
             functions: Some((functions, handle)),
@@ -54,9 +50,8 @@ impl Here {
         }
     }
 
-    /// Starts the keeper of a job that is about to be submitted, beside whatever is done meanwhile, so that
-    /// it is there when the job is. If that comes to nothing the keeper goes by itself; and one that could
-    /// not be started now is started when it is needed, or it is said then why it cannot be.
+    /// Starts the keeper of a job in parallel with its submission. If the submission fails, the keeper
+    /// exits by itself; if the keeper cannot be started, that is tried, and reported, again when it is needed.
     pub fn foresee(&self, folder: &JobFolder) {
         let (folder, keeper) = (folder.clone(), self.keeper.clone());
         let args = self.keeper_args.clone();
@@ -67,19 +62,19 @@ impl Here {
         *locked(&self.launching) = Some(launching);
     }
 
-    /// The keeper that was started for this spool before it was needed, if one was.
+    /// The keeper that `foresee` started for this spool.
     fn launched(&self, spool: &Path) -> Option<Launched> {
         let launching = locked(&self.launching).take()?;
         let launched = launching.join().ok().flatten();
         launched.filter(|launched| launched.folder() == spool)
     }
 
-    /// The job comes to nothing: nothing is left of what was begun for it.
+    /// Undoes `foresee`: the job was not submitted.
     pub fn foresee_nothing(&self, folder: &JobFolder) {
         if let Some(launched) = self.launched(&folder.spool()) {
             launched.end();
         }
-        // Somebody will find it, or nobody will miss it.
+        // A folder that stays does no harm.
         drop(folder.remove());
     }
 }
@@ -109,17 +104,14 @@ impl Machine for Here {
     fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
         match &self.functions {
             Some((functions, runtime)) => functions.call(runtime, order, notifier),
-            // A job that names one is not begun here.
+            // Not reached: a job that names a function is not begun here.
             None => Box::new(|| {}),
         }
     }
 
     fn keeper(&self, reach: Reach<'_>) -> Result<ReachedKeeper, KeeperError> {
         let spool = reach.folder.spool();
-        let unusable = |source| SpoolError::Unusable {
-            folder: reach.folder.path().to_owned(),
-            source,
-        };
+        let unusable = SpoolError::unusable(reach.folder.path());
         reach.folder.make().map_err(unusable)?;
         if let Some(last) = reach.behind {
             let begun = Spool::open(&spool)?.begin_behind(last);

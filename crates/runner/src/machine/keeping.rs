@@ -1,9 +1,10 @@
-//! Whoever runs the programs of a job.
+//! The keeper of a job, as the event loop uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use undaunted_engine::id::StartId;
 use undaunted_policy::{Cause, Class, Timestamp};
 
 use super::ending::{Endings, Expected, OnRecord};
@@ -13,48 +14,44 @@ use crate::folder::JobFolder;
 use crate::keeper::{Keeper, Spec};
 use crate::secrets::Secrets;
 
-/// Runs programs, and outlives whoever asked for it. It reports with an [`ExecutorMessage`]: what has
-/// ended, as a finished end, and also that it has gone, which is no failure of a request. See [`Keeper`]
-/// for what each request means.
+/// Runs programs, and outlives the engine. Reports with an [`ExecutorMessage`]: ends, completed, and also
+/// that the keeper has gone, so no request returns an error. See [`Keeper`] for what each request means.
 pub trait Keeping {
-    /// Has a command run whose start is on record.
+    /// Runs a command whose start is on record.
     fn run(&self, spec: Spec, expected: Expected);
 
-    fn cancel(&self, start: u64);
+    fn cancel(&self, start: StartId);
 
     fn cancel_all(&self);
 
-    /// Lets it forget an attempt whose end is on record.
-    fn forget(&self, start: u64);
+    /// Drops an attempt whose end is on record.
+    fn forget(&self, start: StartId);
 
-    /// Says that all fates of the recovery are on record.
+    /// All fates of the recovery are on record.
     fn trust(&self);
 }
 
-/// What is needed to reach the keeper of a job.
 pub struct Reach<'a> {
     pub folder: &'a JobFolder,
-    /// The last place of outputs that is on record, if the spool is gone.
+    /// The last output position on record, if the spool is gone.
     pub behind: Option<u32>,
-    /// The attempts of programs that are on record as started and may have begun.
-    pub started: BTreeMap<u64, OnRecord>,
+    /// The attempts of programs on record as started that may have begun.
+    pub started: BTreeMap<StartId, OnRecord>,
     pub secrets: Secrets,
     pub now: Timestamp,
-    /// How long the processes of a command have between TERM and KILL.
+    /// Between TERM and KILL.
     pub grace: Duration,
-    /// Who hears what the keeper reports.
     pub notifier: Notifier,
 }
 
 pub struct ReachedKeeper {
     pub keeper: Box<dyn Keeping>,
-    /// What became of every attempt that was on record as started.
-    pub fates: BTreeMap<u64, AttemptFate>,
-    /// Other attempts it knows of.
-    pub others: BTreeSet<u64>,
+    /// Of every attempt on record as started.
+    pub fates: BTreeMap<StartId, AttemptFate>,
+    /// Other attempts the keeper knows of.
+    pub others: BTreeSet<StartId>,
 }
 
-/// The keeper of a job on this machine.
 pub(super) struct LocalKeeper {
     pub(super) keeper: Keeper,
     pub(super) endings: Arc<Endings>,
@@ -63,7 +60,7 @@ pub(super) struct LocalKeeper {
 
 impl Keeping for LocalKeeper {
     fn run(&self, spec: Spec, expected: Expected) {
-        let start = spec.id;
+        let start = StartId(spec.id);
         self.endings.expect(start, expected);
         if let Err(error) = self.keeper.run(spec) {
             let end = failed(start, Cause::Other(Class::Permanent), error.to_string());
@@ -71,17 +68,17 @@ impl Keeping for LocalKeeper {
         }
     }
 
-    fn cancel(&self, start: u64) {
-        self.keeper.cancel(start);
+    fn cancel(&self, start: StartId) {
+        self.keeper.cancel(start.0);
     }
 
     fn cancel_all(&self) {
         self.keeper.cancel_all();
     }
 
-    fn forget(&self, start: u64) {
+    fn forget(&self, start: StartId) {
         self.endings.forget(start);
-        self.keeper.forget(start);
+        self.keeper.forget(start.0);
     }
 
     fn trust(&self) {

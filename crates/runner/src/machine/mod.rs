@@ -1,7 +1,7 @@
-//! The machine a loop runs on: what time it is there, and who does what jobs ask for.
+//! The machine an event loop runs on: its clocks, files, processes and network.
 //!
-//! Everything the loop knows of the world outside its store goes through one trait. [`Here`] is the
-//! machine this process runs on; a simulation is another, with its own time, processes and files.
+//! The loop reaches everything outside its store through one trait. [`Here`] is the machine this process
+//! runs on; a simulation is another, with its own time, processes and files.
 
 mod asked;
 mod ending;

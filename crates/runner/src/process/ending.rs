@@ -1,7 +1,7 @@
 //! Ending processes, and knowing that they have ended.
 //!
-//! A signal goes through a process descriptor that was compared with what was seen, so it never
-//! reaches a stranger that was given the number of a dead process.
+//! A signal goes through a process descriptor, opened and then compared with the process that was
+//! seen, so it never reaches another process that reuses the number.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,17 +12,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::Process;
 
-/// How long the system may take to end a process that got a KILL.
+/// How long the kernel may take to end a process after a KILL.
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// What came of ending processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) ended: u32,
     pub(crate) survived: u32,
 }
 
-/// Sends a signal to exactly this process; not to one that was given its number since.
 pub(crate) fn signal(process: &Process, signal: Signal) -> io::Result<()> {
     match hold(process)? {
         Some(held) => Ok(pidfd_send_signal(held, signal)?),
@@ -30,7 +28,7 @@ pub(crate) fn signal(process: &Process, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Ends these processes, by TERM and, after the grace, by KILL, and waits until they are gone.
+/// Sends TERM and, after the grace, KILL, and waits until the processes are gone.
 pub(crate) fn end_all(processes: &[Process], grace: Duration) -> Ended {
     let mut left: Vec<OwnedFd> = vec![];
     let mut outcome = Ended::default();
@@ -43,7 +41,7 @@ pub(crate) fn end_all(processes: &[Process], grace: Duration) -> Ended {
     }
     for (step, patience) in [(Signal::TERM, grace), (Signal::KILL, AFTER_KILL)] {
         for held in &left {
-            // Who may not be signalled is counted below, as a survivor.
+            // A process that may not be signalled counts below as a survivor.
             let _ = pidfd_send_signal(held, step);
         }
         let before = left.len();
@@ -59,7 +57,7 @@ pub(crate) fn end_all(processes: &[Process], grace: Duration) -> Ended {
     outcome
 }
 
-/// A descriptor of this process, or none if it has gone.
+/// None if the process has ended.
 fn hold(process: &Process) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = Pid::from_raw(process.pid) else {
         return Ok(None);
@@ -69,12 +67,12 @@ fn hold(process: &Process) -> io::Result<Option<OwnedFd>> {
         Err(rustix::io::Errno::SRCH) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    // The number is ours only if the same process is still there now that it is held.
+    // Another process may have got the number before it was opened, so it is looked up again.
     let same = Process::find(process.pid).is_some_and(|now| now.started == process.started);
     Ok(same.then_some(held))
 }
 
-/// Waits until all have ended or the time is over; returns those that have not.
+/// Waits until all have ended or the time is over, and returns those that have not.
 fn wait_for_all(mut left: Vec<OwnedFd>, patience: Duration) -> Vec<OwnedFd> {
     let until = Instant::now().checked_add(patience);
     while !left.is_empty() {

@@ -1,26 +1,24 @@
 //! A mark in a process's environment: which keeper started it, for which attempt.
 //!
 //! The receipt token would not do: all attempts of a command share it, and an attempt must not be
-//! taken for its successor. Marks add up, so that a runner inside a command of another runner is
-//! found by both. A process that clears its environment is not marked; one of another user cannot
+//! taken for its successor. Marks add up, so that both runners find the processes of a runner inside a
+//! command of another. A process that clears its environment has no mark; that of another user cannot
 //! be read.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// The variable that carries the marks.
 pub(crate) const VARIABLE: &str = "UNDAUNTED_RUN";
 
-/// A keeper, and one of its attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) keeper: String,
-    /// None for the keeper itself, and for a process it has made that is not yet the command.
+    /// None for the keeper itself, and for its child before that has become the command.
     pub(crate) id: Option<u64>,
 }
 
 impl Mark {
-    /// The value of the variable for a process whose environment said `before`.
+    /// The variable's value for a process whose environment had `before`.
     pub(crate) fn after(&self, before: Option<&OsStr>) -> OsString {
         let mut value = before.map(OsStr::to_owned).unwrap_or_default();
         if !value.is_empty() {
@@ -33,13 +31,12 @@ impl Mark {
         value
     }
 
-    /// The last mark in the environment of this process.
     pub(crate) fn own() -> Option<Self> {
         let value = std::env::var_os(VARIABLE)?;
         Self::all(value.as_bytes()).pop()
     }
 
-    /// The marks of a process; none if it has none, or its environment cannot be read.
+    /// Empty if the environment cannot be read.
     pub(crate) fn of(pid: i32) -> Vec<Self> {
         let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else {
             return vec![];

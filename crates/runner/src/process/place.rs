@@ -1,9 +1,9 @@
-//! Where and when we are: this boot of the machine, this space of process numbers.
+//! This boot of the machine, this pid namespace, and random names.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// The id of this boot. Another one: nothing that ran then runs now.
+/// Nothing that ran in another boot runs now.
 pub(crate) fn boot() -> io::Result<String> {
     #[cfg(feature = "failpoints")]
     if let Ok(other) = std::env::var("UNDAUNTED_TEST_BOOT_ID") {
@@ -13,18 +13,18 @@ pub(crate) fn boot() -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// The space our process numbers belong to; in another container a number means another process.
+/// The pid namespace; in another container a number means another process.
 pub(crate) fn pid_space() -> io::Result<u64> {
     std::fs::metadata("/proc/self/ns/pid").map(|found| found.ino())
 }
 
-/// A name that nobody else has: 32 digits, drawn by the system.
+/// 32 random hexadecimal digits.
 pub fn random_name() -> io::Result<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(text.trim().replace('-', ""))
 }
 
-/// A number that nobody can guess.
+/// 64 random bits.
 pub fn random_number() -> io::Result<u64> {
     let name = random_name()?;
     let digits = name.get(16..).unwrap_or_default();

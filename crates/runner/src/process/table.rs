@@ -1,29 +1,26 @@
-//! The processes of the machine, and who descends from whom.
+//! The processes of the machine and their descent.
 
 use std::collections::HashSet;
 use std::io;
 
-/// A process at the moment it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// In ticks since the boot; with the number it names a process for good.
+    /// In ticks since the boot; with the number it identifies a process for good.
     pub(crate) started: u64,
-    /// It has ended, and waits for its parent to notice.
+    /// A zombie: its parent has not waited for it yet.
     pub(crate) ended: bool,
 }
 
 impl Process {
-    /// The process with this number.
     pub(crate) fn find(pid: i32) -> Option<Self> {
         let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(pid, &String::from_utf8_lossy(&text))
     }
 
-    /// Every process that can be seen.
     pub(crate) fn all() -> io::Result<Vec<Self>> {
         let mut found = vec![];
         for entry in std::fs::read_dir("/proc")? {
@@ -35,7 +32,7 @@ impl Process {
     }
 
     fn parse(pid: i32, text: &str) -> Option<Self> {
-        // The name stands in brackets and may hold anything, brackets too.
+        // The name is in brackets and may contain anything, brackets too.
         let (_, after_name) = text.rsplit_once(')')?;
         let mut fields = after_name.split_ascii_whitespace();
         let state = fields.next()?;
@@ -52,7 +49,6 @@ impl Process {
     }
 }
 
-/// Those of `all` that are roots, and everything that descends from them.
 pub(crate) fn descendants(all: &[Process], is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
     let mut found: Vec<Process> = all.iter().filter(|each| is_root(each)).copied().collect();
     let mut known: HashSet<i32> = found.iter().map(|each| each.pid).collect();

@@ -1,8 +1,8 @@
 //! Processes found by the receipt token in their environment.
 //!
-//! The last resort, when nobody knows any more which keeper started what. All attempts of a command
-//! share a token, so it tells the command and not the attempt; that is enough to know that one of
-//! them still lives.
+//! The last resort, when it is no longer known which keeper started what. All attempts of a command
+//! share a token, so it identifies the command and not the attempt; that suffices to know that one of
+//! them is alive.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,6 @@ use super::Process;
 
 const VARIABLE: &[u8] = b"UNDAUNTED_RECEIPT_TOKEN=";
 
-/// The living processes that hold one of these tokens.
 pub(crate) fn holding(tokens: &BTreeSet<String>) -> io::Result<Vec<Process>> {
     let own = rustix::process::getpid().as_raw_pid();
     let mut all = Process::all()?;

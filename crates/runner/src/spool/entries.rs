@@ -1,18 +1,15 @@
 //! What a log says about every attempt it knows.
 //!
-//! A fold of its records and nothing else; a keeper that lives and one that reads the log of a dead
-//! one share it.
+//! A fold of its records, shared by a living keeper and by the one that reads the log of a dead keeper.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use super::{Exited, Record, Vanished};
 
-/// The attempts of a log that are not forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entries(BTreeMap<u64, Entry>);
 
-/// How far an attempt has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Begun(Begun),
@@ -20,13 +17,12 @@ pub(crate) enum Entry {
     Vanished(Vanished),
 }
 
-/// An attempt that was begun and has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     pub(crate) at: SystemTime,
     pub(crate) slot: u32,
     pub(crate) grace: Duration,
-    /// Its process, which is also its group; none while it is being made.
+    /// Its process, which is also its group; none while it is being created.
     pub(crate) pid: Option<i32>,
 }
 
@@ -49,7 +45,7 @@ impl Entries {
                 self.0.insert(*id, Entry::Begun(begun));
             }
             Record::Spawned { id, pid } => {
-                // A command may end before its start is noted; its end is the later fact.
+                // A command may end before its start is noted; then the end stays.
                 if let Some(Entry::Begun(begun)) = self.0.get_mut(id) {
                     begun.pid = Some(*pid);
                 }
@@ -75,7 +71,7 @@ impl Entries {
         self.0.iter().map(|(id, entry)| (*id, entry))
     }
 
-    /// The fewest records from which the same entries come.
+    /// The fewest records that give the same entries.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
         self.0.iter().flat_map(|(id, entry)| {
             let id = *id;

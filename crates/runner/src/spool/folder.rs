@@ -1,6 +1,6 @@
-//! The folder of a spool: its paths, its privacy, and who may write.
+//! The folder of a spool: its paths, its privacy, and its lock.
 //!
-//! Private to one user: commands write secrets. One keeper at a time writes, by a lock that ends
+//! Private to one user, since commands write secrets. One keeper at a time writes, under a lock that ends
 //! with its process.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -12,47 +12,46 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest path of a socket, its final zero left out.
+/// The longest path of a socket in bytes, without its final zero.
 const SOCKET_PATH: usize = 107;
 
-/// A private folder for what commands leave.
 #[derive(Clone, Debug)]
 pub struct Spool {
     folder: PathBuf,
-    /// Open, because a path through it is short however long its own path is.
+    /// Open, since a path through its descriptor is short however long its own path is.
     handle: Arc<File>,
 }
 
-/// Why a folder cannot be a spool.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpoolError {
-    /// It cannot be made.
     #[error("the spool `{}` cannot be made", folder.display())]
-    Create {
-        /// Where it should be.
-        folder: PathBuf,
-        source: io::Error,
-    },
-    /// It cannot be opened or changed.
+    Create { folder: PathBuf, source: io::Error },
     #[error("the spool `{}` cannot be used", folder.display())]
     Unusable { folder: PathBuf, source: io::Error },
-    /// It is somebody else's.
     #[error("the spool `{}` belongs to user {owner}", folder.display())]
     Foreign { folder: PathBuf, owner: u32 },
-    /// Another process writes it.
     #[error("the spool `{}` is used by another process", folder.display())]
     Locked { folder: PathBuf },
 }
 
-/// The right to write a spool; it ends with the process at the latest.
+impl SpoolError {
+    pub(crate) fn unusable(folder: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        |source| Self::Unusable {
+            folder: folder.to_owned(),
+            source,
+        }
+    }
+}
+
+/// The right to write a spool, until the process ends at the latest.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Spool {
-    /// Opens the spool in this folder. It is made if need be, and made private.
+    /// Opens the spool in this folder; creates it if needed, and makes it private.
     pub fn open(folder: &Path) -> Result<Self, SpoolError> {
         let mut builder = DirBuilder::new();
         let builder = builder.recursive(true).mode(0o700);
@@ -61,11 +60,8 @@ impl Spool {
             source,
         };
         builder.create(folder).map_err(create)?;
-        let unusable = |source| SpoolError::Unusable {
-            folder: folder.to_owned(),
-            source,
-        };
-        // The keeper goes elsewhere, so a relative path would lead it astray.
+        let unusable = SpoolError::unusable(folder);
+        // The keeper has another working directory, so a relative path would mislead it.
         let folder = std::path::absolute(folder).map_err(unusable)?;
         let handle = File::open(&folder).map_err(unusable)?;
         let found = handle.metadata().map_err(unusable)?;
@@ -77,21 +73,18 @@ impl Spool {
             let private = Permissions::from_mode(0o700);
             handle.set_permissions(private).map_err(unusable)?;
         }
-        let spool = Self {
-            folder: folder.clone(),
-            handle: Arc::new(handle),
-        };
         for inner in ["slots", "segments"] {
             builder.create(folder.join(inner)).map_err(unusable)?;
         }
-        Ok(spool)
+        let handle = Arc::new(handle);
+        Ok(Self { folder, handle })
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The files a running command writes to: output and error output.
+    /// The files of a running command: output and error output.
     pub fn slot(&self, number: u32) -> [PathBuf; 2] {
         ["out", "err"].map(|end| self.slots().join(format!("{number}.{end}")))
     }
@@ -116,8 +109,8 @@ impl Spool {
         self.folder.join("keeper.err")
     }
 
-    /// A path of the socket that fits into an address. It leads through the open folder if the
-    /// plain one is too long; an abstract name would fit too, but any user could connect to it.
+    /// A path of the socket that fits into an address: through the open folder if the plain one is too
+    /// long. An abstract name would fit too, but any user could connect to it.
     fn socket(&self) -> PathBuf {
         let plain = self.folder.join("socket");
         if plain.as_os_str().as_bytes().len() <= SOCKET_PATH {
@@ -142,12 +135,8 @@ impl Spool {
         }
     }
 
-    /// Takes the right to write, unless somebody has it.
     pub(crate) fn lock(&self) -> Result<Lock, SpoolError> {
-        let unusable = |source| SpoolError::Unusable {
-            folder: self.folder.clone(),
-            source,
-        };
+        let unusable = SpoolError::unusable(&self.folder);
         let file = OpenOptions::new()
             .write(true)
             .create(true)

@@ -1,7 +1,7 @@
 //! Records of a log as releases up to 0.1 wrote them.
 //!
-//! Read only: a keeper that takes over such a spool writes its log anew, and those who only look at one
-//! read it as it is. Numbers are little-endian, a length stands before a text, a tag before a variant.
+//! Read only: a keeper that takes over such a spool rewrites its log, and other readers read it as it is.
+//! Numbers are little-endian, a length precedes a text, a tag precedes a variant.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,6 @@ use super::{End, EndedBy, Exited, Header, NotStarted, Record, Refusing, SpooledO
 /// How many tags there were. CBOR of a record never begins with one of them.
 pub(super) const TAGS: u8 = 6;
 
-/// The record that these bytes, all of them, are.
 pub(super) fn record(bytes: &[u8]) -> Option<Record> {
     let mut from = Reader(bytes);
     let record = from.record()?;

@@ -1,7 +1,7 @@
 //! What is kept of an attempt's output: the beginning and the end.
 //!
-//! A place in a segment, and how much the command wrote in all. The bytes themselves are read by
-//! whoever needs them; a place is small enough to stand in the log and in a message.
+//! A [`SpooledOutput`] is a place in a segment and the length of the whole output, small enough for the log
+//! and for messages; the bytes are read when they are needed.
 
 use std::fs::File;
 use std::io;
@@ -11,72 +11,58 @@ use minicbor::{Decode, Encode};
 
 use super::Spool;
 
-/// How much of the beginning and of the end of an output is kept: a mebibyte each.
+/// How many bytes of the beginning, and of the end, of an output are kept.
 pub(crate) const KEPT: u64 = 1 << 20;
 
-/// The most bytes that [`Spool::last_lines`] looks at.
+/// The most bytes that [`Spool::last_lines`] reads.
 const LINES: u64 = 64 << 10;
 
-/// Where the beginning and the end of an output lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SpooledOutput {
-    /// How many bytes were written.
+    /// Bytes written in all.
     #[n(0)]
     pub length: u64,
-    /// How many bytes of the beginning are kept.
+    /// Bytes kept of the beginning.
     #[n(1)]
     pub head: u64,
-    /// How many bytes of the end are kept, right behind the head. The whole is head and tail unless
-    /// something between them was dropped.
+    /// Bytes kept of the end, right behind the head. Bytes between head and tail may have been dropped.
     #[n(2)]
     pub tail: u64,
-    /// The number of the segment that holds it. With the offset this is its place, which journals may
-    /// store: it is good for as long as the spool is there, also when the attempt is forgotten.
+    /// With the offset this is a place that journals may store: it is valid as long as the spool exists,
+    /// also when the attempt is forgotten.
     #[n(3)]
     pub segment: u32,
-    /// The byte of the segment at which the head begins.
     #[n(4)]
     pub offset: u64,
 }
 
 impl SpooledOutput {
-    /// How many bytes between head and tail were dropped.
     pub const fn dropped(&self) -> u64 {
         self.length.saturating_sub(self.stored())
     }
 
-    /// How many bytes are kept.
     pub const fn stored(&self) -> u64 {
         self.head.saturating_add(self.tail)
     }
 }
 
-/// What is kept of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// The beginning; the whole if nothing was dropped.
     pub head: Vec<u8>,
-    /// How many bytes are missing after it.
+    /// Bytes missing after the head.
     pub dropped: u64,
-    /// The end, if something was dropped.
+    /// Empty if nothing was dropped.
     pub tail: Vec<u8>,
 }
 
-/// Why an output cannot be had as a whole.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// It is longer than asked for.
     #[error("the output has {length} bytes, {limit} is the most")]
     TooLong { length: u64, limit: u64 },
-    /// It was not kept as a whole.
     #[error("the output has {length} bytes, and {dropped} of them were not kept")]
-    Dropped {
-        length: u64,
-        /// The bytes between head and tail.
-        dropped: u64,
-    },
-    /// The spool cannot be read.
+    Dropped { length: u64, dropped: u64 },
     #[error("the kept output cannot be read")]
     Unreadable(#[source] io::Error),
 }
@@ -98,7 +84,7 @@ impl Spool {
         })
     }
 
-    /// The whole of an output, for a value that depends on every byte.
+    /// The whole output, for a value that depends on every byte.
     pub fn capture(&self, kept: &SpooledOutput, limit: u64) -> Result<Vec<u8>, CaptureError> {
         let length = kept.length;
         if length > limit {
@@ -112,11 +98,11 @@ impl Spool {
         }
     }
 
-    /// The last lines of an output, for the text of an error: at most so many lines and 64 KiB,
-    /// without the line break at the end. What is not UTF-8 is replaced.
+    /// The last lines of an output, for an error message: at most so many lines and 64 KiB, without the
+    /// final line break. Invalid UTF-8 is replaced.
     pub fn last_lines(&self, kept: &SpooledOutput, lines: usize) -> io::Result<String> {
         let wanted = kept.stored().min(LINES);
-        // If something was dropped, what is before the tail does not belong to these lines.
+        // If bytes were dropped, those before the tail do not belong to these lines.
         let wanted = match kept.dropped() {
             0 => wanted,
             _ => wanted.min(kept.tail),
@@ -134,7 +120,7 @@ impl Spool {
             return Ok(vec![]);
         }
         let file = File::open(self.segment(kept.segment))?;
-        // A length from a damaged place must not take memory the file does not fill.
+        // A damaged place must not make us allocate more than the file has.
         let end = kept.offset.saturating_add(skip).saturating_add(length);
         if end > file.metadata()?.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());

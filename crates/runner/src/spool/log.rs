@@ -1,8 +1,8 @@
-//! The log of a spool: appended to, read as a whole, and started anew when most of it is forgotten.
+//! The log of a spool: appended to, read as a whole, and rewritten when most of it is forgotten.
 //!
-//! A record is in the system's hands when `append` returns, so it survives the death of every
-//! process of ours. It is not synced: what the machine's own death would lose is noticed by the boot
-//! id, and then nothing in the spool is believed.
+//! A record that was written is in the kernel's hands, so it survives the death of all our
+//! processes. It is not synced: the boot id shows that the machine has died, and then nothing in the spool
+//! is trusted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,24 +12,22 @@ use std::path::Path;
 use super::{Damage, Entries, Header, Record, Spool};
 use crate::failpoint;
 
-/// Below this length a log is not worth writing anew.
+/// A shorter log is not rewritten.
 const SMALL: u64 = 256 << 10;
 
-/// An open log, and what it says.
 #[derive(Debug)]
 pub(crate) struct Log {
     spool: Spool,
     file: File,
     length: u64,
-    /// When it gets longer than this it is written anew.
+    /// The length beyond which it is rewritten.
     worth: u64,
     header: Header,
     entries: Entries,
-    /// Whether something is known that the file does not say, or says only in part.
+    /// The file lacks a record that `entries` has, or has only a part of it.
     is_behind: bool,
 }
 
-/// A log as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Story {
     pub(crate) header: Header,
@@ -38,7 +36,7 @@ pub(crate) struct Story {
 }
 
 impl Log {
-    /// Writes a log with these entries in the place of the one that is there.
+    /// Replaces the log by one with these entries.
     pub(crate) fn create(spool: &Spool, header: Header, entries: Entries) -> io::Result<Self> {
         let content = written(&header, &entries);
         let next = spool.log().with_extension("next");
@@ -65,8 +63,8 @@ impl Log {
         })
     }
 
-    /// Adds a record before what it announces is done. If it cannot be written, the log is as it
-    /// was, and the thing must not be done.
+    /// Adds a record before the act it announces. If it cannot be written, the log is unchanged and the
+    /// act must not happen.
     pub(crate) fn announce(&mut self, record: &Record) -> io::Result<()> {
         if self.is_behind {
             self.renew()?;
@@ -76,18 +74,18 @@ impl Log {
         Ok(())
     }
 
-    /// Adds a record of what has happened. If it cannot be written now, it is with the next one.
+    /// Adds a record of what has happened. If it cannot be written now, the next record brings it.
     pub(crate) fn note(&mut self, record: &Record) {
         self.entries.apply(record);
         if self.is_behind || self.length > self.worth {
-            // Failing leaves the old log in place; the next record tries again.
+            // A failure leaves the old log in place; the next record tries again.
             self.is_behind = self.renew().is_err();
         } else {
             self.is_behind = self.write(record).is_err();
         }
     }
 
-    /// From now on, what stands nowhere never began.
+    /// From now on, an attempt that is not in the log never began.
     pub(crate) fn trust(&mut self) -> io::Result<()> {
         if self.header.uncertain {
             self.header.uncertain = false;
@@ -107,7 +105,7 @@ impl Log {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let framed = record.framed();
         if let Err(error) = self.file.write_all(&framed) {
-            // Half a record would hide everything behind it.
+            // A partial record would hide everything behind it.
             self.is_behind = self.file.set_len(self.length).is_err();
             return Err(error);
         }
@@ -122,17 +120,15 @@ impl Log {
     }
 }
 
-/// What is found where a log should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Nothing,
-    /// A file that does not even begin as a log of this version does.
+    /// A file that does not begin as a log of this version.
     Garbage(Damage),
     Log(Story),
 }
 
 impl Found {
-    /// Reads the log at `path` as far as it can be read.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let content = match std::fs::read(path) {
             Ok(content) => content,
@@ -142,7 +138,6 @@ impl Found {
         Ok(Self::in_file(&content))
     }
 
-    /// The same for what stands in the file.
     fn in_file(content: &[u8]) -> Self {
         let mut rest = content;
         let damage = |rest: &[u8]| Damage {
@@ -168,7 +163,7 @@ impl Found {
     }
 }
 
-/// A whole log that says no more than it has to.
+/// The shortest log with these entries.
 fn written(header: &Header, entries: &Entries) -> Vec<u8> {
     let mut content = Record::Header(header.clone()).framed();
     for record in entries.records() {
@@ -177,18 +172,14 @@ fn written(header: &Header, entries: &Entries) -> Vec<u8> {
     content
 }
 
-/// Reads a log as it stands in its file and writes it anew, and says where it was damaged. What stands
-/// in it is nobody's business: this is for fuzzing.
-///
-/// # Errors
-///
-/// When it does not even begin as a log does.
+/// For fuzzing: reads a log and writes it anew, and says where it was damaged. Fails if it does not even
+/// begin as a log.
 #[doc(hidden)]
 pub fn reread_log(content: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     match Found::in_file(content) {
         Found::Log(story) => Ok((written(&story.header, &story.entries), story.damage)),
         Found::Garbage(damage) => Err(damage),
-        // A file that is not there has no content.
+        // Not reached: only a missing file is `Nothing`.
         Found::Nothing => Ok((vec![], None)),
     }
 }

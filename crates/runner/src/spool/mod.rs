@@ -1,9 +1,8 @@
-//! The spool: where the output of commands is kept, and what is known of their end until that is
-//! collected.
+//! The spool: the output of commands, and how they ended until an engine has recorded that.
 //!
-//! A private folder: a log of what was started and how it ended, one pair of output files for each
-//! command that runs, and segments with the beginning and the end of what commands wrote. Written by
-//! the keeper alone; read by anybody who may open it.
+//! A private folder with a log of starts and ends, one pair of output files for each running command, and
+//! segments with the beginnings and ends of outputs. Only the keeper writes it; any process that may open
+//! it can read it.
 
 mod entries;
 mod exit;

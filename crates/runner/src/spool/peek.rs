@@ -1,7 +1,6 @@
-//! What a spool says of one attempt, for whoever only looks.
+//! Reading a spool while its keeper writes it, without disturbing the keeper.
 //!
-//! The keeper writes on meanwhile, and nobody is kept from anything. Its log is read as a whole each
-//! time: it is short, because what has ended is forgotten.
+//! The log is read as a whole each time: it is short, since what has ended is forgotten.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +8,10 @@ use std::os::unix::fs::FileExt;
 
 use super::{Entry, Fate, Found, RunningCommand, Spool};
 
-/// The most bytes that are read at a time.
 const PIECE: usize = 1 << 20;
 
 impl Spool {
-    /// What is on record about an attempt now. One that stands nowhere has not begun, or its end was
-    /// collected.
+    /// The fate of an attempt now. One that is not in the log has not begun, or its end was collected.
     pub fn peek(&self, id: u64) -> io::Result<Fate> {
         let Found::Log(story) = Found::at(&self.log())? else {
             return Ok(Fate::NeverBegan);
@@ -24,8 +21,8 @@ impl Spool {
             Some(Entry::Exited(exited)) => Fate::Exited(exited.clone()),
             Some(Entry::Vanished(vanished)) => Fate::Vanished(Some(vanished.clone())),
             Some(Entry::Begun(begun)) => {
-                // Files are given to the next command a moment before the end of the last one is
-                // noted; then they are not its own any more.
+                // A slot goes to the next command a moment before the end of the last one is noted;
+                // then it no longer belongs to that one.
                 let shares =
                     |entry: &Entry| matches!(entry, Entry::Begun(it) if it.slot == begun.slot);
                 let users = story.entries.iter().filter(|(_, entry)| shares(entry));
@@ -39,12 +36,12 @@ impl Spool {
         })
     }
 
-    /// What an attempt that runs has written so far, from these bytes of its output and of its error
-    /// output on, a mebibyte of each at most. Nothing if it does not run, or has just ended.
+    /// What a running attempt has written so far, from these offsets of its output and error output on,
+    /// a mebibyte of each at most. None if it does not run, or has just ended.
     pub fn live(&self, id: u64, from: [u64; 2]) -> io::Result<Option<[Vec<u8>; 2]>> {
         let slot = |fate| match fate {
             Fate::Running(RunningCommand { slot, .. }) => slot,
-            _ => None,
+            Fate::NeverBegan | Fate::Exited(_) | Fate::Vanished(_) => None,
         };
         let Some(before) = slot(self.peek(id)?) else {
             return Ok(None);
@@ -56,7 +53,7 @@ impl Spool {
             bytes.truncate(read);
             io::Result::Ok(bytes)
         });
-        // The files may have become somebody else's while they were read.
+        // The slot may have gone to another command while it was read.
         if slot(self.peek(id)?) != Some(before) {
             return Ok(None);
         }

@@ -1,8 +1,7 @@
-//! One line of the spool's log, and how it is told from garbage.
+//! Records of the spool's log, and their framing.
 //!
-//! On disk a record is its length, a checksum and its bytes: CBOR, in which a field has a number. A
-//! record that was cut off or altered is noticed; nothing behind it is believed. So is one of a release
-//! that writes what this one does not know.
+//! On disk a record is its length, a checksum and its bytes: CBOR, in which a field has a number. Reading
+//! stops at a record that was cut off or altered, or that only a later release knows.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,16 +13,15 @@ use crate::codec;
 
 /// Longer than any record.
 const LONGEST: usize = 4096;
-/// What stands before the bytes of a record: their number and their checksum.
+/// Bytes before a record: its length and its checksum.
 const HEAD: usize = 8;
 
-/// The first record of a log: who writes it, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Header {
-    /// The boot of the machine. After another one no process of this log lives.
+    /// The boot id. No process of this log lives after another boot.
     #[n(0)]
     pub(crate) boot: String,
-    /// The space its process numbers belong to.
+    /// The pid namespace of the numbers in this log.
     #[n(1)]
     pub(crate) pid_space: u64,
     /// The keeper's name in the marks of its commands.
@@ -32,18 +30,17 @@ pub(crate) struct Header {
     /// The keeper's process, which is also its session.
     #[n(3)]
     pub(crate) pid: i32,
-    /// Whether an attempt may have begun that stands nowhere in this log.
+    /// An attempt may have begun that is not in this log.
     #[n(4)]
     pub(crate) uncertain: bool,
 }
 
-/// What a keeper notes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) enum Record {
-    /// A log that older releases cannot read gets a header with another number.
+    /// A format that older releases cannot read gets a header with another number.
     #[n(0)]
     Header(#[n(0)] Header),
-    /// Written before the process is made.
+    /// Written before the process is created.
     #[n(1)]
     Spawning {
         #[n(0)]
@@ -57,7 +54,7 @@ pub(crate) enum Record {
         #[cbor(with = "codec")]
         grace: Duration,
     },
-    /// Written after it was made.
+    /// Written after the process was created.
     #[n(2)]
     Spawned {
         #[n(0)]
@@ -68,7 +65,7 @@ pub(crate) enum Record {
     /// Written before the engine is told.
     #[n(3)]
     Exited(#[n(0)] Exited),
-    /// Written by the keeper that comes after.
+    /// Written by the next keeper.
     #[n(4)]
     Vanished(#[n(0)] Vanished),
     /// Written when the engine has the end on record.
@@ -80,9 +77,8 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// The record as it stands in the file.
     pub(crate) fn framed(&self) -> Vec<u8> {
-        // Most are shorter, so that nothing is moved while they are written.
+        // Enough for most records without reallocation.
         let mut framed = Vec::with_capacity(128);
         framed.extend_from_slice(&[0; HEAD]);
         put(self, &mut framed);
@@ -94,7 +90,6 @@ impl Record {
         framed
     }
 
-    /// The record at the beginning of these bytes, which are moved on past it.
     pub(crate) fn take_framed(from: &mut &[u8]) -> Option<Self> {
         let (length, rest) = from.split_first_chunk()?;
         let (checksum, rest) = rest.split_first_chunk()?;

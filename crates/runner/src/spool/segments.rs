@@ -1,8 +1,8 @@
-//! Files that hold the beginnings and ends of outputs, one after the other.
+//! Files that hold the beginnings and ends of outputs.
 //!
-//! A segment is filled and then left alone; bytes in it are never moved, written again or removed,
-//! because journals elsewhere hold their places. Room is reserved first and filled then, so that one
-//! long output does not hold up the others.
+//! A segment is filled and then left alone; bytes in it are never moved, overwritten or removed, since
+//! journals hold their places. Room is reserved first and filled then, so that a long output does not
+//! block others.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,18 +13,16 @@ use super::kept::KEPT;
 use super::{Spool, SpooledOutput};
 use crate::lock::locked;
 
-/// When a segment is this long the next one begins.
+/// The length at which the next segment begins.
 const FULL: u64 = 64 << 20;
-/// How much is copied at a time.
 const CHUNK: usize = 256 << 10;
 
-/// The segments of a spool, of which the last is written.
 #[derive(Debug)]
 pub(crate) struct Segments {
     spool: Spool,
-    /// The one that is being filled, once there is one.
+    /// The segment that is being filled; none before the first output.
     last: Mutex<Option<Segment>>,
-    /// The number it begins with.
+    /// The number of the first segment to fill.
     first: u32,
 }
 
@@ -32,16 +30,16 @@ pub(crate) struct Segments {
 struct Segment {
     number: u32,
     file: Arc<File>,
-    /// Where room that nobody has reserved begins.
+    /// Where unreserved room begins.
     length: u64,
 }
 
 impl Segments {
-    /// Goes on after what the segments hold. What a keeper reserved and did not fill when it died
-    /// stays a hole, or is not part of the file yet and is used now; nobody was told of it.
+    /// Continues after what the segments hold. Room that a dead keeper reserved and did not fill stays a
+    /// hole, or is not part of the file yet and is used again; no engine was told of it.
     ///
-    /// The length of a file that was written during another boot means nothing: what was never synced
-    /// may be missing, and a place behind it may be on record. Then the next segment begins.
+    /// The length of a file from another boot means nothing: what was never synced may be missing, and a
+    /// journal may hold a place behind it. Then the next segment begins.
     pub(crate) fn open(spool: &Spool, is_same_boot: bool) -> io::Result<Self> {
         let mut last = 0_u32;
         for entry in std::fs::read_dir(spool.segments())? {
@@ -61,7 +59,7 @@ impl Segments {
         })
     }
 
-    /// Keeps the beginning and the end of a file: a mebibyte each, more of the beginning if asked.
+    /// Keeps a mebibyte each of the beginning and the end of a file; of the beginning at least `head`.
     pub(crate) fn keep(&self, file: &File, head: u64) -> io::Result<SpooledOutput> {
         let length = file.metadata()?.len();
         let head = length.min(head.max(KEPT));
@@ -85,7 +83,7 @@ impl Segments {
 
     fn reserve(&self, length: u64) -> io::Result<(Arc<File>, u32, u64)> {
         let mut last = locked(&self.last);
-        // Made when something is to be kept: most commands write nothing.
+        // Created when needed, since most commands write nothing.
         let mut current = match last.take() {
             Some(segment) => segment,
             None => Segment::open(&self.spool, self.first)?,
@@ -101,10 +99,10 @@ impl Segments {
 }
 
 impl Spool {
-    /// Keeps what comes next behind a segment, which need not be there any more: journals elsewhere may
-    /// hold places in it, and those must not become places of something else.
+    /// Begins behind a segment, which may be gone: journals may hold places in it, and these must not become
+    /// places of other outputs.
     pub(crate) fn begin_behind(&self, segment: u32) -> io::Result<()> {
-        Segment::open(self, segment.saturating_add(1)).map(|_| ())
+        Segment::open(self, segment.saturating_add(1)).map(drop)
     }
 }
 
@@ -118,9 +116,9 @@ impl Segment {
             .open(spool.segment(number))?;
         let length = file.metadata()?.len();
         if length == 0 {
-            // The one thing in a spool that is synced: a number that a crash of the machine took back
-            // would be given twice, and a place on record would show the output of another attempt.
-            // Some file systems cannot sync a folder; there is nothing better to be had there.
+            // The only sync in a spool: a number that a crash of the machine took back would be used
+            // twice, and a place on record would show the output of another attempt. An error is
+            // ignored, since some file systems cannot sync a folder.
             drop(File::open(spool.segments())?.sync_all());
         }
         Ok(Self {
@@ -131,7 +129,7 @@ impl Segment {
     }
 }
 
-/// Copies so many bytes. What the file lost meanwhile (a command may cut its own output) is zeros.
+/// Copies so many bytes. Where the file has become shorter (a command may truncate its output), zeros.
 fn copy(from: &File, mut at: u64, to: &File, mut target: u64, mut left: u64) -> io::Result<()> {
     let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
     let mut buffer = vec![0; most];

@@ -1,7 +1,7 @@
-//! Pairs of files that running commands write to, used again and again.
+//! Pairs of files that running commands write to, reused.
 //!
 //! A command writes straight into its pair, so no process of ours stands between it and the disk.
-//! A pair that something left behind may still write to is given up, not given to the next.
+//! A pair that a leftover process may still write to is removed, not reused.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use super::Spool;
 use crate::lock::locked;
 
-/// The pairs that are free.
 #[derive(Debug)]
 pub(crate) struct Slots {
     spool: Spool,
@@ -24,7 +23,6 @@ struct State {
     made: u32,
 }
 
-/// One pair of files.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) number: u32,
@@ -33,7 +31,7 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    /// Starts with none; what is there from before is removed.
+    /// Starts with none, and removes those of an earlier keeper.
     pub(crate) fn clear(spool: &Spool) -> io::Result<Self> {
         for entry in std::fs::read_dir(spool.slots())? {
             std::fs::remove_file(entry?.path())?;
@@ -69,21 +67,18 @@ impl Slots {
         })
     }
 
-    /// Gives a pair back for the next command, emptied.
     pub(crate) fn give_back(&self, slot: Slot) {
-        let emptied = slot.empty();
-        if emptied.is_err() {
+        if slot.empty().is_err() {
             return self.give_up(slot);
         }
-        let mut state = locked(&self.state);
-        state.free.push(slot);
+        locked(&self.state).free.push(slot);
     }
 
-    /// Removes a pair that something may still write to. The space is free when the last writer ends.
+    /// Removes a pair that a process may still write to. Its space is free when the last writer ends.
     pub(crate) fn give_up(&self, slot: Slot) {
         for path in self.spool.slot(slot.number) {
-            // A file that stays is in nobody's way: its number is never used again, and the next
-            // keeper clears the folder.
+            // A file that stays does no harm: its number is never reused, and the next keeper clears
+            // the folder.
             drop(std::fs::remove_file(path));
         }
         drop(slot);
@@ -91,7 +86,6 @@ impl Slots {
 }
 
 impl Slot {
-    /// The files of a command that has vanished.
     pub(crate) fn reopen(spool: &Spool, number: u32) -> io::Result<Self> {
         let [out, err] = spool.slot(number);
         Ok(Self {
@@ -101,7 +95,6 @@ impl Slot {
         })
     }
 
-    /// How much was written to both.
     pub(crate) fn written(&self) -> io::Result<u64> {
         let [out, err] = [self.out.metadata()?, self.err.metadata()?];
         Ok(out.len().saturating_add(err.len()))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use undaunted_engine::breaker::Fact;
 use undaunted_engine::event::Submitted;
-use undaunted_engine::id::StepId;
+use undaunted_engine::id::{StartId, StepId};
 use undaunted_engine::input::AttemptEnd;
 use undaunted_engine::job::Plans;
 use undaunted_policy::Timestamp;
@@ -155,7 +155,7 @@ impl Machine for ByHand {
     }
 
     fn call(&self, order: FunctionOrder, notifier: Notifier) -> Withdraw {
-        self.called.lock().unwrap().push((order.start, notifier));
+        self.called.lock().unwrap().push((order.start.0, notifier));
         Box::new(|| {})
     }
 
@@ -232,7 +232,7 @@ fn a_turn_that_went_wrong_is_not_saved() {
     machine.millis.store(1000, Ordering::SeqCst);
     store.fails.store(true, Ordering::SeqCst);
     notifier.send(ExecutorMessage::Ended(Box::new(AttemptEnd {
-        start,
+        start: StartId(start),
         ..AttemptEnd::default()
     })));
     while hub.come_round() {}

@@ -7,34 +7,25 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
 
-/// What goes wrong with an append.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is refused with this error and not stored; the next one is an ordinary one.
+    /// It is refused with this error and not stored. The store stays usable.
     Refuse(StoreError),
-    /// The sync fails: the store has to be opened again, and then the append is there or not.
-    SyncFails {
-        /// Whether it will turn out to be there.
-        stored: bool,
-    },
-    /// The store cannot be reached any more, and nobody is told whether the append is there. The next
-    /// questions are not answered; the one after them ends the outage.
-    Outage {
-        /// Whether it took effect before.
-        stored: bool,
-        /// How many questions are not answered.
-        questions: u32,
-    },
-    /// It is acknowledged and not stored: a disk that lies.
+    /// The sync fails: the store has to be opened again; the append is then there if `stored`.
+    SyncFails { stored: bool },
+    /// The store becomes unreachable, and the caller does not learn that the append was `stored` or not.
+    /// That many `questions` are not answered; the next one ends the outage.
+    Outage { stored: bool, questions: u32 },
+    /// It is acknowledged and not stored, as by a disk that lies.
     Lose,
-    /// Of its first aggregate so many records are stored and the next is damaged; the sync fails.
+    /// Of its first aggregate, `whole` records are stored and the next is damaged; the sync fails.
     Tear { whole: usize },
-    /// It and all after it wait until [`FaultyStore::resume`](super::FaultyStore::resume).
+    /// It and all later appends wait until [`FaultyStore::resume`](super::FaultyStore::resume).
     Stall,
 }
 
-/// The script, and what the faults so far have left behind. It is the disk, so to speak: handles
-/// that are opened one after the other share it.
+/// The script, and the damage of the faults so far. It stands for the disk: handles that are opened one
+/// after the other share it.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Script>>);
 
@@ -48,29 +39,27 @@ struct Script {
 }
 
 impl Faults {
-    /// A disk without faults.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The same, with a fault at the n-th append, counted from 1 over all handles.
+    /// Adds a fault at the n-th append, counted from 1 over all handles.
     pub fn at_append(self, n: u64, fault: Fault) -> Self {
         self.script().appends.insert(n, fault);
         self
     }
 
-    /// The same, with the n-th `read` refused, counted from 1 over all handles.
+    /// Refuses the n-th `read`, counted from 1 over all handles.
     pub fn at_read(self, n: u64, error: StoreError) -> Self {
         self.script().reads.insert(n, error);
         self
     }
 
-    /// How many appends there were.
+    /// How many appends there were so far, over all handles.
     pub fn appends(&self) -> u64 {
         self.script().seen_appends
     }
 
-    /// Counts an append; what goes wrong with it.
     pub(super) fn next_append(&self) -> Option<Fault> {
         let mut script = self.script();
         script.seen_appends = script.seen_appends.saturating_add(1);
@@ -78,7 +67,6 @@ impl Faults {
         script.appends.remove(&n)
     }
 
-    /// Counts a read; what goes wrong with it.
     pub(super) fn next_read(&self) -> Option<StoreError> {
         let mut script = self.script();
         script.seen_reads = script.seen_reads.saturating_add(1);
@@ -90,7 +78,6 @@ impl Faults {
         self.script().torn.insert(aggregate, at);
     }
 
-    /// The damaged record of an aggregate.
     pub(super) fn torn(&self, aggregate: &AggregateId) -> Option<Version> {
         self.script().torn.get(aggregate).copied()
     }

@@ -20,18 +20,16 @@ use crate::version::{Epoch, Version};
 
 type Waiting = VecDeque<(Vec<Append>, Done)>;
 
-/// A handle on another store, with faults.
 pub struct FaultyStore {
     inner: Box<dyn Store>,
     faults: Faults,
     broken: OnceLock<StoreError>,
     stalled: Mutex<Option<Waiting>>,
-    /// During an outage, how many questions are still not answered.
+    /// During an outage, how many questions remain unanswered.
     outage: Mutex<Option<u32>>,
 }
 
 impl FaultyStore {
-    /// Puts faults around a handle.
     pub fn new(inner: Box<dyn Store>, faults: Faults) -> Self {
         Self {
             inner,
@@ -42,10 +40,10 @@ impl FaultyStore {
         }
     }
 
-    /// Ends a stall: what has waited is done, in order, up to the next stall.
+    /// Ends a stall: the waiting appends are processed in order, up to the next stall.
     pub fn resume(&self) {
         let mut waiting = self.stalled().take().unwrap_or_default();
-        // The first one has had its fault: it was the stall.
+        // Its fault was the stall, so it gets no other.
         if let Some((appends, done)) = waiting.pop_front() {
             self.sound(appends, done);
         }
@@ -54,7 +52,6 @@ impl FaultyStore {
         }
     }
 
-    /// How many appends wait for the end of a stall.
     pub fn waiting(&self) -> usize {
         self.stalled().as_ref().map_or(0, VecDeque::len)
     }
@@ -105,7 +102,7 @@ impl FaultyStore {
         AppendError::Store(self.broken.get_or_init(|| error).clone())
     }
 
-    /// What a disk that lies tells: where the appends would have landed.
+    /// The answer of a disk that lies: where the appends would have been stored.
     fn lose(&self, appends: &[Append]) -> Result<Vec<Version>, AppendError> {
         let mut landed: BTreeMap<&AggregateId, Version> = BTreeMap::new();
         let mut reached = vec![];
@@ -170,15 +167,16 @@ impl Store for FaultyStore {
             Fault::SyncFails { stored: false } => Err(self.fail_sync()),
             Fault::SyncFails { stored: true } => match inner.append(appends) {
                 Ok(_) => Err(self.fail_sync()),
-                // What is refused is not synced.
+                // A refused append is not synced.
                 refused => refused,
             },
             Fault::Tear { whole } => self.tear(appends, whole),
             Fault::Outage { stored, questions } => {
-                let result = stored.then(|| inner.append(appends)).transpose();
+                if stored {
+                    // A refused append is submitted again after the outage, and refused again.
+                    drop(inner.append(appends));
+                }
                 *self.outage() = Some(questions);
-                // What is refused is refused, answered or not: it is tried again and refused again.
-                drop(result);
                 Err(unreachable().into())
             }
         });
@@ -232,7 +230,7 @@ impl Store for FaultyStore {
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
-            // What is given up during an outage is given up by the time that ends.
+            // A claim released during an outage is released by the time the outage ends.
             None => self.inner.release(claim),
         }
     }

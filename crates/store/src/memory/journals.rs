@@ -1,4 +1,4 @@
-//! What a store in memory holds, and the arithmetic on it; locking is its owner's business.
+//! The contents of a store in memory, without locking.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -13,7 +13,6 @@ use crate::snapshot::{Found, Snapshot};
 use crate::store::{Head, Listed};
 use crate::version::{Epoch, Version};
 
-/// All that is kept.
 #[derive(Debug, Default)]
 pub(super) struct Journals {
     aggregates: BTreeMap<AggregateId, Journal>,
@@ -44,7 +43,7 @@ impl Journal {
 
 impl Journals {
     pub(super) fn append(&mut self, appends: Vec<Append>) -> Result<Vec<Version>, AppendError> {
-        // All is checked before anything is changed, so there is nothing to undo.
+        // Everything is checked before anything is changed, so there is nothing to undo.
         let mut planned: BTreeMap<&AggregateId, Head> = BTreeMap::new();
         let mut reached = Vec::with_capacity(appends.len());
         for append in &appends {
@@ -56,7 +55,7 @@ impl Journals {
         }
         self.check_taken(&appends)?;
         for append in appends {
-            // An append of nothing to nobody makes nobody.
+            // An empty append does not create its aggregate.
             if append.records.is_empty() && !self.aggregates.contains_key(&append.aggregate) {
                 continue;
             }
@@ -210,15 +209,13 @@ impl Journals {
         journal.map_or_else(Vec::new, |journal| journal.requests.clone())
     }
 
-    /// Answers the question of a handle.
     pub(super) fn find(&self, question: &Question, asks: &Weak<Owner>) -> Findings {
         let mut findings = Findings {
             pulse: self.changes,
             ..Findings::default()
         };
-        let unowned = question.awaits.iter();
-        let unowned = unowned.filter(|awaited| self.owner(awaited).is_none());
-        findings.unowned = unowned.cloned().collect();
+        let unowned = |awaited: &&AggregateId| self.owner(awaited).is_none();
+        findings.unowned = question.awaits.iter().filter(unowned).cloned().collect();
         if question.since == Some(self.changes) {
             return findings;
         }

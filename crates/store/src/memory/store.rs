@@ -1,4 +1,4 @@
-//! A store in memory. It forgets everything with its last handle, and promises all the rest.
+//! A store in memory. It forgets everything with its last handle, and keeps every other promise.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,11 +13,10 @@ use crate::snapshot::{Found, Snapshot};
 use crate::store::{Done, Head, Listed, Records, Store};
 use crate::version::{Epoch, Version};
 
-/// One handle on journals in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     journals: Arc<Mutex<Journals>>,
-    /// Alive as long as this handle is.
+    /// Lives as long as this handle: journals hold it weakly.
     owner: Arc<Owner>,
 }
 
@@ -26,8 +25,7 @@ impl MemoryStore {
         Self::on(Arc::default())
     }
 
-    /// Another handle on the same journals, as another process would have; what the one claims the
-    /// other does not own.
+    /// Another handle on the same journals, with claims of its own, as another process would have.
     pub fn another(&self) -> Self {
         Self::on(Arc::clone(&self.journals))
     }
@@ -40,7 +38,7 @@ impl MemoryStore {
     }
 
     fn journals(&self) -> MutexGuard<'_, Journals> {
-        // Every change is checked before it is made, so a panic elsewhere left nothing half done.
+        // Every change is checked before it is made, so a panic leaves nothing half done.
         self.journals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,6 +51,7 @@ impl Default for MemoryStore {
 
 impl Store for MemoryStore {
     fn submit(&self, appends: Vec<Append>, done: Done) {
+        // Not in one expression: `done` must not run under the lock.
         let result = self.journals().append(appends);
         done(result);
     }

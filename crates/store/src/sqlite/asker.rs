@@ -20,13 +20,12 @@ use crate::question::{Findings, OnFindings, Question};
 use crate::request::{Request, RequestId};
 use crate::version::Version;
 
-/// Answers questions on a thread of its own, which ends with it.
+/// Answers questions on a thread of its own, which ends when the `Asker` is dropped.
 pub(super) struct Asker {
     questions: Option<Sender<(Question, OnFindings)>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What questions are answered from.
 pub(super) struct Source {
     pub(super) readers: Arc<Readers>,
     pub(super) owners: PathBuf,
@@ -58,7 +57,7 @@ impl Drop for Asker {
     fn drop(&mut self) {
         self.questions = None;
         if let Some(thread) = self.thread.take() {
-            // It has its connection to close; a panic was told where it happened.
+            // Waits until the thread has closed its connection; a panic was reported where it happened.
             drop(thread.join());
         }
     }
@@ -66,7 +65,7 @@ impl Drop for Asker {
 
 impl Source {
     fn answer_all(self, asked: &Receiver<(Question, OnFindings)>) {
-        // Its number for changes can be compared only with those of the same connection.
+        // `data_version` can be compared only with those of the same connection.
         let mut own = None;
         for (question, done) in asked {
             done(self.answer(&mut own, &question));
@@ -105,20 +104,19 @@ impl Source {
     }
 }
 
-/// Followed journals that have more records: their rows' number, and the last record known.
+/// Followed journals with new records: the number of the aggregate, and the last record known.
 type Advanced = Vec<(AggregateId, i64, Version)>;
-/// The names of the owners of awaited aggregates.
+/// Awaited aggregates and the names of their owners, dead or alive.
 type Owners = BTreeMap<AggregateId, String>;
 
-/// All that the database says, in one transaction.
+/// Everything that the database can answer, in one transaction.
 fn found(
     connection: &Connection,
     question: &Question,
     sign: &str,
 ) -> rusqlite::Result<(Findings, Advanced, Owners)> {
     let transaction = connection.unchecked_transaction()?;
-    let mut pragma = transaction.prepare_cached("PRAGMA data_version")?;
-    let number: i64 = pragma.query_row([], |row| row.get(0))?;
+    let number = heads::data_version(&transaction)?;
     let mut findings = Findings {
         pulse: u64::from_ne_bytes(number.to_ne_bytes()),
         ..Findings::default()
@@ -142,12 +140,11 @@ fn found(
     Ok((findings, advanced, owners))
 }
 
-/// What was asked of everything that a handle has claimed.
 fn requests_to(
     connection: &Connection,
     sign: &str,
 ) -> rusqlite::Result<BTreeMap<AggregateId, Result<Vec<Request>, StoreError>>> {
-    // The cross join begins with the requests, of which there are none most of the time.
+    // The cross join begins with the requests, of which there are usually none.
     let mut select = connection.prepare_cached(
         "SELECT family, aggregates.id, requests.id, body FROM requests CROSS JOIN aggregates
          WHERE number = aggregate AND owner = ?1 ORDER BY requests.id",
@@ -157,8 +154,8 @@ fn requests_to(
     while let Some(row) = rows.next()? {
         let (family, id): (String, String) = (row.get(0)?, row.get(1)?);
         if let Ok(aggregate) = AggregateId::new(family, id) {
-            let of = found.entry(aggregate).or_default();
-            of.push((row.get(2)?, row.get(3)?));
+            let requests = found.entry(aggregate).or_default();
+            requests.push((row.get(2)?, row.get(3)?));
         }
     }
     let unsealed = found.into_iter().map(|(aggregate, rows)| {
@@ -168,7 +165,6 @@ fn requests_to(
     Ok(unsealed.collect())
 }
 
-/// Requests from their rows.
 pub(super) fn unsealed(
     aggregate: &AggregateId,
     rows: Vec<(i64, Vec<u8>)>,

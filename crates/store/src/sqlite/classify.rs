@@ -1,4 +1,4 @@
-//! What the database and the file system say, in our words.
+//! Maps errors of the database and the file system to [`StoreError`].
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,6 @@ use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 use crate::error::StoreError;
 
-/// What a failure of the database means for a store that is open, or being opened.
 pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
@@ -18,7 +17,7 @@ pub(super) fn of_database(path: &Path, waited: Duration, error: rusqlite::Error)
             StoreError::Busy { path, waited }
         }
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
-        // The index of the log could not grow.
+        // The shared-memory index of the log could not grow.
         _ if error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE) => {
             StoreError::DiskFull { path }
         }
@@ -51,9 +50,9 @@ fn malformed(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a failed write leaves us not knowing what is on the disk. A full disk and a busy
-/// database refuse before anything is committed; of an I/O error nobody can say that. (Not even if
-/// it was for want of room: the index of the log grows after the log has been synced.)
+/// Whether a failed write leaves it unknown what is on the disk. A full disk and a busy database refuse
+/// before anything is committed; an I/O error may come after. That holds even for an I/O error for want
+/// of room: the index of the log grows after the log was synced.
 pub(super) fn unknown_fate(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -61,7 +60,6 @@ pub(super) fn unknown_fate(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What a failure of the file system means.
 pub(super) fn of_files(path: &Path, error: std::io::Error) -> StoreError {
     let path = path.to_owned();
     match error.kind() {

@@ -1,15 +1,14 @@
 //! How records lie in a row.
 //!
-//! Many records share a row. Each has its length and a checksum over whose it is, which version it
-//! is, its length and its bytes: a record that was altered, cut, or moved to another place is
-//! noticed, and those before it in the same row are still good.
+//! Many records share a row. Each has its length and a checksum over aggregate, version, length and bytes:
+//! a record that was altered, cut or moved is noticed, and those before it in the row can still be read.
 
 use crc32fast::Hasher;
 
 use crate::aggregate::AggregateId;
 use crate::version::Version;
 
-/// Length and checksum, four bytes each, least significant first.
+/// Length and checksum, four bytes each, little-endian.
 const HEADER: usize = 8;
 
 /// What is wrong with a record.
@@ -41,9 +40,8 @@ impl Seal {
         hasher.finalize()
     }
 
-    /// Adds a record to a row.
     pub(super) fn write(self, row: &mut Vec<u8>, version: Version, bytes: &[u8]) {
-        // `LARGEST_RECORD` is far below four gigabytes; a longer one would not pass its own checksum.
+        // `LARGEST_RECORD` is far below 4 GiB; a longer record would fail its own checksum.
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         row.reserve(bytes.len().saturating_add(HEADER));
         row.extend_from_slice(&length.to_le_bytes());
@@ -51,7 +49,7 @@ impl Seal {
         row.extend_from_slice(bytes);
     }
 
-    /// Takes the next record off a row, which has to be this version.
+    /// Takes the next record, which must have this version, off a row.
     pub(super) fn read<'a>(self, row: &mut &'a [u8], version: Version) -> Result<&'a [u8], Flaw> {
         let cut = "it is cut short";
         let (length, rest) = row.split_first_chunk::<4>().ok_or(cut)?;

@@ -1,4 +1,4 @@
-//! Where journals are, asked of the database and remembered by the writer.
+//! The heads of journals, queried from the database and cached by the writer.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,11 @@ use crate::aggregate::AggregateId;
 use crate::store::Head;
 use crate::version::{Epoch, Version};
 
-/// More than a process works on at a time; past it all is forgotten and asked again.
+/// More than a process works on at a time; past it the cache is cleared.
 const MOST: usize = 10_000;
 
-/// An aggregate as the database knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// What its rows are found by.
     pub(super) number: i64,
     pub(super) head: Head,
 }
@@ -31,7 +29,6 @@ pub(super) fn ask(
     Ok(Some(Known { number, head }))
 }
 
-/// An aggregate's number, and the epoch of its latest claim.
 pub(super) fn number(
     connection: &Connection,
     aggregate: &AggregateId,
@@ -53,7 +50,7 @@ pub(super) fn version(connection: &Connection, number: i64) -> rusqlite::Result<
     Ok(head(0, found).version)
 }
 
-/// A head from its columns. A version of less than nothing is damage; the reader will say where.
+/// A negative version is damage, which the reader will report.
 pub(super) fn head(epoch: i64, version: Option<i64>) -> Head {
     Head {
         version: Version(u64::try_from(version.unwrap_or(0)).unwrap_or(0)),
@@ -61,8 +58,8 @@ pub(super) fn head(epoch: i64, version: Option<i64>) -> Head {
     }
 }
 
-/// What the writer remembers, so that an append asks nothing and writes one row. It counts while
-/// nobody else has written, which the database tells by a number.
+/// The writer's cache, so that an append queries nothing and writes one row. It is valid until another
+/// connection writes, which changes SQLite's `data_version`.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     known: HashMap<AggregateId, Known>,
@@ -70,10 +67,9 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Called inside each transaction before anything else.
+    /// Must be called first in every transaction.
     pub(super) fn refresh(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached("PRAGMA data_version")?;
-        let now: i64 = statement.query_row([], |row| row.get(0))?;
+        let now = data_version(connection)?;
         if self.seen != Some(now) || self.known.len() > MOST {
             self.known.clear();
             self.seen = Some(now);
@@ -109,9 +105,15 @@ impl Heads {
         self.known.remove(aggregate);
     }
 
-    /// After a transaction that was undone, nothing remembered counts.
+    /// After a rollback nothing in the cache is valid.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
         self.seen = None;
     }
+}
+
+/// Changes when another connection commits. Only comparable within one connection.
+pub(super) fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    let mut pragma = connection.prepare_cached("PRAGMA data_version")?;
+    pragma.query_row([], |row| row.get(0))
 }

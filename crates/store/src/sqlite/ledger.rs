@@ -1,8 +1,8 @@
 //! The changes that can be made inside a transaction.
 //!
-//! Each checks everything before it writes anything: a refusal leaves nothing to undo, and so does
-//! not touch the other changes of the same transaction. An error of the database does; the writer
-//! then undoes all and tries each alone.
+//! Each checks everything before it writes anything: a refusal leaves nothing to undo and does not affect
+//! the other changes of the transaction. A database error does: the writer then rolls the transaction
+//! back and runs each change alone.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,31 +20,28 @@ use crate::request::RequestId;
 use crate::store::Head;
 use crate::version::{Epoch, Version};
 
-/// A row is not made longer than this by adding a record to it.
+/// No record is added to a row that it would make longer than this many bytes.
 const LONGEST_ROW: usize = 1 << 20;
 
-/// A transaction under way.
 pub(super) struct Ledger<'a> {
     pub(super) connection: &'a Connection,
     pub(super) heads: &'a mut Heads,
     pub(super) owners: &'a Path,
-    /// Bytes of records written.
     pub(super) written: usize,
 }
 
-/// The outer error is the database's, the inner one a refusal.
+/// The outer error is the database's; the inner one is a refusal.
 pub(super) type Outcome<T, E> = rusqlite::Result<Result<T, E>>;
 
 impl Ledger<'_> {
-    /// Answers the version that each append's journal has reached with it.
+    /// Returns the version that each append's journal has reached with it.
     pub(super) fn append(&mut self, appends: &[Append]) -> Outcome<Vec<Version>, AppendError> {
         if let Err(refusal) = self.check(appends)? {
             return Ok(Err(refusal));
         }
         let mut reached = Vec::with_capacity(appends.len());
         for append in appends {
-            let known = self.heads.get(self.connection, &append.aggregate)?;
-            let known = match known {
+            let mut known = match self.heads.get(self.connection, &append.aggregate)? {
                 Some(known) => known,
                 None if append.records.is_empty() => {
                     reached.push(Version::EMPTY);
@@ -53,10 +50,9 @@ impl Ledger<'_> {
                 None => self.make(&append.aggregate)?,
             };
             self.write_rows(known, append)?;
-            let mut after = known;
-            after.head.version = append.reaches(known.head.version);
-            self.heads.set(&append.aggregate, after);
-            reached.push(after.head.version);
+            known.head.version = append.reaches(known.head.version);
+            self.heads.set(&append.aggregate, known);
+            reached.push(known.head.version);
             for request in &append.taken {
                 let mut take = self
                     .connection
@@ -68,7 +64,7 @@ impl Ledger<'_> {
     }
 
     fn check(&mut self, appends: &[Append]) -> Outcome<(), AppendError> {
-        // What the earlier appends of the same list will have done.
+        // The heads after the earlier appends of the same list.
         let mut planned: HashMap<&AggregateId, Head> = HashMap::new();
         for append in appends {
             let head = match planned.get(&append.aggregate) {
@@ -108,8 +104,8 @@ impl Ledger<'_> {
         Ok(Ok(()))
     }
 
-    /// One row for all records, or a few if they are long. They continue the journal where it is now,
-    /// which is where a guarded append expects it.
+    /// One row for all records, or several if they are long. They continue the journal at its current
+    /// head, which `check` has compared with the guard.
     fn write_rows(&mut self, known: Known, append: &Append) -> rusqlite::Result<()> {
         let Known { number, head } = known;
         let seal = Seal::of(&append.aggregate);
@@ -159,7 +155,6 @@ impl Ledger<'_> {
         Ok(known)
     }
 
-    /// Answers the number of what was removed.
     pub(super) fn remove(
         &mut self,
         aggregate: &AggregateId,
@@ -190,20 +185,16 @@ impl Ledger<'_> {
         aggregate: &AggregateId,
         name: &str,
     ) -> Outcome<Claim, ClaimError> {
-        let known = self.heads.get(self.connection, aggregate)?;
-        if let Some(known) = known {
-            match self.living(known.number)? {
-                Ok(None) => {}
+        let mut known = match self.heads.get(self.connection, aggregate)? {
+            None => self.make(aggregate)?,
+            Some(known) => match self.living(known.number)? {
+                Ok(None) => known,
                 Ok(Some(owner)) => {
                     let aggregate = aggregate.clone();
                     return Ok(Err(ClaimError::OwnedBy { aggregate, owner }));
                 }
                 Err(error) => return Ok(Err(error.into())),
-            }
-        }
-        let mut known = match known {
-            Some(known) => known,
-            None => self.make(aggregate)?,
+            },
         };
         known.head.epoch = Epoch(self.count("epoch")?);
         let mut update = self
@@ -223,10 +214,8 @@ impl Ledger<'_> {
             .connection
             .prepare_cached("SELECT owner FROM aggregates WHERE number = ?1")?;
         let found = ask.query_row([number], |row| row.get::<_, Option<String>>(0));
-        match found.optional()?.flatten() {
-            None => Ok(Ok(None)),
-            Some(name) => Ok(owners::living(self.owners, &name)),
-        }
+        let name = found.optional()?.flatten();
+        Ok(name.map_or(Ok(None), |name| owners::living(self.owners, &name)))
     }
 
     pub(super) fn release(&mut self, claim: &Claim) -> Outcome<(), StoreError> {
@@ -259,7 +248,7 @@ impl Ledger<'_> {
         Ok(Ok(RequestId(id)))
     }
 
-    /// The next number of a counter.
+    /// Increments a counter and returns its value.
     fn count(&self, name: &str) -> rusqlite::Result<u64> {
         let mut next = self.connection.prepare_cached(
             "UPDATE counters SET value = value + 1 WHERE name = ?1 RETURNING value",
@@ -269,7 +258,7 @@ impl Ledger<'_> {
     }
 }
 
-/// SQLite's numbers are signed. Nobody counts to 2^63; what is past it finds nothing.
+/// SQLite's integers are signed. No counter reaches 2^63; a larger number matches no row.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,8 +1,8 @@
 //! A store in a folder, with SQLite: the default.
 //!
 //! `undaunted.db` holds the journals, in SQLite's WAL mode with a sync for every commit; any SQLite
-//! tool opens it. Beside it are `owners/`, one locked file for each process that has the store open,
-//! and `snapshots/`, which may be deleted. Decision 0007 says why.
+//! tool opens it. Beside it are `owners/`, one locked file for each open handle, and `snapshots/`, which
+//! may be deleted. Decision 0007 gives the reasons.
 
 mod asker;
 mod checkpoint;

@@ -1,8 +1,8 @@
 //! Which file systems reach their disk over a network.
 //!
-//! SQLite's WAL needs memory shared between processes, and we need locks that end with a process;
-//! across machines neither can be relied on. Linux tells the kind of a file system by a number,
-//! except that everything made with FUSE has the same one: there the mount table has the name.
+//! SQLite's WAL needs memory shared between processes, and ownership needs locks that end with a process;
+//! across machines neither is reliable. Linux identifies a file system by a number, except that everything
+//! made with FUSE has the same one: there the mount table has the name.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const KNOWN: [(u64, &str); 11] = [
     (0x786f_4256, "vboxsf"),
 ];
 const FUSE: u64 = 0x6573_5546;
-/// What is mounted with FUSE and reaches over a network.
+/// Network file systems that are mounted with FUSE.
 const OVER_FUSE: [&str; 14] = [
     "sshfs",
     "rclone",
@@ -40,17 +40,14 @@ const OVER_FUSE: [&str; 14] = [
     "goofys",
 ];
 
-/// Refuses a folder that is not on a disk of this machine.
 pub(super) fn refuse(folder: &Path) -> Result<(), StoreError> {
-    // Where it cannot be found out, it is not held against the folder.
+    // An unknown file system is taken for a local one.
     let Some(number) = number(folder) else {
         return Ok(());
     };
     let mounted = || {
-        mount_kind(
-            &std::fs::read_to_string("/proc/self/mountinfo").ok()?,
-            folder,
-        )
+        let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        mount_kind(&table, folder)
     };
     match name(number, mounted) {
         None => Ok(()),
@@ -64,7 +61,7 @@ pub(super) fn refuse(folder: &Path) -> Result<(), StoreError> {
 #[cfg(target_os = "linux")]
 fn number(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statfs(folder).ok()?;
-    // Some machines have it signed, some in 32 bits; the numbers all have 32.
+    // `f_type` is signed on some machines and has 32 bits on others; the numbers all fit in 32 bits.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -95,12 +92,12 @@ fn mount_kind(table: &str, path: &Path) -> Option<String> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mounts = table.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
-        // A space in a path is written as a number there; no other character matters to us.
+        // The table escapes a space in a path; no other escape matters to us.
         let point = before.split(' ').nth(4)?.replace("\\040", " ");
         let kind = after.split(' ').next()?;
         path.starts_with(&point).then_some((point.len(), kind))
     });
-    // Of two mounts on one point the later one is on top, and `max_by_key` gives the last.
+    // Of two mounts on one point the later one is on top, and `max_by_key` returns the last.
     let (_, kind) = mounts.max_by_key(|(length, _)| *length)?;
     Some(kind.to_owned())
 }

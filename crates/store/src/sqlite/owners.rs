@@ -1,9 +1,9 @@
-//! Which process owns what, and whether it lives.
+//! Which process owns an aggregate, and whether it is alive.
 //!
-//! Every handle keeps a file of its own locked for as long as it is open. The kernel ends the lock
-//! with the process, however that ends, so that a dead owner is known at once: no heartbeats, no
-//! process numbers that somebody else may have by now. The lock is on the open file, which no other
-//! program inherits, so commands that outlive us do not keep us alive.
+//! Every handle keeps a file of its own locked while it is open. The kernel releases the lock when the
+//! process ends, however it ends, so a dead owner is known at once, without heartbeats and without
+//! process ids, which may be reused. The lock is on the open file, which no child process inherits, so a
+//! command that outlives its engine does not keep the engine's lock.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -19,7 +19,6 @@ use crate::aggregate::AggregateId;
 use crate::claim::Owner;
 use crate::error::StoreError;
 
-/// Our own sign of life.
 #[derive(Debug)]
 pub(super) struct Sign {
     name: String,
@@ -30,8 +29,8 @@ pub(super) struct Sign {
 }
 
 impl Sign {
-    /// Puts up a sign under a name nobody else has or will have, and takes down those of the dead.
-    /// Under the lock, so that nobody takes ours for dead before it is locked.
+    /// Creates the file under a name that is never used twice, and removes the files of dead owners. Under
+    /// the opening lock, so that no other process takes this owner for dead before the file is locked.
     pub(super) fn put_up(
         folder: &Path,
         name: String,
@@ -62,20 +61,20 @@ impl Sign {
 
 impl Drop for Sign {
     fn drop(&mut self) {
-        // The lock goes with the file. A sign that is taken down says that all is in order; without one
-        // that cannot be said, as after a crash.
+        // The lock ends with the file. A removed file says that the store was closed in order; if the
+        // handle is broken, the file stays as after a crash.
         if self.broken.get().is_none() {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether nobody has the store open, and everybody who had has closed it.
+/// Whether no handle is open and every earlier one was closed in order.
 pub(super) fn have_all_left(folder: &Path, _under: &Opening) -> bool {
     fs::read_dir(folder).is_ok_and(|mut signs| signs.next().is_none())
 }
 
-/// The name of the owner of an aggregate, who may be dead.
+/// The name of the owner of an aggregate, dead or alive.
 pub(super) fn named(
     connection: &Connection,
     aggregate: &AggregateId,
@@ -94,7 +93,7 @@ pub(super) fn living(folder: &Path, name: &str) -> Result<Option<Owner>, StoreEr
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(about(error)),
     };
-    // Shared, so that two who ask at once do not take each other for the owner.
+    // Shared, so that two processes that check at once do not take each other for the owner.
     match file.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => {
@@ -119,14 +118,14 @@ fn described(text: &str) -> Owner {
     }
 }
 
-/// Takes down the signs of the dead. What cannot be taken down now stays until the next time.
+/// Removes the files of dead owners. A file that cannot be removed stays until the next time.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        // Shared, as in `living`: whoever asks about a dead owner meanwhile must not take us for it.
+        // Shared, as in `living`: a process that checks a dead owner meanwhile must not take us for it.
         if File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
             let _ = fs::remove_file(&path);
         }

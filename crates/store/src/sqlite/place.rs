@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::{classify, network};
 use crate::error::StoreError;
 
-/// Where the parts of a store are.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
@@ -19,17 +18,16 @@ pub(super) struct Folder {
     pub(super) snapshots: PathBuf,
 }
 
-/// Held while a store is opened: making one, and sweeping away the dead, is done by one process at
-/// a time.
+/// Held while a store is opened: only one process at a time creates a store or removes the files of dead
+/// owners.
 pub(super) struct Opening(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 impl Folder {
-    /// The database of a store in this folder.
     pub(super) fn database_in(path: &Path) -> PathBuf {
         path.join("undaunted.db")
     }
 
-    /// Makes what is missing, and holds the others off meanwhile.
+    /// Creates what is missing, and takes the opening lock.
     pub(super) fn prepare(path: &Path, patience: Duration) -> Result<(Self, Opening), StoreError> {
         let made = missing(path);
         make_folder(path)?;
@@ -52,10 +50,10 @@ impl Folder {
             });
         }
         if found.len() == 0 {
-            // The name of a new file is on the disk only when its folder is, and that of a folder too.
+            // A new file survives a crash only if its folder is synced, and a new folder only if its parent is.
             let entries = File::open(path).and_then(|folder| folder.sync_all());
             entries.map_err(|error| classify::of_files(path, error))?;
-            // Whoever made the folder may have died before this, so ours is synced in any case.
+            // The process that made the folder may have died before this, so its name is synced too.
             for name in made.iter().map(PathBuf::as_path).chain([path]) {
                 sync_name(name)?;
             }
@@ -64,7 +62,6 @@ impl Folder {
     }
 }
 
-/// The folders above that have to be made, the store's own left out.
 fn missing(path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1);
     let named = above.take_while(|path| !path.as_os_str().is_empty());
@@ -72,16 +69,15 @@ fn missing(path: &Path) -> Vec<PathBuf> {
     missing.map(Path::to_owned).collect()
 }
 
-/// Syncs the name of a folder in the one above it. One that we may write to but not read cannot be
-/// opened, and not every file system syncs a folder; a store is made there all the same.
+/// Syncs the name of a folder in its parent. A parent that can be written but not read cannot be opened,
+/// and not every file system syncs a folder; the store is made there all the same.
 fn sync_name(path: &Path) -> Result<(), StoreError> {
     let above = match path.parent() {
         None => return Ok(()),
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
         Some(above) => above,
     };
-    let synced = File::open(above).and_then(|folder| folder.sync_all());
-    match synced {
+    match File::open(above).and_then(|folder| folder.sync_all()) {
         Err(error) if is_unable(error.kind()) => Ok(()),
         synced => synced.map_err(|error| classify::of_files(above, error)),
     }
@@ -97,7 +93,7 @@ fn is_unable(kind: ErrorKind) -> bool {
     )
 }
 
-/// A folder only its owner can look into, unless it is there already.
+/// Creates the folder with mode 0700, unless it exists.
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
@@ -113,8 +109,8 @@ pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A file only its owner can read, unless it is there already. Not inherited by other programs:
-/// the standard library opens every file so.
+/// Opens the file, creating it with mode 0600. Child processes do not inherit it: the standard library
+/// opens every file with `O_CLOEXEC`.
 pub(super) fn private_file(path: &Path) -> Result<File, StoreError> {
     OpenOptions::new()
         .read(true)

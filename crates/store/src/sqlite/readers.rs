@@ -1,4 +1,4 @@
-//! Connections that only read. Readers do not wait for the writer, nor for each other.
+//! Read-only connections. Readers do not wait for the writer, nor for each other.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,9 @@ use rusqlite::Connection;
 use super::{classify, schema};
 use crate::error::StoreError;
 
-/// How many are kept open while nobody reads: as many as look at flows at a time when a server starts.
+/// How many idle connections stay open: as many flows as a starting server reads at a time.
 const KEPT: usize = 64;
 
-/// Connections, lent out one at a time.
 pub(super) struct Readers {
     database: PathBuf,
     patience: Duration,
@@ -28,7 +27,6 @@ impl Readers {
         }
     }
 
-    /// Lends a connection for one question.
     pub(super) fn ask<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -47,12 +45,11 @@ impl Readers {
         self.about(answer)
     }
 
-    /// Opens a connection that is not lent out.
+    /// Opens a connection outside of the pool.
     pub(super) fn open(&self) -> Result<Connection, StoreError> {
         self.about(schema::open(&self.database, self.patience))
     }
 
-    /// What the database says, in our words.
     pub(super) fn about<T>(&self, said: rusqlite::Result<T>) -> Result<T, StoreError> {
         said.map_err(|error| classify::of_database(&self.database, self.patience, error))
     }

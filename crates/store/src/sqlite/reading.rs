@@ -1,10 +1,11 @@
 //! The records of a journal, a few rows at a time.
+//! The records of a journal, a few rows at a time.
 //!
-//! A reader holds no transaction between rows, so however slow it is, the log can be moved into the
-//! database meanwhile. It stops at the head there was when it began, and says so if it does not get
-//! that far: rows do not vanish unseen. What can be read before a damaged place is read. What was trimmed
-//! is left out, whether that happened before or meanwhile: only where a record is missing is it asked
-//! whether it was trimmed, so that journals that never are pay nothing for it.
+//! A reader holds no transaction between rows, so even a slow one does not stop a checkpoint. It stops at
+//! the head there was when it began, and fails if it cannot read that far: rows do not vanish unseen.
+//! Records before a damaged place are returned. Trimmed records are skipped, whether they were trimmed
+//! before or meanwhile; only where a record is missing does the reader look up whether it was trimmed, so
+//! that journals that never are pay nothing for it.
 
 use std::collections::VecDeque;
 
@@ -19,37 +20,34 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
 
-/// Rows are fetched until they have this many bytes together.
+/// Rows are fetched until they have this many bytes in total.
 const ENOUGH: usize = 4 << 20;
 const MISSING: Flaw = "it is missing";
 
 struct Row {
     first: i64,
     body: Vec<u8>,
-    /// Records that were not taken off it yet, as its count has it.
+    /// Records not yet taken off the row, according to its `count` column.
     left: i64,
-    /// Where the next one begins.
     offset: usize,
 }
 
-/// An iterator over records.
 pub(super) struct Reading<'a> {
     readers: &'a Readers,
     aggregate: AggregateId,
     seal: Seal,
     number: i64,
-    /// Records up to here are not asked for.
+    /// Records up to this version are not returned.
     after: Version,
-    /// The last record that was looked at.
+    /// The last record that was read.
     at: Version,
-    /// Where to stop; if that cannot be found out, why.
+    /// Where to stop, or why that could not be read.
     head: Result<Version, StoreError>,
     rows: VecDeque<Row>,
     failed: bool,
 }
 
 impl<'a> Reading<'a> {
-    /// The records of an aggregate after a version.
     pub(super) fn new(
         readers: &'a Readers,
         aggregate: AggregateId,
@@ -57,11 +55,11 @@ impl<'a> Reading<'a> {
         after: Version,
     ) -> Result<Self, StoreError> {
         let head = readers.ask(|connection| match heads::version(connection, number)? {
-            // Trimming leaves a record: the first has to be missed if there is none.
+            // Trimming leaves the last record: if there is none, the record at `begin` is missing.
             Version::EMPTY => Ok(trim::begin(connection, number)?.unwrap_or_default()),
             head => Ok(head),
         });
-        // The row with the first record asked for may begin before it.
+        // The row with the first wanted record may begin before it.
         let start = match (after, &head) {
             (Version::EMPTY, _) | (_, Err(_)) => 1,
             (_, Ok(head)) => readers.ask(|connection| {
@@ -86,20 +84,20 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// The next record; `None` if there are others to look at first.
+    /// `None` if trimmed records were skipped.
     fn step(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         if self.rows.is_empty() {
             let (number, next) = (self.number, signed(self.at.next().0));
             self.rows = self.readers.ask(|reader| fetch(reader, number, next))?;
         }
-        // Past the last row there is no more to tell than why the end is not known.
+        // Everything before the error that hid the head has been returned.
         if let (true, Err(error)) = (self.rows.is_empty(), &self.head) {
             return Err(error.clone());
         }
         match self.take() {
             Ok(record) => Ok(Some(record)),
             Err(MISSING) if self.skip_trimmed()? => Ok(None),
-            // Asked last: what is removed is no longer known to have been trimmed.
+            // Checked last: a removed aggregate has lost its record of trimming.
             Err(MISSING) if self.is_removed()? => Err(StoreError::NotFound {
                 aggregate: self.aggregate.clone(),
             }),
@@ -111,29 +109,27 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether the next record was trimmed. Then the first record there is comes next, also if it is
-    /// newer than the head was: a journal with records is never taken for one without.
+    /// Whether the next record was trimmed. Then the first remaining record comes next, even if it is newer
+    /// than the head: a journal with records is never taken for an empty one.
     fn skip_trimmed(&mut self) -> Result<bool, StoreError> {
         let number = self.number;
         let begin = self.readers.ask(|reader| trim::begin(reader, number))?;
         let Some(begin) = begin.filter(|begin| *begin > self.at.next()) else {
             return Ok(false);
         };
-        // More may have been trimmed since these were fetched.
+        // More may have been trimmed since these rows were fetched.
         self.rows.retain(|row| row.first >= signed(begin.0));
         self.at = Version(begin.0.saturating_sub(1));
         self.head = self.head.clone().map(|head| head.max(begin));
         Ok(true)
     }
 
-    /// Whether the aggregate was removed while we read.
     fn is_removed(&self) -> Result<bool, StoreError> {
-        let find = |connection: &_| heads::number(connection, &self.aggregate);
+        let find = |reader: &_| heads::number(reader, &self.aggregate);
         let found = self.readers.ask(find)?;
         Ok(found.is_none_or(|(number, _)| number != self.number))
     }
 
-    /// Takes the next record off the first row.
     fn take(&mut self) -> Result<Vec<u8>, Flaw> {
         let version = self.at.next();
         let row = self.rows.front_mut().ok_or(MISSING)?;
@@ -154,7 +150,7 @@ impl<'a> Reading<'a> {
         Ok(record)
     }
 
-    /// At the head, whether the last row ends there too.
+    /// Whether the head is reached and the last row ends there too.
     fn ended(&self) -> bool {
         let at_head = self.head.as_ref().is_ok_and(|head| self.at >= *head);
         at_head && self.rows.front().is_none_or(|row| row.offset == 0)
@@ -179,7 +175,6 @@ impl Iterator for Reading<'_> {
     }
 }
 
-/// Some rows of an aggregate, from a version on.
 fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<VecDeque<Row>> {
     let mut select = connection.prepare_cached(
         "SELECT first, count, body FROM batches WHERE aggregate = ?1 AND first >= ?2 ORDER BY first",
@@ -190,12 +185,12 @@ fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<V
         match found.next() {
             Ok(Some(row)) => {
                 let row = read_row(row);
-                // A row costs something even if its records are short.
+                // A row has a cost even if its records are short.
                 bytes = bytes.saturating_add(row.body.len()).saturating_add(64);
                 rows.push_back(row);
             }
             Ok(None) => break,
-            // What was read before the damaged place comes first; it will be met again.
+            // The rows before the damaged place come first; the next fetch meets the error again.
             Err(_) if !rows.is_empty() => break,
             Err(error) => return Err(error),
         }
@@ -206,14 +201,13 @@ fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<V
     Ok(rows)
 }
 
-/// A row, whatever is in it: a value of the wrong type is noticed like any other wrong value.
+/// A value of the wrong type becomes an empty one, which the caller reports as damage.
 fn read_row(row: &rusqlite::Row<'_>) -> Row {
-    let body = row.get_ref(2).ok();
-    let body = body.and_then(|body| Some(body.as_bytes().ok()?.to_vec()));
+    let body = row.get_ref(2).ok().and_then(|body| body.as_bytes().ok());
     Row {
         first: row.get(0).unwrap_or(0),
         left: row.get(1).unwrap_or(0),
-        body: body.unwrap_or_default(),
+        body: body.unwrap_or_default().to_vec(),
         offset: 0,
     }
 }

@@ -9,17 +9,16 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{checkpoint, classify};
 use crate::error::StoreError;
 
-/// The format of the stores this release writes.
 pub const FORMAT: i64 = 1;
 /// Marks a database as ours: `undt`.
 const APPLICATION: i64 = 0x756e_6474;
-/// What the log is cut back to once it was moved into the database. Below that it is written over,
-/// which is faster than to let it grow again.
+/// The length to which a moved log is truncated. Up to there it is overwritten, which is faster than
+/// growing it again.
 const KEPT_LOG: i64 = 64 << 20;
 
-/// Rows of `batches` are added and removed, never updated. They lie in the order in which they were
-/// written, whoever they belong to, so that a commit fills the last page instead of touching many;
-/// and not `WITHOUT ROWID`, where a row of a quarter page already takes a page of its own.
+/// Rows of `batches` are inserted and deleted, never updated. They lie in the order in which they were
+/// written, of whichever aggregate, so that a commit fills the last page instead of touching many. Not
+/// `WITHOUT ROWID`, where a row of a quarter page already takes a page of its own.
 const TABLES: &str = "
 CREATE TABLE aggregates (
     number INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice
@@ -49,8 +48,8 @@ CREATE TABLE counters (
 INSERT INTO counters VALUES ('epoch', 0), ('request', 0);
 ";
 
-/// Opens the database of a store, making its tables if it is empty. `is_in_order` if everybody who had
-/// it open has closed it.
+/// Opens the database of a store, creating its tables if it is empty. `is_in_order` if every earlier
+/// handle was closed in order.
 pub(super) fn open_first(
     path: &Path,
     patience: Duration,
@@ -74,8 +73,8 @@ pub(super) fn open_first(
             path: path.to_owned(),
         });
     }
-    // After a crash, and after a sync that failed, the log may hold pages that only the kernel's
-    // memory has. Copied into the database they are written and synced anew.
+    // After a crash, and after a failed sync, the log may hold pages that only the kernel's memory has.
+    // Moving them into the database writes and syncs them again.
     if !is_in_order || checkpoint::is_long(&connection).map_err(about)? {
         checkpoint::now(&connection).map_err(about)?;
     }
@@ -93,21 +92,21 @@ pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connecti
 fn set_up(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
     connection.set_prepared_statement_cache_capacity(32);
-    // Otherwise a statement is prepared again for every value it is given, to look for a better plan.
+    // Otherwise SQLite prepares a statement again for every new value, to look for a better plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Whoever closes a store last would move the log, sync three files and delete the log, only for the
-    // next one to make it anew. It stays, and is moved when a store is opened and it has become long.
+    // Otherwise the last process to close the store moves the log, syncs three files and deletes the log,
+    // and the next one creates it again. A long log is moved when the store is opened.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     sync_commits(connection, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    // The writer does it, when nobody waits (`checkpoint.rs`).
+    // The writer does it, when no task is waiting (`checkpoint.rs`).
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG)?;
     Ok(())
 }
 
-/// FULL: a commit is synced before it is acknowledged. NORMAL: it is not, and goes with the next.
+/// FULL: a commit is synced before it is acknowledged. NORMAL: it is synced together with the next one.
 pub(super) fn sync_commits(connection: &Connection, syncs: bool) -> rusqlite::Result<()> {
     let how = if syncs { "FULL" } else { "NORMAL" };
     connection.pragma_update(None, "synchronous", how)
@@ -127,7 +126,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-/// Refuses what is not ours or is newer than we are, before anything is written to it.
+/// Refuses a foreign database or a newer format, before anything is written to it.
 fn recognise(
     connection: &Connection,
     path: &Path,

@@ -1,8 +1,7 @@
 //! Snapshots, each in a file of its own.
 //!
-//! Not in the database: a snapshot may be large, and must not hold up the commits. A file that is
-//! missing, cut or altered costs time at the next recovery and nothing else, so `snapshots/` may be
-//! deleted at any time.
+//! Not in the database: a snapshot may be large, and must not delay commits. A missing or damaged file
+//! costs time at the next recovery and nothing else, so `snapshots/` may be deleted at any time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -18,14 +17,12 @@ use crate::error::StoreError;
 use crate::snapshot::{Found, Snapshot};
 use crate::version::Version;
 
-/// What a file of ours begins with; the last letter is the format.
+/// The first bytes of a snapshot file; the last letter is the format.
 const MARK: &[u8; 8] = b"undaunt1";
-/// How the name of a file ends that is being written.
 const HALF: &str = "half";
 /// The latest, and the one before it in case the latest is damaged.
 const KEPT: usize = 2;
 
-/// Writes a snapshot beside the others of its aggregate, and removes those too old.
 pub(super) fn save(
     all: &Path,
     known: Known,
@@ -35,7 +32,7 @@ pub(super) fn save(
 ) -> Result<(), StoreError> {
     let folder = folder(all, known.number);
     make_folder(&folder)?;
-    // One process writes here, the owner; should two, each renames a whole file.
+    // Only the owner writes here; if two processes did, each would rename a whole file.
     let half = folder.join(format!("{at}.{}.{HALF}", std::process::id()));
     let about = |error| classify::of_files(&half, error);
     let locked = write(&half, Seal::of(aggregate), at, bytes).map_err(about)?;
@@ -48,7 +45,7 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Gives the file too: it is locked for as long as it is open, so that nobody takes it for left behind.
+/// Returns the open file: its lock keeps [`sweep`] from removing it.
 fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<File> {
     let mut file: File = OpenOptions::new()
         .write(true)
@@ -56,7 +53,7 @@ fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    // Swept before this line, it cannot be renamed: the caller is told, and has one snapshot fewer.
+    // If it was swept before this line, the rename fails: the caller gets the error and has one snapshot less.
     file.lock()?;
     file.write_all(MARK)?;
     file.write_all(&seal.checksum(at, bytes).to_le_bytes())?;
@@ -65,20 +62,19 @@ fn write(path: &Path, seal: Seal, at: Version, bytes: &[u8]) -> std::io::Result<
     Ok(file)
 }
 
-/// Removes what the dead were writing. By its lock, not by the number of its process, which somebody
-/// else may have by now.
+/// Removes files that a dead process was writing. Recognised by the lock, not by the process id, which may
+/// be reused.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_half = path.extension().is_some_and(|extension| extension == HALF);
         if is_half && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-            // What cannot be removed now stays until the next time.
+            // A file that cannot be removed stays until the next time.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// The latest that can be used.
 pub(super) fn latest(
     all: &Path,
     known: Known,
@@ -119,7 +115,7 @@ fn checked(mut file: Vec<u8>, seal: Seal, at: Version) -> Result<Vec<u8>, Flaw> 
     Ok(file)
 }
 
-/// Removes those of an aggregate that is gone. What stays behind is found by nobody.
+/// Removes the snapshots of a removed aggregate. Leftovers are harmless: numbers are not reused.
 pub(super) fn remove(all: &Path, number: i64) {
     let _ = fs::remove_dir_all(folder(all, number));
 }

@@ -26,10 +26,8 @@ use crate::snapshot::Found;
 use crate::store::{Done, Head, Listed, Records, Store, UnderClaim};
 use crate::version::{Epoch, Version};
 
-/// How a store is opened.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// How long to wait for other processes that are writing.
     pub patience: Duration,
 }
 
@@ -43,13 +41,12 @@ impl Default for SqliteOptions {
 
 /// One handle on a store in a folder. Any number of processes may have one.
 pub struct SqliteStore {
-    // In the order in which they are closed: what was handed over is written, and only then are we
-    // no longer alive.
+    // In drop order: the writer finishes its tasks before `sign` says that this owner is gone.
     writer: Writer,
     readers: Arc<Readers>,
-    /// Started by the first question: a process that leaves at once asks none.
+    /// Started by the first question, because a short-lived process asks none.
     asker: Mutex<Option<Asker>>,
-    /// Opened by the first who asks: one who leaves at once never does.
+    /// Opened by the first call of `pulse`.
     pulse: Mutex<Option<Connection>>,
     broken: Broken,
     folder: Folder,
@@ -58,16 +55,11 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in a folder, making what is missing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`], if it is not a store of ours or its surroundings are not fit for one.
+    /// Opens the store in a folder, creating what is missing.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         Self::open_with(folder, &SqliteOptions::default())
     }
 
-    /// As [`SqliteStore::open`], with options.
     pub fn open_with(folder: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let patience = options.patience;
         let (folder, opening) = Folder::prepare(folder, patience)?;
@@ -91,28 +83,17 @@ impl SqliteStore {
         })
     }
 
-    /// Whether there is a store in a folder.
     pub fn is_in(folder: &Path) -> bool {
         let length = Folder::database_in(folder).metadata();
         length.is_ok_and(|found| found.len() > 0)
     }
 
-    /// The database, for tools that look into it.
     pub fn database(&self) -> PathBuf {
         self.folder.database.clone()
     }
 
-    /// Has a change made and waits until it is on the disk.
-    fn change<T, E, W>(&self, work: W) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        W: FnMut(&mut Ledger<'_>) -> Outcome<T, E> + Send + 'static,
-    {
-        self.wait(Haste::Lasting, work)
-    }
-
-    fn wait<T, E, W>(&self, haste: Haste, work: W) -> Result<T, E>
+    /// Runs a change on the writing thread and waits for its result.
+    fn change<T, E, W>(&self, haste: Haste, work: W) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
@@ -163,43 +144,39 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, family: &str, prefix: &str) -> Result<Vec<Listed>, StoreError> {
-        let rows = self.read_with(|connection| {
+        self.read_with(|connection| {
             let mut select = connection.prepare_cached(
                 "SELECT id, epoch, (SELECT first + count - 1 FROM batches
                                     WHERE aggregate = number ORDER BY first DESC LIMIT 1) AS version
                  FROM aggregates WHERE family = ?1 AND id >= ?2 ORDER BY id",
             )?;
             let mut found = select.query((family, prefix))?;
-            let mut rows: Vec<(String, Head)> = vec![];
+            let mut listed = vec![];
             while let Some(row) = found.next()? {
                 let id: String = row.get(0)?;
-                // In order, those with the prefix stand together.
+                // In order of ids, those with the prefix are adjacent.
                 if !id.starts_with(prefix) {
                     break;
                 }
-                rows.push((id, heads::head(row.get(1)?, row.get(2)?)));
+                let head = heads::head(row.get(1)?, row.get(2)?);
+                if head.version > Version::EMPTY
+                    && let Ok(aggregate) = AggregateId::new(family, id)
+                {
+                    listed.push(Listed { aggregate, head });
+                }
             }
-            Ok(rows)
-        })?;
-        let existing = rows
-            .into_iter()
-            .filter(|row| row.1.version > Version::EMPTY);
-        Ok(existing
-            .filter_map(|(id, head)| {
-                let aggregate = AggregateId::new(family, id).ok()?;
-                Some(Listed { aggregate, head })
-            })
-            .collect())
+            Ok(listed)
+        })
     }
 
     fn trim(&self, aggregate: &AggregateId, before: Version) -> Result<(), StoreError> {
         let aggregate = aggregate.clone();
-        self.wait(Haste::Prompt, move |ledger| ledger.trim(&aggregate, before))
+        self.change(Haste::Prompt, move |ledger| ledger.trim(&aggregate, before))
     }
 
     fn remove(&self, aggregate: &AggregateId, epoch: Epoch) -> Result<(), AppendError> {
         let removed = aggregate.clone();
-        let number = self.change(move |ledger| ledger.remove(&removed, epoch))?;
+        let number = self.change(Haste::Lasting, move |ledger| ledger.remove(&removed, epoch))?;
         if let Some(number) = number {
             snapshots::remove(&self.folder.snapshots, number);
         }
@@ -208,7 +185,9 @@ impl Store for SqliteStore {
 
     fn claim(&self, aggregate: &AggregateId) -> Result<Claim, ClaimError> {
         let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
-        self.change(move |ledger| ledger.claim(&aggregate, sign.name()))
+        self.change(Haste::Lasting, move |ledger| {
+            ledger.claim(&aggregate, sign.name())
+        })
     }
 
     fn claim_writing(
@@ -217,14 +196,14 @@ impl Store for SqliteStore {
         appends: UnderClaim,
     ) -> Result<Result<Claim, AppendError>, ClaimError> {
         let (aggregate, sign) = (aggregate.clone(), Arc::clone(&self.sign));
-        self.change(move |ledger| {
+        self.change(Haste::Lasting, move |ledger| {
             let claim = match ledger.claim(&aggregate, sign.name())? {
                 Ok(claim) => claim,
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let written = ledger.append(&appends(&claim))?;
             if written.is_err() {
-                // What is left is an epoch that nobody has.
+                // What remains is an unused epoch.
                 drop(ledger.release(&claim)?);
             }
             Ok(Ok(written.map(|_| claim)))
@@ -240,12 +219,12 @@ impl Store for SqliteStore {
 
     fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = claim.clone();
-        self.change(move |ledger| ledger.release(&claim))
+        self.change(Haste::Lasting, move |ledger| ledger.release(&claim))
     }
 
     fn let_go(&self, claim: &Claim) {
         let claim = claim.clone();
-        // After the death of the machine every owner is dead, and a claim of the dead holds nobody up.
+        // Needs no sync: after a crash of the machine every owner is dead, and dead owners block no claim.
         let work = move |ledger: &mut Ledger<'_>| ledger.release(&claim);
         let done = |_: Result<(), StoreError>| {};
         let change = Change::new(Haste::Fleeting, work, done);
@@ -254,7 +233,9 @@ impl Store for SqliteStore {
 
     fn request(&self, aggregate: &AggregateId, bytes: Vec<u8>) -> Result<RequestId, StoreError> {
         let aggregate = aggregate.clone();
-        self.change(move |ledger| ledger.request(&aggregate, &bytes))
+        self.change(Haste::Lasting, move |ledger| {
+            ledger.request(&aggregate, &bytes)
+        })
     }
 
     fn requests(&self, aggregate: &AggregateId) -> Result<Vec<Request>, StoreError> {
@@ -321,11 +302,11 @@ impl Store for SqliteStore {
             let log = of(&log).saturating_sub(checkpoint::SHORTEST_LOG);
             of(&self.folder.database).saturating_add(log)
         };
-        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
         let before = size();
-        let connection = schema::open(&self.folder.database, self.patience).map_err(about)?;
-        connection.execute_batch("VACUUM").map_err(about)?;
-        checkpoint::cut(&connection, self.patience).map_err(about)?;
+        let connection = self.readers.open()?;
+        self.readers.about(connection.execute_batch("VACUUM"))?;
+        let cut = checkpoint::cut(&connection, self.patience);
+        self.readers.about(cut)?;
         Ok([before, size()])
     }
 
@@ -333,17 +314,13 @@ impl Store for SqliteStore {
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
-        let about = |error| classify::of_database(&self.folder.database, self.patience, error);
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match pulse.take() {
             Some(connection) => connection,
-            None => schema::open(&self.folder.database, self.patience).map_err(about)?,
+            None => self.readers.open()?,
         };
-        let asked = pulse
-            .insert(connection)
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut pragma| pragma.query_row([], |row| row.get::<_, i64>(0)));
-        let number = asked.map_err(about)?;
+        let number = heads::data_version(pulse.insert(connection));
+        let number = self.readers.about(number)?;
         Ok(u64::from_ne_bytes(number.to_ne_bytes()))
     }
 }

@@ -1,4 +1,4 @@
-//! A change that waits for its transaction, and the one who waits for the change.
+//! A change for the writing thread, and the callback that gets its result.
 
 use super::ledger::{Ledger, Outcome};
 use crate::error::StoreError;
@@ -7,15 +7,15 @@ use crate::error::StoreError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Haste {
     /// No caller waits for it: it may wait a little for others to share its commit. It may be lost if
-    /// the machine dies.
+    /// the machine crashes.
     Fleeting,
-    /// A caller waits for the commit, but not for the sync. It may be lost if the machine dies.
+    /// A caller waits for the commit, but not for the sync. It may be lost if the machine crashes.
     Prompt,
     /// It is on the disk when it is finished.
     Lasting,
 }
 
-/// A change of any kind. It may be run more than once, if a transaction was undone, and is finished
+/// A change of any kind. It may be run more than once, if a transaction was rolled back, and is finished
 /// once.
 pub(super) trait Task: Send {
     /// Makes the change inside a transaction. An error is the database's; a refusal is kept for
@@ -24,11 +24,11 @@ pub(super) trait Task: Send {
 
     fn haste(&self) -> Haste;
 
-    /// Tells what came of it: that of the last run, or why that does not count.
+    /// Reports the result of the last run, or why that does not count.
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// A change made of two functions.
+/// Runs `work` and passes its result to `done`.
 pub(super) struct Change<T, E, W, D> {
     work: W,
     done: D,
@@ -41,7 +41,6 @@ where
     W: FnMut(&mut Ledger<'_>) -> Outcome<T, E>,
     D: FnOnce(Result<T, E>),
 {
-    /// Does `work` and tells `done`.
     pub(super) fn new(haste: Haste, work: W, done: D) -> Self {
         Self {
             work,
@@ -71,7 +70,7 @@ where
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {
         let outcome = match (committed, self.outcome) {
-            // A refusal is true whether or not the others of its group were committed.
+            // A refusal stands whether or not the others of its group were committed.
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(StoreError::closed().into()),
             (Err(error), _) => Err(error.into()),

@@ -1,9 +1,9 @@
 //! Journals whose beginning was removed.
 //!
-//! A row that is missing is damage, unless it was trimmed. So the version with which a trimmed journal
-//! begins is kept, in `counters` under a name made from the aggregate's number; a journal that was never
-//! trimmed has no such row, and neither has a store written before there was trimming. It changes in the
-//! transaction that removes the rows: a crash leaves both or neither.
+//! A missing row is damage, unless it was trimmed. So the first version of a trimmed journal is kept in
+//! `counters`, under a name made from the aggregate's number; a journal that was never trimmed, and a store
+//! older than trimming, has no such row. It is written in the transaction that removes the rows: a crash
+//! leaves both or neither.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -17,13 +17,13 @@ pub(super) fn begin(connection: &Connection, number: i64) -> rusqlite::Result<Op
     let mut find =
         connection.prepare_cached("SELECT value FROM counters WHERE name = 'begin/' || ?1")?;
     let found = find.query_row([number], |row| row.get::<_, i64>(0));
-    // Less than nothing is damage, and trims nothing: the reader will miss its records.
+    // A negative number is damage, and trims nothing: the reader reports the missing records.
     let version = |value| Version(u64::try_from(value).unwrap_or(0));
     Ok(found.optional()?.map(version))
 }
 
 impl Ledger<'_> {
-    /// Removes the rows that hold nothing but records older than `before`.
+    /// Removes the rows that hold only records older than `before`.
     pub(super) fn trim(
         &mut self,
         aggregate: &AggregateId,
@@ -32,8 +32,7 @@ impl Ledger<'_> {
         let Some(known) = self.heads.get(self.connection, aggregate)? else {
             return Ok(Ok(()));
         };
-        // The row with that record stays, and if there is none yet, the last: it tells where the
-        // journal is.
+        // The row with that record stays, or, if there is none yet, the last row: it holds the head.
         let mut find = self.connection.prepare_cached(
             "SELECT max(first) FROM batches WHERE aggregate = ?1 AND first <= ?2",
         )?;

@@ -1,7 +1,7 @@
 //! The one thread that writes.
 //!
-//! Everything that arrived while the last commit was syncing goes into the next one: alone a change
-//! waits for one sync, and a thousand together wait for one too.
+//! Group commit: all changes that arrived while the last commit was syncing share the next one, so a
+//! thousand changes wait for one sync, like a single one.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -19,18 +19,17 @@ use super::{classify, place::Folder, schema};
 use crate::error::StoreError;
 use crate::failpoint;
 
-/// The most changes that share a commit; it bounds what has to be done again if one fails.
+/// The most changes that share a commit; it bounds the repeated work if one fails.
 const LARGEST_GROUP: usize = 4096;
 
-/// How long what nobody waits for waits for something to be written with.
+/// How long fleeting changes wait for others to share their commit.
 const NO_HURRY: Duration = Duration::from_millis(5);
 
 type Group = Vec<Box<dyn Task>>;
 
-/// Set when it is not known what reached the disk; from then on everything is refused.
+/// Set when it is unknown what reached the disk; from then on everything is refused.
 pub(super) type Broken = Arc<OnceLock<StoreError>>;
 
-/// The way to the writing thread.
 pub(super) struct Writer {
     tasks: Mutex<Option<Sender<Box<dyn Task>>>>,
     thread: Option<JoinHandle<()>>,
@@ -67,7 +66,7 @@ impl Writer {
         })
     }
 
-    /// Hands a change over. It is finished in any case, if only to be told that nobody writes.
+    /// The task is finished in any case, with an error if the thread has ended.
     pub(super) fn send(&self, task: Box<dyn Task>) {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match &*tasks {
@@ -82,21 +81,19 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What was handed over is written before the store is closed.
+    /// Writes the tasks that were sent before the store is closed.
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut();
         tasks.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = self.thread.take() {
-            // A callback that panicked has ended it; those who waited were told.
+            // After a panic of a callback, blocked callers got an error when their tasks were dropped.
             let _ = thread.join();
         }
     }
 }
 
-/// What the thread works with.
 struct Desk {
     connection: Connection,
-    /// Whether the connection is set up to sync its commits.
     syncs: bool,
     heads: Heads,
     log: Log,
@@ -117,7 +114,7 @@ impl Desk {
                 match arrived.recv_timeout(NO_HURRY) {
                     Ok(task) => group.push(task),
                     Err(RecvTimeoutError::Timeout) => {}
-                    // Whoever closes the store gives up everything with it.
+                    // A fleeting change only releases a claim, and closing the store releases all.
                     Err(RecvTimeoutError::Disconnected) => return finish(group, &Ok(())),
                 }
             }
@@ -135,7 +132,7 @@ impl Desk {
         if let Err(error) = checkpoint::now(&self.connection)
             && classify::unknown_fate(&error)
         {
-            // Every commit is in the log, but a disk that fails is not to be trusted with more.
+            // Every commit is in the log, but a failing disk is not trusted with more.
             self.told(Trouble::Unknown(error));
         }
     }
@@ -144,7 +141,7 @@ impl Desk {
         match self.transact(&mut group) {
             Ok(()) => finish(group, &Ok(())),
             Err(Trouble::OfOne) if group.len() > 1 => {
-                // One of them the database did not take, and the others went with it.
+                // The database refused one of them, and rolled the others back with it.
                 for task in group {
                     self.write(vec![task]);
                 }
@@ -172,19 +169,17 @@ impl Desk {
         Ok(())
     }
 
-    /// Has the next commit synced, or not. One that is not is synced with the next one that is: all of
-    /// them stand in one log, in their order.
+    /// A commit without a sync is synced with the next one that has one: all are in one log, in order.
     fn sync_if(&mut self, syncs: bool) -> Result<(), Trouble> {
         if self.syncs != syncs {
-            let set = schema::sync_commits(&self.connection, syncs);
-            set.map_err(Trouble::Told)?;
+            schema::sync_commits(&self.connection, syncs).map_err(Trouble::Told)?;
             self.syncs = syncs;
         }
         Ok(())
     }
 
-    /// SQLite's own waiting sleeps up to a tenth of a second between tries, in which a process that
-    /// commits all the time is always first.
+    /// SQLite's own busy handler sleeps up to 100 ms between tries, so a process that commits all the time
+    /// would always win.
     fn begin(&mut self) -> Result<(), Trouble> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(100);
@@ -203,7 +198,6 @@ impl Desk {
         }
     }
 
-    /// Answers how many bytes of records were written.
     fn run(&mut self, group: &mut Group) -> rusqlite::Result<usize> {
         self.heads.refresh(&self.connection)?;
         let mut ledger = Ledger {
@@ -221,7 +215,7 @@ impl Desk {
     fn undo(&mut self, error: rusqlite::Error, alone_may_work: bool) -> Trouble {
         self.heads.forget_all();
         let undone = if self.connection.is_autocommit() {
-            Ok(()) // SQLite has undone it itself, as it does when the disk is full.
+            Ok(()) // SQLite has rolled back itself, as it does when the disk is full.
         } else {
             self.connection.execute_batch("ROLLBACK")
         };
@@ -247,18 +241,16 @@ impl Desk {
     }
 }
 
-/// Why a transaction did not come about.
 enum Trouble {
-    /// The store was given up before.
+    /// The store was broken before.
     Known(StoreError),
-    /// It was undone, and each of its changes may be tried alone.
+    /// Rolled back; each of its changes may be tried alone.
     OfOne,
     Told(rusqlite::Error),
-    /// Perhaps it was undone.
+    /// Perhaps rolled back.
     Unknown(rusqlite::Error),
 }
 
-/// That of the most urgent.
 fn haste(group: &Group) -> Haste {
     let all = group.iter().map(|task| task.haste());
     all.max().unwrap_or(Haste::Fleeting)

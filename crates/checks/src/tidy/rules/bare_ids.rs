@@ -7,7 +7,7 @@ use crate::tidy::rust_code::in_name;
 use crate::tidy::text_file::{TextFile, line_of};
 use crate::tidy::{Tree, Violation};
 
-const NAMES: [&str; 4] = ["step", "item", "command", "attempt"];
+const NAMES: [&str; 5] = ["step", "item", "command", "attempt", "start"];
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
     let files = tree.texts().iter();

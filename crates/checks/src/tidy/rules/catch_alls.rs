@@ -1,47 +1,49 @@
-//! A match over our own events, effects, inputs or messages names every one of them.
+//! A match over our own events, effects, inputs, messages, stages or kinds of work names every variant.
 //!
 //! The compiler then lists the places that a new one reaches; an arm that takes the rest would hide
-//! them. Looks at patterns as they are written: a match is one of ours if an arm names one of the
-//! enums below.
+//! them. Looks at patterns as they are written: a match is one of ours if an arm names an enum of the
+//! product whose name is, or ends in, one of the words below.
 
-use crate::tidy::rust_code::{in_name, matches};
+use std::collections::BTreeSet;
+
+use crate::tidy::rust_code::{definitions, in_name, matches};
 use crate::tidy::text_file::{TextFile, line_of};
 use crate::tidy::{Tree, Violation};
 
-const ENUMS: [&str; 13] = [
-    "BreakerEvent",
-    "CatalogEvent",
-    "Effect",
-    "Event",
-    "Fact",
-    "Input",
-    "ItemEvent",
-    "JobEvent",
-    "JobMessage",
-    "KeeperEvent",
-    "Message",
-    "News",
-    "StepEvent",
+const WORDS: [&str; 11] = [
+    "Action", "Ask", "Effect", "Event", "Fact", "Fate", "Input", "Message", "Post", "Report",
+    "Stage",
 ];
 
 pub(crate) fn violations(tree: &Tree) -> Vec<Violation> {
-    let files = tree.texts().iter().filter(|file| file.is_product());
-    files.flat_map(in_file).collect()
+    let files: Vec<_> = tree
+        .texts()
+        .iter()
+        .filter(|file| file.is_product())
+        .collect();
+    let defined = files.iter().flat_map(|file| definitions(file.code()));
+    let enums = defined.filter(|it| it.keyword == "enum").map(|it| it.name);
+    let ours = enums.filter(|name| WORDS.iter().any(|word| name.ends_with(word)));
+    let ours: BTreeSet<&str> = ours.collect();
+    files
+        .into_iter()
+        .flat_map(|file| in_file(file, &ours))
+        .collect()
 }
 
-fn in_file(file: &TextFile) -> Vec<Violation> {
+fn in_file(file: &TextFile, enums: &BTreeSet<&str>) -> Vec<Violation> {
     let code = file.code();
     let for_tests = file.code_for_tests();
     let found = matches(code).into_iter();
     let found = found.filter(|it| !for_tests.iter().any(|range| range.contains(&it.start)));
     let found = found.filter_map(|found| {
         let rest = found.arms.iter().find(|arm| arm.takes_all())?;
-        let enums = found.arms.iter();
-        let ours = enums.flat_map(|arm| ours(arm.pattern)).next();
-        let ours = ours.or_else(|| {
-            let own = found.arms.iter().any(|arm| arm.pattern.contains("Self::"));
-            own.then(|| implemented(code, found.start)).flatten()
-        })?;
+        let named = found.arms.iter().flat_map(|arm| named(arm.pattern));
+        let named = named.map(|name| match name {
+            "Self" => implemented(code, found.start),
+            name => name,
+        });
+        let ours = named.into_iter().find(|name| enums.contains(name))?;
         let what = format!(
             "`{} =>` takes what is left of `{ours}`: name every variant, so that the compiler lists \
              this place for a new one",
@@ -52,22 +54,23 @@ fn in_file(file: &TextFile) -> Vec<Violation> {
     found.collect()
 }
 
-/// The enums of the list that a pattern names.
-fn ours(pattern: &str) -> impl Iterator<Item = &'static str> {
-    let named = pattern.match_indices("::").filter_map(|(at, _)| {
-        let before = pattern.get(..at)?;
-        before.rsplit(|it| !in_name(it)).next()
-    });
-    let named: Vec<&str> = named.collect();
-    ENUMS.into_iter().filter(move |it| named.contains(it))
+/// The types whose variants a pattern names.
+fn named(pattern: &str) -> impl Iterator<Item = &str> {
+    let named = pattern
+        .match_indices("::")
+        .filter_map(|(at, _)| pattern.get(..at));
+    named.filter_map(|before| before.rsplit(|it| !in_name(it)).next())
 }
 
-/// The enum of the list whose `impl` a place stands in.
-fn implemented(code: &str, at: usize) -> Option<&'static str> {
-    let before = code.get(..at)?;
-    let head = before.get(before.rfind("impl")?..)?.split('{').next()?;
-    let name = head.trim().rsplit(|it| !in_name(it)).next()?;
-    ENUMS.into_iter().find(|it| *it == name)
+/// The type whose `impl` a place stands in.
+fn implemented(code: &str, at: usize) -> &str {
+    let before = code.get(..at).unwrap_or_default();
+    let head = before.rsplit("impl").next().unwrap_or_default();
+    let head = head.split('{').next().unwrap_or_default();
+    head.trim()
+        .rsplit(|it| !in_name(it))
+        .next()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -75,8 +78,18 @@ mod tests {
     use super::violations;
     use crate::tidy::rules::spoken;
 
+    /// The enums that the texts below match over.
+    const ENUMS: &str =
+        "enum Event {}\nenum JobEvent {}\nenum Effect {}\nenum Input {}\nenum Phase {}\n";
+
     fn said(text: &str) -> Vec<String> {
-        spoken(violations, [("crates/engine/src/a.rs", text)])
+        spoken(
+            violations,
+            [
+                ("crates/engine/src/a.rs", text),
+                ("crates/engine/src/b.rs", ENUMS),
+            ],
+        )
     }
 
     #[test]
@@ -102,7 +115,7 @@ mod tests {
             "match event { Event::Job(_) | Event::Step(_) => 1, Event::Item(_) => 2 }",
             "match input { Input::A { b: _ } => 1, Input::C if x => 2, _ if x => 3, Input::C => 4 }",
             "match a { SomeEvent::B => 1, _ => 2 }",
-            "impl Stage { fn f(self) { match self { Self::A => 1, _ => 2 } } }",
+            "impl Phase { fn f(self) { match self { Self::A => 1, _ => 2 } } }",
         ] {
             assert_eq!(said(text), [""; 0], "{text}");
         }
@@ -113,13 +126,9 @@ mod tests {
         let text = "match event { Event::Job(_) => 1, _ => 2 }";
         let inside = format!("#[cfg(test)]\nmod tests {{ fn a() {{ {text} }} }}");
         assert_eq!(said(&inside), [""; 0]);
-        assert_eq!(
-            spoken(violations, [("crates/checks/src/a.rs", text)]),
-            [""; 0]
-        );
-        assert_eq!(
-            spoken(violations, [("crates/engine/tests/a.rs", text)]),
-            [""; 0]
-        );
+        for path in ["crates/checks/src/a.rs", "crates/engine/tests/a.rs"] {
+            let files = [(path, text), ("crates/engine/src/b.rs", ENUMS)];
+            assert_eq!(spoken(violations, files), [""; 0]);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Holds of an item: when a breaker kept it back and let it go, and how it is held now.
+//! Holds of an item: those in its history, and the present one.
 
 use std::io::{self, Write};
 
@@ -7,11 +7,10 @@ use undaunted_engine::view::history::{BreakerHold, PastAttempt};
 use undaunted_engine::view::{SumView, holding, rfc3339};
 
 use super::item::{Explained, balances};
-use crate::screen::duration::measured;
+use crate::screen::duration::{measured, millis};
 use crate::screen::holds::{HoldingJson, json, story};
 use crate::screen::words::{plain, retry_of};
 
-/// A hold in the history, for machines.
 #[derive(Serialize)]
 pub(super) struct HeldJson<'a> {
     command: &'a str,
@@ -25,7 +24,6 @@ pub(super) struct HeldJson<'a> {
     decision: Option<SumView>,
 }
 
-/// The end of a hold, for machines.
 #[derive(Serialize)]
 pub(super) struct ReleasedJson<'a> {
     command: &'a str,
@@ -37,8 +35,7 @@ pub(super) struct ReleasedJson<'a> {
 
 impl Explained<'_> {
     pub(super) fn held_now(&self, out: &mut impl Write) -> io::Result<()> {
-        let item = self.place;
-        let Some(held) = holding(self.job, self.breakers, item) else {
+        let Some(held) = holding(self.job, self.breakers, self.place) else {
             return Ok(());
         };
         for (label, fact) in story(self.job, self.breakers, &held, self.now) {
@@ -48,25 +45,18 @@ impl Explained<'_> {
     }
 
     pub(super) fn held_json(&self) -> Option<HoldingJson> {
-        let item = self.place;
-        let held = holding(self.job, self.breakers, item)?;
+        let held = holding(self.job, self.breakers, self.place)?;
         Some(json(self.breakers, &held))
     }
 
-    /// A breaker kept it back.
     pub(super) fn kept(&self, out: &mut impl Write, hold: &BreakerHold) -> io::Result<()> {
         let name = self.command_name(hold.of.command);
         let breaker = plain(&hold.breaker);
         writeln!(out, "\n  {name} is held by {breaker}")?;
         writeln!(out, "    at         {}", rfc3339(hold.at))?;
-        let until = match hold.until {
-            Some(until) => format!("it looks again at {}", rfc3339(until)),
-            None => "a probe was under way".to_owned(),
-        };
-        let phase = if hold.until.is_some() {
-            "open"
-        } else {
-            "half open"
+        let (phase, until) = match hold.until {
+            Some(until) => ("open", format!("it looks again at {}", rfc3339(until))),
+            None => ("half open", "a probe was under way".to_owned()),
         };
         match &hold.sum {
             Some(sum) => {
@@ -97,7 +87,6 @@ impl Explained<'_> {
         writeln!(out, "    at         {}", rfc3339(at))
     }
 
-    /// Whether an attempt was to find out if the target is back.
     pub(super) fn probed(out: &mut impl Write, attempt: &PastAttempt) -> io::Result<()> {
         match &attempt.pass {
             Some(pass) if pass.probe => writeln!(
@@ -130,7 +119,7 @@ impl Explained<'_> {
             attempt: hold.of.attempt.0,
             at: rfc3339(at),
             breaker: &hold.breaker,
-            held_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            held_ms: millis(time),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! An item for people: every attempt, what was decided about it and by which numbers.
+//! An item as text: every attempt, the decision about it, and the numbers behind it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -24,25 +24,21 @@ use crate::screen::summary::error_lines;
 use crate::screen::words::quoted as quoted_word;
 use crate::screen::words::{count, one_line, retry_of};
 
-/// How many retries are foretold line by line.
 const LISTED: usize = 5;
 
-/// An item, or one command of it, and all that is known of it.
+/// An item, or one command of it, and everything that is known of it.
 pub(crate) struct Explained<'a> {
     pub(crate) job: &'a Job,
     pub(crate) breakers: &'a AdmissionControl,
     pub(crate) place: ItemId,
-    /// The only command that was asked about.
     pub(crate) command: Option<CommandId>,
     pub(crate) history: &'a History,
     pub(crate) rules: &'a BTreeMap<RuleKey, Value>,
     pub(crate) now: Timestamp,
-    /// Whether somebody runs the job.
     pub(crate) is_there: bool,
     pub(crate) forecast: Option<Forecast>,
 }
 
-/// Something that has happened, in order.
 pub(super) enum Entry<'a> {
     Attempt(&'a PastAttempt),
     Stop(&'a Stop),
@@ -79,16 +75,13 @@ impl Explained<'_> {
 
     pub(super) fn command_name(&self, command: CommandId) -> &str {
         let command = self.job.plan().command(command);
-        command
-            .map(|command| command.id.as_str())
-            .unwrap_or_default()
+        command.map_or("", |command| command.id.as_str())
     }
 
     pub(super) fn rule(&self, attempt: &PastAttempt) -> Option<&Value> {
         self.rules.get(&(attempt.of, attempt.round))
     }
 
-    /// Attempts, stops, mends and holds in the order they happened.
     pub(super) fn entries(&self) -> Vec<Entry<'_>> {
         let History {
             attempts,
@@ -104,7 +97,7 @@ impl Explained<'_> {
         entries.extend(released.map(Entry::LetGo));
         entries.extend(attempts.iter().map(Entry::Attempt));
         entries.retain(|entry| self.command.is_none_or(|only| only == entry.command()));
-        // The sort is stable: what followed from an end comes before what began at that instant.
+        // The sort is stable: the consequences of an end come before what began at the same instant.
         entries.sort_by_key(Entry::at);
         entries
     }
@@ -150,13 +143,12 @@ impl Explained<'_> {
         Ok(())
     }
 
-    /// By when it has to be done.
     fn deadline(&self, out: &mut impl Write) -> io::Result<()> {
-        let item = self.place;
-        let active = self.job.active(item);
+        let active = self.job.active(self.place);
         let deadline = active.and_then(|active| self.job.deadline_of(self.place.step, active));
-        // A hold that ends with it has said so.
-        let said = holding(self.job, self.breakers, item).and_then(|held| held.expires);
+        // A hold that ends with it has already been shown with it.
+        let held = holding(self.job, self.breakers, self.place);
+        let said = held.and_then(|held| held.expires);
         let open = !self.job.stage.has_ended() && said != deadline;
         let Some(deadline) = deadline.filter(|_| open) else {
             return Ok(());
@@ -169,7 +161,7 @@ impl Explained<'_> {
         writeln!(out, "    deadline   {}, {left}", rfc3339(deadline))
     }
 
-    /// Attempts that stand in no journal of ours come before the first that does.
+    /// How many attempts before this one are in no journal, because another system made them.
     fn imported(&self, attempt: &PastAttempt) -> Option<u32> {
         let (of, round) = (attempt.of, attempt.round);
         let same = |it: &&PastAttempt| it.of.command == of.command && it.round == round;
@@ -181,11 +173,7 @@ impl Explained<'_> {
     fn attempt(&self, out: &mut impl Write, attempt: &PastAttempt) -> io::Result<()> {
         let of = attempt.of;
         if let Some(before) = self.imported(attempt) {
-            let many = count(
-                usize::try_from(before).unwrap_or(usize::MAX),
-                "attempt",
-                "attempts",
-            );
+            let many = count(before, "attempt", "attempts");
             let name = self.command_name(of.command);
             writeln!(out, "\n  {name}: {many} made before the state was imported")?;
         }
@@ -195,13 +183,10 @@ impl Explained<'_> {
             0 | 1 => String::new(),
             _ => format!(" (round {})", attempt.round),
         };
-        let took = attempt
-            .outcome
-            .as_ref()
-            .map(|outcome| measured(outcome.took));
-        let ended = match (&took, attempt.word()) {
-            (Some(took), word) => format!("{word} after {took}"),
-            (None, word) => word.to_owned(),
+        let word = attempt.word();
+        let ended = match &attempt.outcome {
+            Some(outcome) => format!("{word} after {}", measured(outcome.took)),
+            None => word.to_owned(),
         };
         writeln!(
             out,
@@ -228,7 +213,7 @@ impl Explained<'_> {
         }
     }
 
-    /// How many attempts there may be, by the terms that were applied if they are known.
+    /// The most attempts, by the terms that were applied if they are known.
     fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
         let of = attempt.of;
         let stops = self.history.stops.iter();
@@ -241,11 +226,10 @@ impl Explained<'_> {
             let limits = command.retry.policy.terms().limits();
             limits.attempts().executions()?
         };
-        // A handler that mends its command gives it more.
+        // A handler that repeats its command allows more.
         (u64::from(of.attempt.0) <= bound).then_some(bound)
     }
 
-    /// Which rule decided, or which default.
     fn judged(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> String {
         if let Some(row) = failure.rule {
             let command = self.job.plan().command(attempt.of.command);
@@ -311,7 +295,6 @@ impl Explained<'_> {
         writeln!(out, "    so         {then}")
     }
 
-    /// What comes next, and which limit bites.
     fn next(&self, out: &mut impl Write) -> io::Result<()> {
         let Some(forecast) = &self.forecast else {
             return writeln!(out);
@@ -350,10 +333,7 @@ impl Explained<'_> {
             None => writeln!(out, "    and so on: nothing ends it\n"),
         }
     }
-}
 
-impl Explained<'_> {
-    /// What a forecast supposes.
     fn supposing(&self) -> &'static str {
         let item = self.place;
         let failed = self.job.active(item).is_some_and(|it| it.cause.is_some());
@@ -385,7 +365,6 @@ fn retry(out: &mut impl Write, planned: &ScheduledRetry) -> io::Result<()> {
     Ok(())
 }
 
-/// How a delay came about.
 fn delay(out: &mut impl Write, sum: &Sum) -> io::Result<()> {
     let (Some(computed), Some(capped), Some(drawn)) = (sum.computed, sum.capped, sum.drawn) else {
         return Ok(());

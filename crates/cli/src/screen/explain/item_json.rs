@@ -1,4 +1,4 @@
-//! An item for machines: the same as `item.rs` says, with every number as a field.
+//! An item as JSON: the same as in `item.rs`, with every number as a field.
 
 use std::io::{self, Write};
 
@@ -13,6 +13,7 @@ use undaunted_policy::{Decision, Reason, Verdict};
 use super::hold::{HeldJson, ReleasedJson};
 use super::item::{Entry, Explained};
 use super::place;
+use crate::screen::duration::millis;
 use crate::screen::holds::HoldingJson;
 use crate::screen::limits::late_json;
 
@@ -74,7 +75,6 @@ struct MendJson<'a> {
     again: bool,
 }
 
-/// What would come next.
 #[derive(Serialize)]
 struct NextJson {
     retries: Vec<SumView>,
@@ -95,33 +95,24 @@ impl Explained<'_> {
         let standing = ItemStanding::of(self.job, self.place);
         let due = place::due(self.job, self.place);
         let entries = self.entries();
+        let step = self.job.plan().step(item.step);
+        let end = self.history.end.as_ref();
+        let active = self.job.active(item);
+        let deadline = active.and_then(|active| self.job.deadline_of(item.step, active));
         let shown = ItemJson {
             job: self.job.id(),
             item: self.name(),
             index: item.index,
-            step: self
-                .job
-                .plan()
-                .step(item.step)
-                .map(|step| step.name.as_str()),
+            step: step.map(|step| step.name.as_str()),
             correlation_id: correlation_id(self.job, item),
             status: standing.word(),
             reason: standing.reason().map(Reason::word),
-            error: self
-                .history
-                .end
-                .as_ref()
-                .and_then(|end| end.error.as_deref()),
+            error: end.and_then(|end| end.error.as_deref()),
             round: self.history.round.max(1),
             due_at: due.map(rfc3339),
-            due_in_ms: due
-                .map(|due| u64::try_from(due.since(self.now).as_millis()).unwrap_or(u64::MAX)),
+            due_in_ms: due.map(|due| millis(due.since(self.now))),
             held: self.held_json(),
-            deadline: self
-                .job
-                .active(item)
-                .and_then(|active| self.job.deadline_of(item.step, active))
-                .map(rfc3339),
+            deadline: deadline.map(rfc3339),
             late: self.history.late.as_ref().map(late_json),
             history: entries.iter().map(|entry| self.entry(entry)).collect(),
             next: self.next_json(),
@@ -146,12 +137,11 @@ impl Explained<'_> {
     }
 
     fn attempt_json(&self, of: &PastAttempt) -> AttemptJson<'_> {
+        let retry = of.retry;
         AttemptJson {
             attempt: attempt(self.job, of),
             rule: self.rule(of),
-            decision: of
-                .retry
-                .map(|planned| SumView::of(&planned.sum, Some(planned.due))),
+            decision: retry.map(|planned| SumView::of(&planned.sum, Some(planned.due))),
         }
     }
 

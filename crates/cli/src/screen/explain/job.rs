@@ -15,12 +15,13 @@ use undaunted_store::Owner;
 
 use super::item::quoted;
 use super::place;
+use crate::screen::duration::millis;
 use crate::screen::holds::{self, HoldingJson};
+use crate::screen::job::waiting;
 use crate::screen::limits::{self, Late};
 use crate::screen::summary::{counts, error_lines, status};
 use crate::screen::words::{one_line, plain};
 
-/// How many items of a kind are named.
 const NAMED: usize = 5;
 
 #[derive(Serialize)]
@@ -34,7 +35,7 @@ struct JobJson<'a> {
     attempts: u64,
     retries: u64,
     delay_ms: u64,
-    /// What its items share, as in `show`.
+    /// As in `show`.
     #[serde(flatten)]
     limits: Map<String, Value>,
     late: Vec<Value>,
@@ -96,7 +97,7 @@ pub(crate) fn json(
         },
         attempts: counts.attempts,
         retries: counts.retries,
-        delay_ms: u64::try_from(counts.delay.as_millis()).unwrap_or(u64::MAX),
+        delay_ms: millis(counts.delay),
         limits: limits::json(job, breakers),
         late: limits::late_list(job, late),
         look: look.collect(),
@@ -113,11 +114,8 @@ pub(crate) fn show(
     late: &[Late],
 ) -> io::Result<()> {
     let report = report(job);
-    let name = job
-        .workflow()
-        .name
-        .as_deref()
-        .unwrap_or(&job.submitted().file);
+    let name = job.workflow().name.as_deref();
+    let name = name.unwrap_or(&job.submitted().file);
     writeln!(out, "job {}  {name}", job.id())?;
     writeln!(out, "  {}", sentence(job, &report, owner))?;
     writeln!(out, "  {}", counts(&report))?;
@@ -158,11 +156,10 @@ pub(crate) fn show(
     more(out, job)
 }
 
-/// What was not named.
 fn more(out: &mut impl Write, job: &Job) -> io::Result<()> {
     let counts = [
         (job.dead.len(), "dead letters", "undaunted dlq ls"),
-        (all_waiting(job).count(), "waiting", "undaunted show"),
+        (waiting(job).count(), "waiting", "undaunted show"),
         (all_held(job).count(), "held", "undaunted show"),
     ];
     for (many, what, look) in counts {
@@ -174,17 +171,6 @@ fn more(out: &mut impl Write, job: &Job) -> io::Result<()> {
     Ok(())
 }
 
-/// What waits for a retry.
-fn all_waiting(job: &Job) -> impl Iterator<Item = ItemId> {
-    let steps = StepId::all().zip(&job.steps);
-    steps.flat_map(|(step, state)| {
-        let waiting = state.waiting.iter();
-        let timed = waiting.filter(|(due, _)| *due > Timestamp::ZERO);
-        timed.map(move |(_, index)| step.item(index))
-    })
-}
-
-/// Why it stands as it does.
 fn sentence(job: &Job, report: &Report, owner: Option<&Owner>) -> String {
     let because = match report.reason {
         Some(reason) if report.reached.is_some_and(|reached| !reached.success) => {
@@ -215,7 +201,6 @@ fn sentence(job: &Job, report: &Report, owner: Option<&Owner>) -> String {
     }
 }
 
-/// What a completion rule did not wait for, by name.
 fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.missing.is_empty() {
         return Ok(());
@@ -235,14 +220,13 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "  {label} {}{more}", named.join(", "))
 }
 
-/// What was said last by an item that failed.
 fn error_of(job: &Job, item: ItemId) -> Option<&str> {
     let dead = job.dead.get(&item).map(|dead| &**dead);
     let active = job.active(item).or(dead)?;
     Some(job.texts.read(active.error.as_ref()?))
 }
 
-/// Dead letters first, then what waits for a retry, then what is held; a few of each.
+/// Dead letters first, then items that wait for a retry, then held ones; a few of each.
 fn worth_a_look(job: &Job) -> Vec<ItemId> {
     let steps = || StepId::all().zip(&job.steps);
     let dead = steps().flat_map(|(step, state)| {
@@ -250,7 +234,7 @@ fn worth_a_look(job: &Job) -> Vec<ItemId> {
         let dead = items.filter(|(_, it)| matches!(it, Item::Settled(Settled::Dead(_))));
         dead.map(move |(index, _)| step.item(index))
     });
+    let waiting = waiting(job).take(NAMED).map(|(item, _)| item);
     let held = all_held(job).take(NAMED);
-    let waiting = all_waiting(job).take(NAMED).chain(held);
-    dead.take(NAMED).chain(waiting).collect()
+    dead.take(NAMED).chain(waiting).chain(held).collect()
 }

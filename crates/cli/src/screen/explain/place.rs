@@ -1,4 +1,4 @@
-//! Where an item stands, in one sentence.
+//! The state of an item in one sentence.
 
 use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::id::{ItemId, StepId};
@@ -10,7 +10,7 @@ use crate::screen::duration::short;
 use crate::screen::holds;
 use crate::screen::words::retry_of;
 
-/// When an item that waits goes on; nothing if it waits for a slot only.
+/// The due time of a retry; `None` if the item only waits for a slot.
 pub(super) fn due(job: &Job, item: ItemId) -> Option<Timestamp> {
     match job.active(item)?.doing {
         Doing::Waiting(due) => Some(due).filter(|due| *due > Timestamp::ZERO),
@@ -18,8 +18,7 @@ pub(super) fn due(job: &Job, item: ItemId) -> Option<Timestamp> {
     }
 }
 
-/// How an item stands. `is_there` says whether somebody runs the job, `story` whether what is to
-/// be said of a hold follows.
+/// `is_there` says whether a process runs the job, `story` whether the details of a hold follow.
 pub(super) fn sentence(
     job: &Job,
     breakers: &AdmissionControl,

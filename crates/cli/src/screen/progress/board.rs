@@ -1,13 +1,12 @@
 //! What is shown of a job at an instant.
 //!
-//! Pure, and cheap: it looks at the counters of each step and at the first few waits, never at all
-//! items, of which there may be a million.
+//! Pure, and cheap: it reads the counters of each step and the first few waits, never all items, of which
+//! there may be a million.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::id::StepId;
 use undaunted_engine::job::{Job, StepStage, StepState};
 use undaunted_policy::Timestamp;
@@ -16,18 +15,16 @@ use super::sentences::name_of;
 use super::speed::{Seen, Speed};
 use crate::screen::holds::looks;
 use crate::screen::limits::missing;
-use crate::screen::words::plain;
+use crate::screen::words::{failure, plain};
 
-/// How many of the next retries are named.
 pub(super) const RETRIES: usize = 3;
 
-/// A job at an instant.
 #[derive(Debug)]
 pub(super) struct Board<'j> {
     pub(super) steps: Vec<StepRow<'j>>,
-    /// The next retries, the first that is due at the front.
+    /// In order of time.
     pub(super) retries: Vec<NextRetry>,
-    /// What breakers hold, one line each.
+    /// One for each breaker that holds items.
     pub(super) holds: Vec<HoldRow>,
     pub(super) attempts: u64,
     pub(super) attempts_in_ten_seconds: Option<u64>,
@@ -48,35 +45,30 @@ pub(super) struct StepRow<'j> {
     pub(super) running: u64,
     pub(super) waiting: u64,
     pub(super) held: u64,
-    /// Items it was complete without.
     pub(super) missing: u64,
 }
 
-/// A breaker that holds some.
 #[derive(Debug)]
 pub(super) struct HoldRow {
     pub(super) breaker: String,
     pub(super) held: u64,
-    /// When it looks again.
+    /// The sentence about its next probe.
     pub(super) looks: String,
 }
 
-/// A retry that is due some time.
 #[derive(Debug)]
 pub(super) struct NextRetry {
     pub(super) due_in: Duration,
     pub(super) of: String,
     pub(super) retry: u32,
     pub(super) attempt: u32,
-    /// Why the last attempt failed.
     pub(super) why: String,
 }
 
-/// How long it will take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeLeft<'j> {
     pub(super) time: Duration,
-    /// The step it is about, if others come after it.
+    /// The step it is about, unless that is the last one.
     pub(super) step: Option<&'j str>,
 }
 
@@ -105,7 +97,6 @@ impl<'j> Board<'j> {
     }
 }
 
-/// What a job has done by now.
 pub(super) fn seen(job: &Job, now: Timestamp) -> Seen {
     let settled = job.steps.iter().map(|step| u64::from(step.settled()));
     Seen {
@@ -147,9 +138,9 @@ impl<'j> StepRow<'j> {
 
 fn holds(job: &Job, breakers: &AdmissionControl, now: Timestamp) -> Vec<HoldRow> {
     let held = job.steps.iter().flat_map(|step| step.held.breakers());
-    let holding: BTreeSet<_> = held.collect();
-    holding
-        .into_iter()
+    let names: BTreeSet<_> = held.collect();
+    let names = names.into_iter();
+    names
         .map(|name| HoldRow {
             breaker: plain(name),
             held: job.held_by(name).into(),
@@ -158,9 +149,8 @@ fn holds(job: &Job, breakers: &AdmissionControl, now: Timestamp) -> Vec<HoldRow>
         .collect()
 }
 
-/// The next few retries of all steps.
 fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
-    // What waits for a slot only is due at the beginning of time.
+    // An item that only waits for a slot is due at time zero.
     let steps = StepId::all().zip(&job.steps);
     let mut first: Vec<_> = steps
         .flat_map(|(step, state)| {
@@ -173,26 +163,18 @@ fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {
     first
         .filter_map(|(due, item)| {
             let active = job.active(item)?;
-            let error = active.error.as_ref().map(|error| job.texts.read(error));
-            let error = error.and_then(|error| error.lines().last()).unwrap_or("");
-            let cause = active.cause.map(cause_in_words).unwrap_or_default();
-            let why = match error {
-                "" => cause,
-                error => format!("{cause}: {}", plain(error)),
-            };
             Some(NextRetry {
                 due_in: due.since(now),
                 of: name_of(job, item, active.command),
                 retry: active.attempts,
                 attempt: active.attempts.saturating_add(1),
-                why,
+                why: failure(job, active.cause, active.error.as_ref()),
             })
         })
         .collect()
 }
 
-/// How long the map that runs will take: as long as its items have taken so far, and no shorter than
-/// the longest wait.
+/// How long the running map will take at its present speed, and at least as long as its longest wait.
 fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Option<TimeLeft<'j>> {
     let place = steps
         .iter()
@@ -200,7 +182,7 @@ fn left<'j>(job: &Job, steps: &[StepRow<'j>], speed: &Speed, seen: Seen) -> Opti
     let step = steps.get(place)?;
     let rest = step.items.saturating_sub(step.settled());
     if !job.steps.get(place)?.held.is_empty() {
-        // Nobody knows how long an outage lasts.
+        // The end of an outage cannot be foretold.
         return None;
     }
     let by_speed = speed.time_for(rest, seen)?;

@@ -1,7 +1,7 @@
 //! Shows a job while it runs.
 //!
-//! On a terminal, lines are held back for the moment until the next frame, so that there are at most
-//! ten writes a second however much happens. Elsewhere every line is written when it is known.
+//! On a terminal, lines are buffered until the next frame, so there are at most ten writes a second. Elsewhere
+//! every line is written at once.
 
 use std::env;
 use std::io::{self, IsTerminal, Stderr, Write};
@@ -25,34 +25,29 @@ use super::speed::Speed;
 use super::terminal::Terminal;
 use crate::screen::words::is_colourful;
 
-/// The time from one frame to the next.
 const FRAME: Duration = Duration::from_millis(100);
-/// A job that is over by then has no frame: it would only flicker.
+/// A job that ends before this has no frame, which would only flicker.
 const FIRST: Duration = Duration::from_millis(200);
 
-/// Shows a job on standard error.
 pub(crate) struct Display {
     sentences: Sentences,
     place: Place,
 }
 
-/// Where it is shown.
 enum Place {
     Nowhere,
     Lines,
     Frames(Box<Frames>),
 }
 
-/// A terminal, and what the next frame depends on.
 struct Frames {
     terminal: Terminal<Stderr>,
-    /// Lines that are not written yet.
     said: String,
     clock: Clock,
     speed: Speed,
     first: Instant,
     next: Instant,
-    /// Whether the process was stopped and goes on: others have written on the terminal.
+    /// Set by SIGCONT: other processes may have written to the terminal.
     continued: Arc<AtomicBool>,
 }
 
@@ -75,9 +70,9 @@ impl Display {
         display
     }
 
-    /// For a job whose commands' output is passed on: lines, which can stand among it.
+    /// For a job whose output is passed on: lines, which can be mixed with it.
     pub(crate) fn beside_output(job: &Job, quiet: bool) -> Self {
-        // One command speaks for itself; whoever has a thousand wants to know where to look.
+        // A single command needs no headline; a map has a job id to look up.
         if !quiet && job.submitted().passing != Some(Passing::Through) {
             say(&headline(job));
         }
@@ -87,7 +82,7 @@ impl Display {
         }
     }
 
-    /// Takes the frame away; what was said stays.
+    /// Removes the frame; the lines above it stay.
     pub(crate) fn end(&mut self) {
         if let Place::Frames(frames) = &mut self.place {
             frames.write(&[]);
@@ -119,9 +114,7 @@ impl Observer for Display {
     }
 
     fn outage(&mut self, outage: &StoreOutage<'_>) {
-        if !matches!(self.place, Place::Nowhere) {
-            self.say(Some(&outage.to_string()));
-        }
+        self.say(Some(&outage.to_string()));
     }
 
     fn patience(&self) -> Option<Duration> {
@@ -146,7 +139,7 @@ impl Frames {
     fn new(job: &Job) -> Self {
         let (clock, now) = (Clock::set(), Instant::now());
         let continued = Arc::new(AtomicBool::new(false));
-        // Without it, a job that was stopped draws its next frame over what was typed meanwhile.
+        // Without the flag, a job that was stopped draws its next frame over what was typed meanwhile.
         let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
         Self {
             terminal: Terminal::new(io::stderr(), is_colourful(&io::stderr())),
@@ -186,7 +179,7 @@ impl Frames {
 }
 
 fn say(line: &str) {
-    // Whoever closed standard error does not want to know.
+    // A closed standard error does not stop a job.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
@@ -194,7 +187,7 @@ fn can_move_its_cursor() -> bool {
     env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }
 
-/// How large the terminal is now; it may be resized at any time.
+/// Asked for every frame: the terminal may be resized at any time.
 fn size() -> Size {
     let found = tcgetwinsize(io::stderr()).ok();
     let or = |found: Option<u16>, usual: usize| match found {

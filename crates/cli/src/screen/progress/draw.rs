@@ -1,7 +1,7 @@
 //! A board as lines of text, for a width and a height.
 //!
-//! Bars are made of ASCII: `=` done, `x` dead, `-` skipped, `>` being worked on. They say the same
-//! without colours, and are one column wide everywhere.
+//! Bars are ASCII: `=` done, `x` dead, `-` skipped, `>` in progress. They are readable without colours, and
+//! every character is one column wide everywhere.
 
 use std::time::Duration;
 
@@ -13,16 +13,11 @@ use crate::screen::duration::short;
 use crate::screen::words::count;
 use crate::screen::words::plain;
 
-/// The most steps that have a line.
 const STEPS: usize = 8;
-/// The most breakers that have a line.
 const HOLDS: usize = 3;
-/// The longest name of a step.
 const NAME: usize = 24;
-/// The shortest bar that says anything, and the longest.
 const BAR: (usize, usize) = (8, 30);
 
-/// How large a terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
@@ -56,7 +51,7 @@ impl Board<'_> {
         lines
     }
 
-    /// As many steps as there is room for: those that are worked on, and what is around them.
+    /// As many steps as there is room for: those in progress, and their neighbours.
     fn shown(&self, room: usize) -> &[StepRow<'_>] {
         let ended = self.steps.iter().take_while(|step| step.has_ended());
         let before = if room > 4 { 2 } else { 0 };
@@ -79,8 +74,7 @@ impl Board<'_> {
                 format!("{done} of {} steps done", self.steps.len()),
             ));
         }
-        let attempts = usize::try_from(self.attempts).unwrap_or(usize::MAX);
-        facts.push((Tone::Plain, count(attempts, "attempt", "attempts")));
+        facts.push((Tone::Plain, count(self.attempts, "attempt", "attempts")));
         if let Some(tenths) = self.attempts_in_ten_seconds {
             facts.push((
                 Tone::Plain,
@@ -132,7 +126,7 @@ impl StepRow<'_> {
             return line;
         }
         let part = format!("{:>3}%", share(self.settled(), self.items, 100));
-        // As long as the terminal says and whatever the words: bars that change jump about.
+        // Its length depends on the terminal only, so that bars do not jump about.
         let bar = (room / 6).min(BAR.1);
         if bar >= BAR.0 {
             self.bar(&mut line, bar);
@@ -147,7 +141,7 @@ impl StepRow<'_> {
         let whole = u64::try_from(cells).unwrap_or_default();
         let upto = |items: u64| share(items, self.items, whole);
         let dead = upto(self.done.saturating_add(self.dead));
-        // A dead letter among a million is seen.
+        // Even one dead letter among a million is visible.
         let least = u64::from(self.dead > 0 && dead > 0);
         let done = upto(self.done).min(dead.saturating_sub(least));
         let settled = upto(self.settled());
@@ -170,7 +164,7 @@ impl StepRow<'_> {
         line.push(Tone::Plain, "] ");
     }
 
-    /// What is said first is what is left when there is little room.
+    /// The most important facts first: the others are left out when there is little room.
     fn facts(&self) -> Vec<(Tone, String)> {
         if !self.is_map {
             let word = match self.stage {
@@ -232,7 +226,7 @@ impl NextRetry {
     }
 }
 
-/// Facts, one after the other, as many as there is room for.
+/// As many facts as there is room for.
 fn list(line: &mut Line, before: &str, facts: &[(Tone, String)]) {
     for (place, (tone, fact)) in (0_usize..).zip(facts) {
         let between = if place == 0 { before } else { ", " };
@@ -245,7 +239,7 @@ fn list(line: &mut Line, before: &str, facts: &[(Tone, String)]) {
     }
 }
 
-/// `number` of `all`, as a part of `whole`; the whole only if it is all.
+/// `number` of `all` as a part of `whole`, rounded down: the whole only for all.
 fn share(number: u64, all: u64, whole: u64) -> u64 {
     let product = u128::from(number.min(all)).saturating_mul(u128::from(whole));
     let part = product / u128::from(all.max(1));
@@ -265,7 +259,7 @@ fn countdown(left: Duration) -> String {
     }
 }
 
-/// Whole seconds, in tens from a minute on: more would be a pretence, and flicker.
+/// Whole seconds, in tens from a minute on: more would be false precision, and flicker.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs().max(1);
     let seconds = if seconds < 60 {

@@ -1,11 +1,9 @@
-//! One line of a frame: pieces with their colours, never wider than the terminal.
+//! One line of a frame: coloured pieces, never wider than the terminal.
 //!
-//! Nothing that a command or a file says reaches a terminal as it is: what could move the cursor is
-//! written out.
+//! No text of a command or a file reaches a terminal unescaped: it could move the cursor.
 
 use unicode_width::UnicodeWidthChar;
 
-/// What the colour of a piece says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -27,7 +25,6 @@ impl Tone {
     }
 }
 
-/// A line that has so many columns to fill.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pieces: Vec<(Tone, String)>,
@@ -44,12 +41,11 @@ impl Line {
         }
     }
 
-    /// How many columns it has.
     pub(super) const fn width(&self) -> usize {
         self.width
     }
 
-    /// Adds a piece, or as much of it as there is room for; then nothing more.
+    /// Adds a piece, or as much of it as there is room for; after that the line is full.
     pub(super) fn push(&mut self, tone: Tone, text: &str) {
         if text.is_empty() {
             return;
@@ -63,19 +59,16 @@ impl Line {
         }
     }
 
-    /// Whether so many columns are left.
     pub(super) const fn has_room_for(&self, columns: usize) -> bool {
         self.width.saturating_add(columns) <= self.room
     }
 
-    /// Spaces up to a column.
     pub(super) fn pad(&mut self, column: usize) {
         let column = column.min(self.room);
         let spaces = " ".repeat(column.saturating_sub(self.width));
         self.push(Tone::Plain, &spaces);
     }
 
-    /// The bytes to write.
     pub(super) fn drawn(&self, colour: bool) -> String {
         let mut drawn = String::new();
         for (tone, text) in &self.pieces {
@@ -94,20 +87,20 @@ impl Line {
     }
 }
 
-/// How many columns a text takes.
+/// In columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
 fn columns(character: char) -> usize {
     match character {
-        // What stands before it is drawn as an emoji, which is wider.
+        // It turns the character before it into an emoji, which is wider.
         '\u{fe0f}' => 1,
         other => other.width().unwrap_or(0),
     }
 }
 
-/// A text, or the beginning of it and `…`, in so many columns.
+/// A text, or its beginning and `…`, in so many columns.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();

@@ -19,7 +19,7 @@ pub(crate) struct Quietness {
 }
 
 impl Quietness {
-    /// As much as usual, or one JSON object at the end.
+    /// The usual amount, or one JSON object at the end.
     pub(crate) const fn of(json: bool) -> Self {
         Self {
             quiet: false,
@@ -28,7 +28,6 @@ impl Quietness {
         }
     }
 
-    /// Whether nothing is said while the job runs.
     pub(crate) const fn is_quiet(self) -> bool {
         self.quiet || self.json
     }

@@ -1,11 +1,10 @@
-//! What is said of an event, if anything is.
+//! The sentences about the events of a job.
 //!
-//! Pure: says the same to a terminal and to a file. It remembers how attempts have failed, because
-//! what follows from a failure is another event, and people want to read of both in one line.
+//! Pure: the same for a terminal and a file. It remembers how attempts have failed, because the consequence
+//! of a failure is another event, and both belong in one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::{
     AttemptFailed, AttemptId, BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Record,
     Resumed, Retrying, StepEvent,
@@ -19,17 +18,15 @@ use super::shared::{complete, configured, late_result};
 use crate::screen::duration::short;
 use crate::screen::resumes::held;
 use crate::screen::summary::error_lines;
-use crate::screen::words::count;
-use crate::screen::words::plain;
+use crate::screen::words::{bounds, count, failure, plain};
 
-/// Puts events into words.
 #[derive(Debug, Default)]
 pub(super) struct Sentences {
-    /// Whether every start and every success is worth a line.
+    /// Whether every start and every success has a line.
     pub(super) verbose: bool,
-    /// What the last attempt of an item said, until it is known what follows from it.
+    /// The last failure of an item, until its consequence is known.
     pub(super) failed: BTreeMap<ItemId, String>,
-    /// Breakers of which it was said that they are open.
+    /// Breakers that were reported as open.
     pub(super) open: BTreeSet<String>,
 }
 
@@ -41,7 +38,6 @@ impl Sentences {
         }
     }
 
-    /// What is said of an event.
     pub(super) fn of(&mut self, job: &Job, record: &Record) -> Option<String> {
         match &record.event {
             Event::Job(event) => of_job(job, event),
@@ -89,26 +85,15 @@ impl Sentences {
     }
 
     fn note_failure(&mut self, job: &Job, failed: &AttemptFailed) {
-        let error = failed.error.as_ref().map(|error| job.texts.read(error));
-        let last = error.and_then(|error| error.lines().last()).unwrap_or("");
-        let cause = cause_in_words(failed.cause);
-        let text = match last {
-            "" => cause,
-            last => format!("{cause}: {}", plain(last)),
-        };
-        let of = failed.of;
-        self.failed.insert(of.item(), text);
+        let text = failure(job, Some(failed.cause), failed.error.as_ref());
+        self.failed.insert(failed.of.item(), text);
     }
 
     fn retrying(&mut self, job: &Job, retrying: &Retrying) -> String {
         let of = retrying.of;
         let said = self.failed.remove(&of.item()).unwrap_or_default();
         let (retry, attempt) = (retrying.sum.retry, of.attempt);
-        let bounds = retrying.sum.allowed.map(|allowed| {
-            let executions = u64::from(allowed).saturating_add(1);
-            (format!(" of {allowed}"), format!(" of {executions}"))
-        });
-        let (retries, attempts) = bounds.unwrap_or_default();
+        let (retries, attempts) = bounds(retrying.sum.allowed);
         format!(
             "  {}: attempt {attempt}{attempts} failed ({said}); retry {retry}{retries} in {}",
             subject(job, of),
@@ -132,11 +117,7 @@ impl Sentences {
         format!(
             "  {}: {what} after {}: {}{then}",
             subject(job, of),
-            count(
-                usize::try_from(of.attempt.0).unwrap_or(usize::MAX),
-                "attempt",
-                "attempts"
-            ),
+            count(of.attempt.0, "attempt", "attempts"),
             error.join("\n    ")
         )
     }
@@ -181,7 +162,7 @@ fn of_step(job: &Job, event: &StepEvent) -> Option<String> {
     }
 }
 
-/// What a job of an earlier release has recorded of its breakers.
+/// Events about breakers that jobs of earlier releases have recorded.
 fn of_breaker(job: &Job, event: &BreakerEvent) -> Option<String> {
     match event {
         BreakerEvent::Configured { breaker, changes } => Some(configured(job, breaker, changes)),
@@ -198,7 +179,7 @@ pub(super) fn headline(job: &Job) -> String {
     format!("job {}  {}", job.id(), plain(name))
 }
 
-/// What is said to somebody who asked to leave, for the how-manieth time, while so many run.
+/// The answer to the `asked`-th interrupt while so many commands run.
 pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
     let commands = count(running, "command", "commands");
     match (asked, running) {
@@ -214,7 +195,7 @@ pub(super) fn leaving(asked: u32, running: usize) -> Option<String> {
 fn resumed(job: &Job, resumed: &Resumed) -> String {
     let found = resumed.restored;
     let away = short(resumed.away);
-    // Nobody notes when a process dies, only that it lived a moment before.
+    // The time of a crash is not recorded, only the last event before it.
     let away = if resumed.planned {
         format!("after {away} suspended")
     } else {
@@ -237,7 +218,6 @@ fn resumed(job: &Job, resumed: &Resumed) -> String {
 
 fn items_read(job: &Job, step: StepId) -> String {
     let items = job.step(step).map_or(0, |state| state.items.len());
-    let items = usize::try_from(items).unwrap_or(usize::MAX);
     let items = count(items, "item", "items");
     let name = job.plan().step(step).map_or("map", |step| &step.name);
     format!(
@@ -251,7 +231,7 @@ pub(super) fn subject(job: &Job, of: AttemptId) -> String {
     name_of(job, of.item(), of.command)
 }
 
-/// The item, and its command where an item has several.
+/// The item, and the command if the item has several.
 pub(super) fn name_of(job: &Job, item: ItemId, command: CommandId) -> String {
     let identity = plain(job.identity(item));
     let step = job.plan().step(item.step);
@@ -264,7 +244,7 @@ pub(super) fn name_of(job: &Job, item: ItemId, command: CommandId) -> String {
     }
 }
 
-/// Whether an item is skipped because of this: by a rule of the command, or by one for all items.
+/// Whether the item is skipped: by a rule of the command, or by `on_item_failure`.
 fn is_skipped(job: &Job, stopped: &CommandStopped) -> bool {
     let of = stopped.of;
     let command = job.plan().command(of.command);

@@ -1,7 +1,7 @@
-//! What is said of what many items share: breakers, completion rules, the pool.
+//! The sentences about what many items share: breakers, completion rules, the pool.
 //!
-//! A thousand items may be held at once. That is said once, when it begins and when it is over; every
-//! item is told of only to those who want to know everything.
+//! A thousand items may be held at once. One line says so when the first is held, and one when the breaker
+//! has closed; a line for each item is printed only with `--verbose`.
 
 use undaunted_engine::breaker::{BreakerChange, Change};
 use undaunted_engine::event::{Held, Late, PolicyChange, Reached, Text};
@@ -11,10 +11,10 @@ use undaunted_policy::{Timestamp, WhenOpen};
 use super::sentences::{Sentences, subject};
 use crate::screen::holds::ahead;
 use crate::screen::limits::outcome;
-use crate::screen::words::{count, plain};
+use crate::screen::words::{bounds, count, plain};
 
 impl Sentences {
-    /// What is said when a breaker opens, half opens or closes.
+    /// For a breaker that has opened, half opened or closed.
     pub(super) fn turned(
         &mut self,
         job: &Job,
@@ -47,11 +47,7 @@ impl Sentences {
         if let Some(sum) = &held.sum {
             let said = self.failed.remove(&of.item()).unwrap_or_default();
             let attempt = of.attempt;
-            let bounds = sum.allowed.map(|allowed| {
-                let executions = u64::from(allowed).saturating_add(1);
-                (format!(" of {allowed}"), format!(" of {executions}"))
-            });
-            let (retries, attempts) = bounds.unwrap_or_default();
+            let (retries, attempts) = bounds(sum.allowed);
             return Some(format!(
                 "  {}: attempt {attempt}{attempts} failed ({said}); retry {}{retries} when {name} \
                  lets it go, {again}",
@@ -63,7 +59,7 @@ impl Sentences {
         if self.verbose {
             return Some(format!("  {}: held by {name}, {again}", subject(job, of)));
         }
-        // Whoever opened it was another job: nobody has said why nothing starts.
+        // Another job has opened it, so this one has not reported it yet.
         first.then(|| format!("  {name} is open: what asks it is held; {again}"))
     }
 
@@ -73,10 +69,7 @@ impl Sentences {
             (Change::Tripped, Some(_), _) => "a rule says so".to_owned(),
             (Change::Tripped, None, _) => "by hand".to_owned(),
             (_, _, 0) => "the probe failed".to_owned(),
-            (_, _, failures) => {
-                let failures = usize::try_from(failures).unwrap_or(usize::MAX);
-                count(failures, "failure", "failures in a row")
-            }
+            (_, _, failures) => count(failures, "failure", "failures in a row"),
         };
         let becomes = match change.state.settings.when_open {
             WhenOpen::Fail => "fails",
@@ -92,11 +85,7 @@ impl Sentences {
         self.open.remove(name);
         let held = match job.held_by(name) {
             0 => String::new(),
-            held => {
-                let held = usize::try_from(held).unwrap_or(usize::MAX);
-                let held = count(held, "item goes", "items go");
-                format!("; {held} on")
-            }
+            held => format!("; {} on", count(held, "item goes", "items go")),
         };
         let why = if change.change == Change::Reset {
             "by hand"

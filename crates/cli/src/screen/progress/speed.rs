@@ -1,21 +1,21 @@
-//! How fast a job goes, from what it was seen to have done.
+//! The speed of a job.
 //!
-//! Pure: the caller says what time it is. Looks back over the last half minute, so that a job that
-//! was slow an hour ago is judged by what it does now.
+//! Pure: the caller passes the time. It looks back over the last half minute, so that a job that was slow an
+//! hour ago is judged by its present speed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
-/// How far back it looks.
+use crate::screen::duration::millis;
+
 const WINDOW: Duration = Duration::from_secs(30);
-/// What has to have passed before a speed means anything.
+/// The shortest time from which a speed is computed.
 const LEAST: Duration = Duration::from_secs(1);
-/// How many items have to be done within the window before it is looked at alone.
+/// How many items have to be settled within the window for the window alone to count.
 const ENOUGH: u64 = 5;
 
-/// What a job had done at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) at: Timestamp,
@@ -23,7 +23,6 @@ pub(super) struct Seen {
     pub(super) settled: u64,
 }
 
-/// What a job was seen to do in this run.
 #[derive(Debug)]
 pub(super) struct Speed {
     first: Seen,
@@ -38,7 +37,7 @@ impl Speed {
         }
     }
 
-    /// Takes note of how far it has come; of one instant a second, which is all that is needed.
+    /// Keeps one observation a second.
     pub(super) fn note(&mut self, seen: Seen) {
         let last = self.recent.back().unwrap_or(&self.first);
         if seen.at.since(last.at) >= LEAST {
@@ -52,7 +51,6 @@ impl Speed {
         }
     }
 
-    /// How long this run has lasted.
     pub(super) fn so_far(&self, now: Timestamp) -> Duration {
         now.since(self.first.at)
     }
@@ -64,7 +62,6 @@ impl Speed {
         (now.at.since(from.at) >= LEAST).then(|| made.saturating_mul(10_000) / passed)
     }
 
-    /// How long so many items will take.
     pub(super) fn time_for(&self, items: u64, now: Seen) -> Option<Duration> {
         let recent = self.oldest();
         let enough = now.settled.saturating_sub(recent.settled) >= ENOUGH;
@@ -81,10 +78,6 @@ impl Speed {
     fn oldest(&self) -> &Seen {
         self.recent.front().unwrap_or(&self.first)
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

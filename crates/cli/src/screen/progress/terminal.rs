@@ -1,8 +1,8 @@
-//! Puts frames on a terminal.
+//! Draws frames on a terminal.
 //!
-//! A frame overwrites the one before it, line by line, in a single write: nothing is cleared that is
-//! not drawn anew, the cursor is never hidden, and neither raw mode nor another screen is used, so
-//! that there is nothing to restore however the process ends.
+//! A frame overwrites the one before it, line by line, in a single write. Only lines that are redrawn are
+//! cleared, the cursor is never hidden, and neither raw mode nor another screen is used, so there is nothing
+//! to restore however the process ends.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -10,7 +10,6 @@ use std::io::Write;
 use super::draw::Size;
 use super::line::{Line, width};
 
-/// Clears the rest of a line.
 const CLEAR: &str = "\x1b[K";
 
 /// A terminal, and the frame that is on it. The cursor is at the beginning of the line below.
@@ -18,7 +17,7 @@ const CLEAR: &str = "\x1b[K";
 pub(super) struct Terminal<W> {
     out: W,
     colour: bool,
-    /// The lines of the frame: what was written, and how many columns it has.
+    /// The lines of the frame, each with its width in columns.
     shown: Vec<(String, usize)>,
 }
 
@@ -31,7 +30,7 @@ impl<W: Write> Terminal<W> {
         }
     }
 
-    /// What is on the screen is somebody else's now: the next frame begins below it.
+    /// Others have written to the screen: the next frame begins below.
     pub(super) fn let_go(&mut self) {
         self.shown.clear();
     }
@@ -46,13 +45,13 @@ impl<W: Write> Terminal<W> {
             return;
         }
         let columns = size.columns.max(1);
-        // A terminal that has become narrower has broken the lines that no longer fit.
+        // A terminal that has become narrower has wrapped lines that no longer fit.
         let old = rows(self.shown.iter().map(|(_, width)| *width), columns);
         let new = rows(said.lines().map(width), columns).saturating_add(frame.len());
         let mut bytes = up(old);
         for line in said.lines() {
             bytes.push_str(line);
-            // With the cursor behind a full line, clearing would take its last character.
+            // With the cursor behind a full line, clearing would remove its last character.
             if width(line) == 0 || !width(line).is_multiple_of(columns) {
                 bytes.push_str(CLEAR);
             }
@@ -61,7 +60,7 @@ impl<W: Write> Terminal<W> {
         for (line, _) in &frame {
             let _ = writeln!(bytes, "{line}{CLEAR}");
         }
-        // What somebody has typed, too.
+        // Clears what was typed meanwhile.
         bytes.push_str(CLEAR);
         let rest = old.saturating_sub(new);
         if rest > 0 {
@@ -69,17 +68,16 @@ impl<W: Write> Terminal<W> {
             bytes.push_str(&up(rest));
         }
         self.shown = frame;
-        // Whoever closed the terminal does not want to know.
+        // A closed terminal does not stop the job.
         let _ = self.out.write_all(bytes.as_bytes());
     }
 }
 
-/// How many rows lines of these widths take.
 fn rows(widths: impl Iterator<Item = usize>, columns: usize) -> usize {
     widths.map(|width| width.div_ceil(columns).max(1)).sum()
 }
 
-/// To the beginning of the line so many rows above.
+/// Moves to the beginning of the line so many rows above.
 fn up(rows: usize) -> String {
     match rows {
         0 => "\r".to_owned(),

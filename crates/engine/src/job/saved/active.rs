@@ -1,6 +1,6 @@
 //! Items that were started and are not settled.
 //!
-//! Where an item stands is written where it is first met, and named by its number afterwards.
+//! A standing is written with its first item, and referred to by number afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,19 @@ use undaunted_policy::Timestamp;
 use super::super::item::{Active, Doing, Standing};
 use super::super::maybe::Maybe;
 use super::form::{Put, Take, To};
+use crate::id::StartId;
 
-/// Where items stand that were written, by where that is in memory.
+/// Numbers of written standings, by address.
 #[derive(Default)]
 pub(super) struct Written(BTreeMap<*const Standing, u32>);
 
-/// Where items stand that were read, by their numbers.
+/// Standings by number.
 #[derive(Default)]
 pub(super) struct Read(pub(super) Vec<Arc<Standing>>);
 
 pub(super) fn put(active: &Active, written: &mut Written, to: &mut To<'_>) -> Put {
     let (kind, number) = match active.doing {
-        Doing::Running(start) => (0, start),
+        Doing::Running(StartId(start)) => (0, start),
         Doing::Waiting(due) => (1, due.as_nanos()),
         Doing::Held => (2, 0),
         Doing::Undecided => (3, 0),
@@ -44,7 +45,7 @@ pub(super) fn put(active: &Active, written: &mut Written, to: &mut To<'_>) -> Pu
 pub(super) fn take(from: &mut Decoder<'_>, read: &mut Read) -> Take<Active> {
     let (kind, number) = (from.u8()?, from.u64()?);
     let doing = match kind {
-        0 => Doing::Running(number),
+        0 => Doing::Running(StartId(number)),
         1 => Doing::Waiting(Timestamp::from_nanos(number)),
         2 => Doing::Held,
         3 => Doing::Undecided,

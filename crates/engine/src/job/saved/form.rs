@@ -1,9 +1,8 @@
-//! What the parts of a saved job are written to, and what comes of it.
+//! Encoder and result types of a saved job.
 
 use std::convert::Infallible;
 
 pub(super) type To<'b> = minicbor::Encoder<&'b mut Vec<u8>>;
-/// What writing to memory comes to: it cannot fail.
+/// Writing to memory cannot fail.
 pub(super) type Put = Result<(), minicbor::encode::Error<Infallible>>;
-/// What reading comes to.
 pub(super) type Take<T> = Result<T, minicbor::decode::Error>;

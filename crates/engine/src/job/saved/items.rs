@@ -9,8 +9,7 @@ use super::super::items::Items;
 use super::active::{self, Read, Written};
 use super::form::{Put, Take, To};
 
-/// An item that was never started; and one that was, and is not settled. Other numbers are those of
-/// what became of items, counted from here.
+/// States of items; from `SETTLED` on they are positions in the list of ends.
 const PENDING: u8 = 0;
 const ACTIVE: u8 = 1;
 const SETTLED: u8 = 2;
@@ -27,7 +26,6 @@ pub(super) fn put(items: &Items, written: &mut Written, to: &mut To<'_>) -> Put 
     Ok(())
 }
 
-/// A number for every item, and what became of those that are settled: a few words.
 fn states_of(items: &Items) -> (Vec<u8>, Vec<Settled>) {
     let mut ends: Vec<Settled> = Vec::new();
     let states = items.iter().map(|(_, item)| match item {

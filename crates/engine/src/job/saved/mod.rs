@@ -1,8 +1,7 @@
-//! A job as bytes, to be gone on with without reading all that has happened to it.
+//! A job as bytes, to resume it without reading its whole journal.
 //!
-//! Everything a saved job says its journal says too. So it is of no use to anybody but the release
-//! that wrote it: another one reads the journal. What follows from the rest (which items wait, which
-//! steps are open) is not saved but found again.
+//! A saved job says nothing that its journal does not, so only the release that wrote it uses it; another
+//! release reads the journal. What can be derived (which items wait, which steps are open) is not saved.
 
 mod active;
 mod codec;

@@ -15,7 +15,6 @@ use super::form::{Put, Take, To};
 use super::items;
 use crate::event::{Reached, codec};
 
-/// Everything about a step but its items.
 #[derive(Encode, Decode)]
 struct Part {
     #[n(0)]
@@ -47,7 +46,7 @@ struct Part {
 }
 
 pub(super) fn put(step: &StepState, written: &mut Written, to: &mut To<'_>) -> Put {
-    // All its parts are named, so that one that is added is not forgotten here.
+    // Names every field, so that a new one is not forgotten here.
     let StepState {
         stage,
         items,
@@ -66,7 +65,7 @@ pub(super) fn put(step: &StepState, written: &mut Written, to: &mut To<'_>) -> P
         unreachable,
         again,
         forgiven,
-        // These follow from the items.
+        // Derived from the items.
         waiting: _,
         running: _,
     } = step;
@@ -146,7 +145,6 @@ fn take_holds(from: &mut Decoder<'_>) -> Take<Holds> {
     Ok(holds)
 }
 
-/// The items that wait, and how many run.
 fn doing(items: &Items) -> (Queue, u32) {
     let (mut waiting, mut running) = (Vec::new(), 0_u32);
     for item in 0..items.len() {

@@ -19,28 +19,24 @@ use super::form::{Put, Take, To};
 use super::{json_map, step};
 use crate::event::{Counts, Event, ImportedCommand, JobEvent, Record, Submitted};
 use crate::flow::Given;
-use crate::id::{ItemId, StepId};
+use crate::id::{ItemId, StartId, StepId};
 
-/// What a saved job begins with: the release that wrote it and the number of the form, which grows
-/// with every change of what is saved or of what an event means.
+/// The release, and the number of the form. Raise it with every change of what is saved or of what an event
+/// means.
 const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
 
-/// Why bytes are not a job that was saved by this release. Its journal is read instead.
+/// Why bytes are no job saved by this release. The journal is read instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    /// Another release saved it, or nobody did.
     #[error("another release saved it")]
     Another,
-    /// It cannot be read.
     #[error("it cannot be read: {what}")]
     Malformed { what: String },
-    /// Its workflow is not one for this release.
     #[error(transparent)]
     Job(#[from] JobError),
 }
 
-/// Everything about a job but its steps and dead letters.
 #[derive(Encode, Decode)]
 struct Whole {
     #[n(0)]
@@ -54,14 +50,14 @@ struct Whole {
     #[n(4)]
     run: u32,
     #[n(5)]
-    next_start: u64,
+    next_start: StartId,
     #[n(6)]
-    running: BTreeMap<u64, ItemId>,
+    running: BTreeMap<StartId, ItemId>,
     #[n(7)]
-    accepted: BTreeMap<u64, u64>,
+    accepted: BTreeMap<StartId, u64>,
     /// Breaker, generation, and whether the attempt is a probe.
     #[n(8)]
-    passes: BTreeMap<u64, (String, u32, bool)>,
+    passes: BTreeMap<StartId, (String, u32, bool)>,
     /// Total, share of an item, used.
     #[n(9)]
     pool: Option<(u32, u32, u32)>,
@@ -72,7 +68,7 @@ struct Whole {
     #[n(12)]
     #[cbor(with = "json_map")]
     attributes: BTreeMap<String, Value>,
-    /// The steps that gave them.
+    /// The steps that gave the attributes.
     #[n(13)]
     givers: BTreeMap<String, StepId>,
     #[n(14)]
@@ -84,7 +80,7 @@ struct Whole {
 }
 
 impl Job {
-    /// The job as bytes. Not between the records of one decision.
+    /// Not between the records of one decision.
     pub fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
@@ -108,7 +104,7 @@ impl Job {
     }
 
     fn whole(&self) -> Whole {
-        // All its parts are named, so that one that is added is not forgotten here.
+        // Names every field, so that a new one is not forgotten here.
         let Self {
             submitted,
             times,
@@ -123,7 +119,7 @@ impl Job {
             texts,
             imported,
             mishaps,
-            // These follow from the others, are not on record, or are saved by themselves.
+            // Derived, not recorded, or saved separately.
             plan: _,
             open: _,
             alike: _,
@@ -205,7 +201,6 @@ impl Job {
 }
 
 impl Whole {
-    /// The job, without its steps.
     fn begin(self, plans: &Plans) -> Result<Job, JobError> {
         let mut job = Job::begin_sharing(
             &Record {

@@ -1,12 +1,12 @@
-//! A place in a text that only moves forward.
+//! A cursor over a text that only moves forward.
 //!
-//! Every part of the language reads through it: it never goes back, so reading is linear, and it
-//! always stands between two characters, so no slice it gives can be cut wrongly. It knows what a
-//! name is and nothing else of the grammar.
+//! It never goes back, so parsing is linear, and it always stands between two characters, so slicing
+//! cannot fail. Of the grammar it knows only what a name is.
 
 use std::ops::Range;
 
-/// A text and how far it has been read.
+use super::syntax_error::SyntaxError;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -18,7 +18,6 @@ impl<'t> Cursor<'t> {
         Self { text, at: 0 }
     }
 
-    /// How many bytes have been read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -27,7 +26,6 @@ impl<'t> Cursor<'t> {
         self.rest().chars().next()
     }
 
-    /// The character after the next one.
     pub(super) fn peek_second(&self) -> Option<char> {
         self.rest().chars().nth(1)
     }
@@ -38,7 +36,6 @@ impl<'t> Cursor<'t> {
         Some(next)
     }
 
-    /// Reads the text if it comes next.
     pub(super) fn eat(&mut self, expected: &str) -> bool {
         let found = self.rest().starts_with(expected);
         if found {
@@ -58,7 +55,7 @@ impl<'t> Cursor<'t> {
         self.take_while(char::is_whitespace);
     }
 
-    /// A name as it may stand without quotes; empty if none comes next.
+    /// A name without quotes; empty if none comes next.
     pub(super) fn name(&mut self) -> &'t str {
         match self.peek() {
             Some(first) if begins_name(first) => self.take_while(continues_name),
@@ -66,7 +63,6 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// From a place read before to here.
     pub(super) fn since(&self, start: usize) -> Range<usize> {
         start..self.at
     }
@@ -77,7 +73,7 @@ impl<'t> Cursor<'t> {
         self.at..self.at.saturating_add(length)
     }
 
-    /// What comes next, for a message: a whole word rather than its first letter.
+    /// Says in a message what comes next: a whole word rather than its first letter.
     pub(super) fn next_in_words(&self) -> String {
         let mut ahead = *self;
         let word = ahead.take_while(continues_name);
@@ -86,6 +82,11 @@ impl<'t> Cursor<'t> {
             ("", Some(next)) => shown(next.encode_utf8(&mut [0; 4])),
             (word, Some(_)) => shown(word),
         }
+    }
+
+    pub(super) fn expected(&self, what: &str) -> SyntaxError {
+        let message = format!("expected {what}, found {}", self.next_in_words());
+        SyntaxError::new(self.next_range(), message)
     }
 
     fn rest(&self) -> &'t str {

@@ -1,8 +1,7 @@
-//! What a filter says, as a tree, and whether it holds for an item.
+//! A filter as a tree, and its evaluation for an item.
 //!
-//! Asking cannot fail and costs nothing but the asking: a missing field is null, values of
-//! different types are simply different, and no value is copied. The parser bounds how deep a tree
-//! is, so walking it by recursion is safe.
+//! Evaluation cannot fail and copies no value: a missing field is null, and values of different types
+//! are different. The parser bounds the depth of a tree, so recursion is safe.
 
 use serde_json::Value;
 
@@ -15,23 +14,20 @@ static NULL: Value = Value::Null;
 static TRUE: Value = Value::Bool(true);
 static FALSE: Value = Value::Bool(false);
 
-/// A part of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
     Path(FieldPath),
     Literal(Value),
     Not(Box<Expression>),
-    /// All of them hold; evaluation stops at the first that does not.
     All(Vec<Expression>),
-    /// One of them holds; evaluation stops there.
     Any(Vec<Expression>),
     Compare(Comparison, Box<[Expression; 2]>),
-    /// The first holds the second.
+    /// The first contains the second.
     Contains(Box<[Expression; 2]>),
 }
 
 impl Expression {
-    /// Whether it holds. A value alone holds unless it is missing, null or false.
+    /// A value alone holds unless it is missing, null or false.
     pub(super) fn holds_for(&self, item: &Value) -> bool {
         match self {
             Self::Path(_) | Self::Literal(_) => {

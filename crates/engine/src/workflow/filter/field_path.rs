@@ -1,8 +1,7 @@
 //! The way from an item to one value inside it: `item.a.b[0]`, `a.b`, `item`.
 //!
 //! A path names at most one value; what may match several is a `json_path` and belongs to `input`.
-//! Asking never fails: a path that leads nowhere finds nothing, and whoever asks decides what
-//! nothing means.
+//! Lookup never fails: a path that leads nowhere finds nothing.
 
 use std::fmt;
 
@@ -12,7 +11,6 @@ use super::cursor::{Cursor, begins_name, continues_name};
 use super::quoted::quoted;
 use super::syntax_error::{SyntaxError, refuse_long};
 
-/// The word that stands for the item itself.
 const ITEM: &str = "item";
 
 /// A checked path. `item.a` and `a` are the same path.
@@ -28,10 +26,6 @@ enum Step {
 }
 
 impl FieldPath {
-    /// Reads a path that is the whole text.
-    ///
-    /// # Errors
-    /// Where the text stops being a path, and why.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let mut cursor = Cursor::new(text);
@@ -40,16 +34,14 @@ impl FieldPath {
         cursor.skip_blank();
         if cursor.peek().is_some() {
             let found = cursor.next_in_words();
-            return Err(SyntaxError::new(
-                cursor.at()..text.len(),
-                format!("the path ends here, {found} does not belong to it"),
-            )
-            .help("a field of another name is written `item['other name']`"));
+            let message = format!("the path ends here, {found} does not belong to it");
+            let error = SyntaxError::new(cursor.at()..text.len(), message);
+            return Err(error.help("a field of another name is written `item['other name']`"));
         }
         Ok(path)
     }
 
-    /// Reads the path that comes next and leaves what follows it.
+    /// Reads the path that comes next and leaves the text after it.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let name = cursor.name();
         let mut steps = match name {
@@ -66,15 +58,14 @@ impl FieldPath {
         }
     }
 
-    /// The value the path leads to, if there is one. A null is a value.
+    /// A null is a value.
     pub fn get<'v>(&self, item: &'v Value) -> Option<&'v Value> {
-        self.steps
-            .iter()
-            .try_fold(item, |value, step| match (step, value) {
-                (Step::Field(name), Value::Object(fields)) => fields.get(name),
-                (Step::Element(index), Value::Array(elements)) => elements.get(*index),
-                _ => None,
-            })
+        let mut steps = self.steps.iter();
+        steps.try_fold(item, |value, step| match (step, value) {
+            (Step::Field(name), Value::Object(fields)) => fields.get(name),
+            (Step::Element(index), Value::Array(elements)) => elements.get(*index),
+            _ => None,
+        })
     }
 }
 
@@ -99,11 +90,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn no_path(cursor: &Cursor<'_>) -> SyntaxError {
-    let found = cursor.next_in_words();
-    let error = SyntaxError::new(
-        cursor.next_range(),
-        format!("expected the name of a field, found {found}"),
-    );
+    let error = cursor.expected("the name of a field");
     match cursor.peek() {
         Some('[') => error.help("a path into the item itself begins with `item`: `item[0]`"),
         Some('$' | '@') => {
@@ -117,11 +104,7 @@ fn after_dot(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
     cursor.bump();
     match cursor.name() {
         "" => {
-            let found = cursor.next_in_words();
-            let error = SyntaxError::new(
-                cursor.next_range(),
-                format!("expected the name of a field after the dot, found {found}"),
-            );
+            let error = cursor.expected("the name of a field after the dot");
             Err(match cursor.peek() {
                 Some('0'..='9') => {
                     error.help("an element is written `[0]`, an odd name `['0 name']`")
@@ -143,11 +126,7 @@ fn in_brackets(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
         Some('\'' | '"') => Step::Field(quoted(cursor)?),
         Some('0'..='9') => Step::Element(index(cursor)?),
         _ => {
-            let found = cursor.next_in_words();
-            let error = SyntaxError::new(
-                cursor.next_range(),
-                format!("expected a number or a name in quotes, found {found}"),
-            );
+            let error = cursor.expected("a number or a name in quotes");
             return Err(match cursor.peek() {
                 Some('*') => error.help(ONE_VALUE),
                 Some('-') => error.help("elements are counted from 0, from the front"),
@@ -159,19 +138,14 @@ fn in_brackets(cursor: &mut Cursor<'_>) -> Result<Step, SyntaxError> {
     if cursor.eat("]") {
         return Ok(step);
     }
-    let found = cursor.next_in_words();
-    Err(SyntaxError::new(
-        cursor.next_range(),
-        format!("expected `]`, found {found}"),
-    ))
+    Err(cursor.expected("`]`"))
 }
 
 fn index(cursor: &mut Cursor<'_>) -> Result<usize, SyntaxError> {
     let start = cursor.at();
     let digits = cursor.take_while(|c| c.is_ascii_digit());
-    digits
-        .parse()
-        .map_err(|_| SyntaxError::new(cursor.since(start), "no array is that long"))
+    let index = digits.parse::<usize>();
+    index.map_err(|_| SyntaxError::new(cursor.since(start), "no array is that long"))
 }
 
 #[cfg(test)]

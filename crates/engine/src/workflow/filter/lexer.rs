@@ -1,7 +1,7 @@
-//! A filter's text, one token after another.
+//! Splits the text of a filter into tokens.
 //!
-//! It knows spelling, not grammar. Signs of other languages (`=`, `&`, `<>`, typographic quotes) are
-//! refused here with the sign to use, because here is where they can still be recognised.
+//! It knows spelling, not grammar. Operators of other languages (`=`, `&`, `<>`, typographic quotes)
+//! are refused here with the one to use, because only here can they be recognised.
 
 use super::cursor::{Cursor, begins_name, shown};
 use super::field_path::FieldPath;
@@ -29,7 +29,7 @@ const SIGNS: [(&str, Token); 14] = [
     (",", Token::Comma),
 ];
 
-/// What people who know other languages write, and what to write here.
+/// Operators of other languages, and what to write here.
 const FOREIGN: [(&str, &str); 9] = [
     ("===", "write `==`"),
     ("!==", "write `!=`"),
@@ -45,7 +45,6 @@ const FOREIGN: [(&str, &str); 9] = [
     ("|", "write `||`"),
 ];
 
-/// Reads tokens from a text.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     cursor: Cursor<'t>,
@@ -58,7 +57,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token; at the end always [`Token::End`].
+    /// At the end always [`Token::End`].
     pub(super) fn next(&mut self) -> Result<Located, SyntaxError> {
         self.cursor.skip_blank();
         let start = self.cursor.at();
@@ -93,13 +92,9 @@ impl<'t> Lexer<'t> {
         if let Some((_, token)) = signs.find(|(sign, _)| self.cursor.eat(sign)) {
             return Ok(token);
         }
-        let error = SyntaxError::new(
-            self.cursor.next_range(),
-            format!(
-                "{} means nothing here",
-                shown(first.encode_utf8(&mut [0; 4]))
-            ),
-        );
+        let sign = shown(first.encode_utf8(&mut [0; 4]));
+        let message = format!("{sign} means nothing here");
+        let error = SyntaxError::new(self.cursor.next_range(), message);
         Err(match first {
             '“' | '”' | '‘' | '’' | '`' | '«' | '»' => {
                 error.help("text stands in straight quotes: 'text' or \"text\"")
@@ -116,7 +111,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Whether the foreign sign comes next. Signs of ours that one of them begins are let through.
+/// Whether the foreign operator comes next. Ours that begin with one (`==`) are let through.
 fn foreign(after: &mut Cursor<'_>, sign: &str) -> bool {
     let mut ours = *after;
     if matches!(sign, "=" | "&" | "|") && ["==", "&&", "||"].iter().any(|sign| ours.eat(sign)) {

@@ -1,13 +1,12 @@
-//! Whether one value holds another: what `contains` and `in` mean.
+//! What `contains` and `in` mean: one question asked from two sides.
 //!
-//! Both are one question asked from two sides, so there is one answer here. It never fails: what
-//! cannot hold anything holds nothing.
+//! The answer never fails: a value that cannot contain anything contains nothing.
 
 use serde_json::Value;
 
 use super::order::compare;
 
-/// Text holds a piece of text, an array an element, an object a key.
+/// Text contains a piece of text, an array an element, an object a key.
 pub(super) fn holds(container: &Value, sought: &Value) -> bool {
     match (container, sought) {
         (Value::String(text), Value::String(piece)) => text.contains(piece.as_str()),

@@ -1,8 +1,8 @@
 //! The small language of `filter:`, `--where`, `sort_by:` and `distinct:`.
 //!
-//! Text in, something that can be asked about one JSON value out. Nothing here reads a file, knows
-//! a workflow or changes a value, so the workflow, the dead letters and a test all ask the same
-//! code. It stands apart from `input` because a dead letter is filtered too, and was read long ago.
+//! Text in, a check of one JSON value out. Nothing here reads a file, knows a workflow or changes a
+//! value. It stands apart from `input` because dead letters are filtered too, long after they were
+//! read.
 
 mod cursor;
 mod expression;

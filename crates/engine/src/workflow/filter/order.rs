@@ -1,15 +1,14 @@
 //! The one order of all JSON values: null < boolean < number < string < array < object.
 //!
-//! Equality, `<`, sorting and `distinct` all ask here, so they cannot disagree. Numbers are
-//! compared by their exact value, integers against floats too: 9007199254740993 is not
-//! 9007199254740992.0, although both are the same float. Strings compare by code point, without a
-//! locale, because the same input must be in the same order everywhere.
+//! Equality, `<`, sorting and `distinct` all use it, so they cannot disagree. Numbers are compared by
+//! their exact value, integers against floats too: 9007199254740993 is not 9007199254740992.0, although
+//! both are the same float. Strings compare by code point, without a locale, because the same input
+//! must be in the same order everywhere.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-/// Compares any two values; equal means equal in every part.
 pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
@@ -24,13 +23,13 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Whether two values are of one type, so that "less" between them says something.
+/// `<` means something only between values of one type.
 pub(super) fn same_type(a: &Value, b: &Value) -> bool {
     rank(a) == rank(b)
 }
 
-/// The fields of an object by name. Maps keep that order themselves unless some crate of the build
-/// asks `serde_json` to preserve the order of the text; what we promise must not depend on that.
+/// The fields of an object by name. Maps keep that order themselves unless a crate of the build enables
+/// `preserve_order` of `serde_json`; our order must not depend on that.
 pub(crate) fn sorted_entries(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = fields.iter().collect();
     entries.sort_unstable_by_key(|(name, _)| *name);
@@ -71,10 +70,8 @@ fn numbers(a: &Number, b: &Number) -> Ordering {
 }
 
 fn integer(number: &Number) -> Option<i128> {
-    number
-        .as_i64()
-        .map(i128::from)
-        .or_else(|| number.as_u64().map(i128::from))
+    let signed = number.as_i64().map(i128::from);
+    signed.or_else(|| number.as_u64().map(i128::from))
 }
 
 fn float(number: &Number) -> f64 {

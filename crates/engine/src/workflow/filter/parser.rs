@@ -8,9 +8,9 @@
 //! operand  = path | literal | "[" [literal ("," literal)*] "]" | "(" any ")" | "contains" "(" any "," any ")"
 //! ```
 //!
-//! One token is looked at ahead and nothing is read twice, so parsing is linear; every nesting is
-//! counted, so neither parsing nor asking can exhaust the stack. What readers of different languages
-//! would understand differently (`!a == b`, `1 < a < 5`) is refused instead of decided.
+//! The parser looks one token ahead and reads nothing twice, so parsing is linear; it counts nesting, so
+//! neither parsing nor evaluation can exhaust the stack. What other languages read differently
+//! (`!a == b`, `1 < a < 5`) is refused.
 
 use std::mem;
 use std::ops::Range;
@@ -26,7 +26,6 @@ use super::token::{Located, Token};
 /// How deep parentheses, lists and negations may be nested.
 const DEEPEST: usize = 100;
 
-/// Reads a filter that is the whole text.
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxError> {
     refuse_long(text)?;
     let mut lexer = Lexer::new(text);
@@ -113,10 +112,8 @@ impl Parser<'_> {
             _ => return Ok(left),
         };
         if self.next.token.is_relation() {
-            let error = SyntaxError::new(
-                self.next.range.clone(),
-                "one comparison cannot follow another",
-            );
+            let message = "one comparison cannot follow another";
+            let error = SyntaxError::new(self.next.range.clone(), message);
             return Err(error.help("write `1 < a && a < 5`, or use parentheses"));
         }
         if denied {
@@ -193,8 +190,8 @@ impl Parser<'_> {
                 _ => Err(self.unexpected("a value")),
             },
             Token::Path(_) => {
-                let error =
-                    SyntaxError::new(self.next.range.clone(), "a list holds values, not fields");
+                let message = "a list holds values, not fields";
+                let error = SyntaxError::new(self.next.range.clone(), message);
                 Err(error.help("text stands in quotes: ['open', 'closed']"))
             }
             _ => Err(self.unexpected("a value")),
@@ -229,10 +226,8 @@ impl Parser<'_> {
     ) -> Result<T, SyntaxError> {
         self.depth = self.depth.saturating_add(1);
         if self.depth > DEEPEST {
-            return Err(SyntaxError::new(
-                opened_by.clone(),
-                format!("the filter is nested more than {DEEPEST} deep"),
-            ));
+            let message = format!("the filter is nested more than {DEEPEST} deep");
+            return Err(SyntaxError::new(opened_by.clone(), message));
         }
         let read = read(self)?;
         self.depth = self.depth.saturating_sub(1);
@@ -244,10 +239,8 @@ impl Parser<'_> {
             Token::End => "the end".to_owned(),
             _ => shown(self.piece(&self.next.range)),
         };
-        SyntaxError::new(
-            self.next.range.clone(),
-            format!("expected {expected}, found {found}"),
-        )
+        let message = format!("expected {expected}, found {found}");
+        SyntaxError::new(self.next.range.clone(), message)
     }
 
     fn no_function(&self, name: Range<usize>) -> SyntaxError {
@@ -262,7 +255,7 @@ impl Parser<'_> {
     }
 }
 
-/// One part stands for itself; only several need something around them.
+/// One part stands for itself; only several are wrapped.
 fn alone(mut parts: Vec<Expression>, around: fn(Vec<Expression>) -> Expression) -> Expression {
     match (parts.pop(), parts.is_empty()) {
         (Some(only), true) => only,

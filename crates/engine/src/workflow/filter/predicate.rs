@@ -1,7 +1,6 @@
 //! A filter: a yes-or-no question about one item.
 //!
-//! Reading it is where everything that can be wrong is found; asking it cannot fail. It changes
-//! nothing and keeps no state, so it may be asked about items in any order.
+//! Parsing finds everything that can be wrong; matching cannot fail and keeps no state.
 
 use serde_json::Value;
 
@@ -17,10 +16,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads a filter.
-    ///
-    /// # Errors
-    /// Where the text stops being a filter, why, and what to write instead.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let root = parser::parse(text)?;
         Ok(Self {
@@ -29,12 +24,10 @@ impl Filter {
         })
     }
 
-    /// Whether the filter holds for the item.
     pub fn matches(&self, item: &Value) -> bool {
         self.root.holds_for(item)
     }
 
-    /// The filter as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,7 +1,7 @@
 //! Text in quotes, single or double, with the escapes of JSON (and `\'`).
 //!
-//! Every JSON string is also one here. An escape nobody defined is refused rather than guessed, so
-//! that a pattern written for another language is noticed.
+//! Every JSON string is also one here. An undefined escape is refused rather than guessed, so that a
+//! pattern written for another language is noticed.
 
 use super::cursor::{Cursor, shown};
 use super::syntax_error::SyntaxError;
@@ -16,10 +16,8 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, SyntaxError> {
         match cursor.bump() {
             None => {
                 let missing = quote.unwrap_or('\'');
-                return Err(
-                    SyntaxError::new(cursor.since(start), "the text in quotes has no end")
-                        .help(format!("close it with {missing}")),
-                );
+                let error = SyntaxError::new(cursor.since(start), "the text in quotes has no end");
+                return Err(error.help(format!("close it with {missing}")));
             }
             closing if closing == quote => return Ok(text),
             Some('\\') => text.push(escape(cursor, at)?),
@@ -28,7 +26,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, SyntaxError> {
     }
 }
 
-/// Reads what follows a backslash, which stood at `start`.
+/// Reads what follows the backslash at `start`.
 fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError> {
     Ok(match cursor.bump() {
         Some(plain @ ('\\' | '\'' | '"' | '/')) => plain,
@@ -40,22 +38,18 @@ fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError> {
         Some('u') => return code_point(cursor, start),
         Some(other) => {
             let sequence = shown(&format!("\\{other}")).replace("\\\\", "\\");
-            return Err(SyntaxError::new(
-                cursor.since(start),
-                format!("there is no escape {sequence}"),
-            )
-            .help("a backslash is written `\\\\`"));
+            let message = format!("there is no escape {sequence}");
+            let error = SyntaxError::new(cursor.since(start), message);
+            return Err(error.help("a backslash is written `\\\\`"));
         }
         None => {
-            return Err(SyntaxError::new(
-                cursor.since(start),
-                "the text ends after a backslash",
-            ));
+            let message = "the text ends after a backslash";
+            return Err(SyntaxError::new(cursor.since(start), message));
         }
     })
 }
 
-/// Four hexadecimal digits, or twice four for what UTF-16 cannot say in one unit.
+/// Four hexadecimal digits, or twice four for a surrogate pair.
 fn code_point(cursor: &mut Cursor<'_>, start: usize) -> Result<char, SyntaxError> {
     let mut units = vec![unit(cursor, start)?];
     let leads = |unit: &u16| (0xD800..0xDC00).contains(unit);
@@ -85,12 +79,8 @@ fn unit(cursor: &mut Cursor<'_>, start: usize) -> Result<u16, SyntaxError> {
     }
     let whole = Some(&digits).filter(|digits| digits.len() == 4);
     let unit = whole.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-    unit.ok_or_else(|| {
-        SyntaxError::new(
-            cursor.since(start),
-            "`\\u` needs four hexadecimal digits after it",
-        )
-    })
+    let message = "`\\u` needs four hexadecimal digits after it";
+    unit.ok_or_else(|| SyntaxError::new(cursor.since(start), message))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The order items are taken in: `item.priority DESC, name`.
 //!
-//! It compares and sorts, and changes no item. Where nulls go is said apart from the direction, because
-//! turning an order round should not bring the items without the field to the front.
+//! Where nulls go is said apart from the direction, because reversing an order should not bring the
+//! items without the field to the front.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -13,14 +13,13 @@ use super::field_path::FieldPath;
 use super::order::compare;
 use super::syntax_error::{SyntaxError, refuse_long};
 
-/// A checked `sort_by:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBy {
     text: String,
     terms: Vec<Term>,
 }
 
-/// One field to sort by. The terms after it only matter where it finds no difference.
+/// Later terms matter only where this one finds no difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     path: FieldPath,
@@ -29,11 +28,8 @@ struct Term {
 }
 
 impl SortBy {
-    /// Reads an order: paths with commas between them, each followed by `ASC` or `DESC` and
-    /// `NULLS FIRST` or `NULLS LAST` where the default (ascending, nulls last) is not meant.
-    ///
-    /// # Errors
-    /// Where the text stops being an order, and why.
+    /// Reads paths with commas between them, each followed by `ASC` or `DESC` and `NULLS FIRST` or
+    /// `NULLS LAST` where the default (ascending, nulls last) is not meant.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let mut cursor = Cursor::new(text);
@@ -52,21 +48,19 @@ impl SortBy {
         let mut end = cursor;
         end.name();
         let range = cursor.at()..end.at().max(cursor.next_range().end);
-        Err(SyntaxError::new(
-            range,
-            format!("expected `ASC`, `DESC`, `NULLS`, a comma or the end, found {found}"),
-        ))
+        let message = format!("expected `ASC`, `DESC`, `NULLS`, a comma or the end, found {found}");
+        Err(SyntaxError::new(range, message))
     }
 
-    /// Which of two items comes first. Missing and null are the same.
+    /// Missing and null are the same.
     pub fn compare(&self, a: &Value, b: &Value) -> Ordering {
         let paths = self.terms.iter().map(|term| &term.path);
         self.first_difference(paths.map(|path| (path.get(a), path.get(b))))
     }
 
-    /// Sorts items; those this order does not tell apart stay as they were.
+    /// The sort is stable.
     pub(crate) fn sort<V: Borrow<Value>>(&self, items: Vec<V>) -> Vec<V> {
-        // What is compared is looked up once an item, not once a comparison.
+        // Values are looked up once per item, not once per comparison.
         let mut rows: Vec<(Vec<Option<&Value>>, usize)> = items
             .iter()
             .map(|item| self.terms.iter().map(|term| term.path.get(item.borrow())))
@@ -79,26 +73,19 @@ impl SortBy {
         let places: Vec<usize> = rows.into_iter().map(|(_, place)| place).collect();
         let mut items: Vec<Option<V>> = items.into_iter().map(Some).collect();
         let sorted = places.into_iter();
-        sorted
-            .filter_map(|place| items.get_mut(place)?.take())
-            .collect()
+        let sorted = sorted.filter_map(|place| items.get_mut(place)?.take());
+        sorted.collect()
     }
 
     fn first_difference<'v>(
         &self,
         values: impl Iterator<Item = (Option<&'v Value>, Option<&'v Value>)>,
     ) -> Ordering {
-        let mut orders = self
-            .terms
-            .iter()
-            .zip(values)
-            .map(|(term, (a, b))| term.compare(a, b));
-        orders
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+        let terms = self.terms.iter().zip(values);
+        let mut orders = terms.map(|(term, (a, b))| term.compare(a, b));
+        orders.find(|it| it.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// The order as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -123,25 +110,18 @@ fn term(cursor: &mut Cursor<'_>) -> Result<Term, SyntaxError> {
     let path = FieldPath::read(cursor)?;
     let mut term = Term {
         path,
-        descending: false,
+        descending: word(cursor, direction).unwrap_or_default(),
         nulls_first: false,
     };
-    if let Some(descending) = word(cursor, direction) {
-        term.descending = descending;
-    }
     if word(cursor, |word| (word == "nulls").then_some(())).is_some() {
-        term.nulls_first = word(cursor, place_of_nulls).ok_or_else(|| {
-            let found = cursor.next_in_words();
-            SyntaxError::new(
-                cursor.next_range(),
-                format!("expected `FIRST` or `LAST` after `NULLS`, found {found}"),
-            )
-        })?;
+        let first = word(cursor, place_of_nulls);
+        let missing = || cursor.expected("`FIRST` or `LAST` after `NULLS`");
+        term.nulls_first = first.ok_or_else(missing)?;
     }
     Ok(term)
 }
 
-/// Reads the next word if it means something here; blanks before it are read either way.
+/// Reads the next word if it has a meaning here; blanks before it are read either way.
 fn word<T>(cursor: &mut Cursor<'_>, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
     cursor.skip_blank();
     let mut ahead = *cursor;

@@ -1,23 +1,20 @@
 //! Why a filter, a path or an order was refused, and where.
 //!
-//! The place is a range of bytes in the text that was given, so that whoever has the file can draw
-//! the mark in it; this module draws nothing. Text of unreasonable length is refused here for every
-//! part of the language, before anything looks at it.
+//! The place is a range of bytes in the given text, so that the caller can mark it in the file. Text of
+//! unreasonable length is refused here for every part of the language, before it is parsed.
 
 use std::ops::Range;
 
 /// The longest text of a filter, a path or an order, in characters.
 const LONGEST: usize = 10_000;
 
-/// A text of the filter language that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
     /// The bytes of the text that are wrong; empty where something is missing.
     pub range: Range<usize>,
-    /// What is wrong: a clause in lower case.
+    /// A lower-case clause.
     pub message: String,
-    /// What to write instead, where that can be guessed.
     pub help: Option<String>,
 }
 
@@ -36,7 +33,7 @@ impl SyntaxError {
     }
 }
 
-/// Refuses a text longer than anybody writes, marking what is too much.
+/// Marks what is too much.
 pub(crate) fn refuse_long(text: &str) -> Result<(), SyntaxError> {
     match text.char_indices().nth(LONGEST) {
         None => Ok(()),

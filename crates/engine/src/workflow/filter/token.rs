@@ -1,4 +1,4 @@
-//! The words and signs a filter is made of.
+//! The tokens of a filter.
 //!
 //! Where a sign and a word mean the same (`&&` and `and`) there is one token; `!` and `not` stay
 //! two, because readers expect them to bind differently.
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::field_path::FieldPath;
 
-/// One word or sign.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Path(FieldPath),
@@ -30,8 +29,8 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// What a bare word means, if it is not the name of a field. Case does not matter: `AND` is
-    /// what people who know SQL write, and a field of that name is still `item.AND`.
+    /// `None` for the name of a field. Case does not matter, as in SQL; a field called `AND` is
+    /// `item.AND`.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().as_str() {
             "or" => Self::Or,
@@ -46,13 +45,11 @@ impl Token {
         })
     }
 
-    /// Whether it stands between two values and asks how they are related.
     pub(super) fn is_relation(&self) -> bool {
         matches!(self, Self::Compare(_) | Self::In | Self::Contains)
     }
 }
 
-/// How two values may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -63,7 +60,6 @@ pub(super) enum Comparison {
     AtLeast,
 }
 
-/// A token and the bytes it was read from.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) token: Token,

@@ -1,7 +1,7 @@
-//! The one text of a value: JSON without blanks, keys sorted.
+//! Canonical JSON: no blanks, keys sorted.
 //!
-//! Identities are made from it and must stay what they are for ever, so nothing here is left to a
-//! library whose next version may print a float or escape a letter differently.
+//! Identities are made from it and must never change, so nothing is left to a library whose next
+//! version may print a float or escape a letter differently.
 
 use std::fmt::{self, Write};
 
@@ -9,7 +9,6 @@ use serde_json::{Number, Value};
 
 use crate::workflow::filter::sorted_entries;
 
-/// Writes the one text of the value.
 pub(super) fn write_canonical(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),

@@ -1,23 +1,19 @@
 //! Why an input was refused, and where.
 //!
-//! Lines and columns are counted from 1 and columns in characters, as editors show them. The name
-//! of the file is not known here; whoever opened it says it.
+//! Lines and columns are counted from 1 and columns in characters, as editors show them. The caller
+//! adds the name of the file.
 
 use super::format::Format;
 
-/// An input that cannot be read, or holds no items where they were sought.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", self.place())]
 pub struct InputError {
-    /// How the input was read; none if its document was already read and holds the wrong thing.
+    /// `None` if the document was read and holds the wrong value.
     pub format: Option<Format>,
-    /// The line, where it is known.
     pub line: Option<usize>,
-    /// The column, where it is known.
     pub column: Option<usize>,
-    /// What is wrong: a clause in lower case.
+    /// A lower-case clause.
     pub message: String,
-    /// What to do about it, where that can be guessed.
     pub help: Option<String>,
 }
 
@@ -42,7 +38,7 @@ impl InputError {
         self
     }
 
-    /// Marks the place this many bytes into the text.
+    /// Marks the place at this byte of the text.
     pub(super) fn at(self, text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let begun = before.rsplit('\n').next().unwrap_or_default();

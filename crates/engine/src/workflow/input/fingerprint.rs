@@ -1,8 +1,7 @@
-//! Sixty-four bits that stand for a value: FNV-1a over its one text.
+//! A 64-bit fingerprint of a value: FNV-1a over its canonical text.
 //!
-//! Written out here because stored identities depend on every bit of it; the hashes of the standard
-//! library may change with the next compiler. It keeps nobody out: two contents may share a
-//! fingerprint, and whoever uses it must cope.
+//! Written out here because stored identities depend on every bit of it, and the hashes of the standard
+//! library may change. It is not secure: two contents may share a fingerprint, and callers must cope.
 
 use std::fmt;
 
@@ -10,10 +9,10 @@ use serde_json::Value;
 
 use super::canonical::write_canonical;
 
-/// The fingerprint of a value. Equal contents have equal ones, now and in every later version.
+/// Equal contents have equal fingerprints, now and in every later version.
 pub(super) fn fingerprint(value: &Value) -> u64 {
     let mut hash = Fnv1a::default();
-    // Hashing takes every text; there is no error to lose.
+    // `Fnv1a` never returns an error.
     let _ = write_canonical(value, &mut hash);
     hash.0
 }

@@ -1,27 +1,22 @@
-//! How an input is written, by its name or by the name of its file.
+//! The format of an input, from its name in `format:` or from the file's extension.
 //!
-//! Nothing looks into the bytes to guess: a file that changes its content must not change how it is
-//! read.
+//! The content is never used to guess: a file that changes must not change how it is read.
 
 use std::fmt;
 use std::path::Path;
 
-/// How an input is written.
+/// `Csv` and `Tsv` have a header line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     Json,
-    /// One JSON value a line.
     JsonLines,
-    /// A table with a header; commas between its values.
     Csv,
-    /// A table with a header; tabs between its values.
     Tsv,
-    /// One text a line.
     Lines,
 }
 
 impl Format {
-    /// Every format with the name it has in `format:`.
+    /// With the names they have in `format:`.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("json", Self::Json),
         ("jsonl", Self::JsonLines),
@@ -30,7 +25,7 @@ impl Format {
         ("lines", Self::Lines),
     ];
 
-    /// The format of a file with this name; lines, if the name says nothing.
+    /// By the extension; `Lines` if it is unknown.
     pub fn of_path(path: &str) -> Self {
         let extension = Path::new(path).extension().unwrap_or_default();
         match extension.to_ascii_lowercase().to_str() {
@@ -42,13 +37,11 @@ impl Format {
         }
     }
 
-    /// The format with this name in `format:`.
     pub fn of_name(name: &str) -> Option<Self> {
         let mut names = Self::NAMES.into_iter();
         names.find_map(|(known, format)| (known == name).then_some(format))
     }
 
-    /// Its name in `format:`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",

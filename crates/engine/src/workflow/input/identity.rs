@@ -1,12 +1,11 @@
-//! What each item is called.
+//! The identities of items.
 //!
-//! An item that has a name of its own keeps it: its `id`, or itself if it is a short text. The others
-//! are called by the fingerprint of their content. Names are unique, and they depend on what the
-//! items are, never on their order: an input that was sorted differently gives the same names, so
-//! that results of two runs can be compared. Where two items could claim one name, nothing is
-//! decided by who comes first: names of their own that are not unique are given up by all who claim
-//! them; of generated names those that somebody has as his own are left out; contents that share a
-//! fingerprint are numbered in the order of their texts.
+//! An item with a name of its own keeps it: its `id`, or itself if it is a short text. The others are
+//! named by the fingerprint of their content. Names are unique and depend only on what the items are,
+//! never on their order, so that the results of two runs can be compared. Hence the position decides no
+//! conflict either: an own name that several items have is used by none of them; a generated name that
+//! is an item's own name is skipped; contents that share a fingerprint are numbered in the order of
+//! their texts.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +15,12 @@ use serde_json::Value;
 use super::canonical::{write_canonical, write_number};
 use super::fingerprint::fingerprint;
 
-/// The longest text that is used as a name, in characters; it stands in every event of the item.
+/// In characters: a name is part of every event of its item.
 const LONGEST: usize = 256;
-/// How many characters of a generated name are its fingerprint.
+/// Characters of a generated name that are its fingerprint.
 const PRINT_DIGITS: usize = 16;
 
-/// The name of every item, in the order of the items.
+/// In the order of the items.
 pub(super) fn identities(items: &[Value]) -> Vec<String> {
     identities_by(items, fingerprint)
 }
@@ -47,13 +46,11 @@ fn put(names: &mut [Option<String>], index: usize, name: String) {
     }
 }
 
-/// The items that have a name of their own nobody else has.
+/// Own names that only one item has, with its index.
 fn own_names(items: &[Value]) -> Vec<(String, usize)> {
-    let mut claims: Vec<(Cow<'_, str>, usize)> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(index, item)| Some((own_name(item)?, index)))
-        .collect();
+    let claims = items.iter().zip(0..);
+    let claims = claims.filter_map(|(item, index)| Some((own_name(item)?, index)));
+    let mut claims: Vec<(Cow<'_, str>, usize)> = claims.collect();
     claims.sort_unstable();
     claims
         .chunk_by(|(a, _), (b, _)| a == b)
@@ -85,13 +82,12 @@ fn can_be_said(name: &str, longest: usize) -> bool {
     !name.is_empty() && name.chars().nth(longest).is_none() && !name.chars().any(char::is_control)
 }
 
-/// Whether the name could be taken for one made from a fingerprint.
+/// Whether the name could be mistaken for one made from a fingerprint.
 fn may_be_generated(name: &str) -> bool {
     let digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
     name.chars().take_while(|c| digit(*c)).count() >= PRINT_DIGITS
 }
 
-/// Names for the items that have none.
 fn generated_names(
     items: &[Value],
     names: &[Option<String>],

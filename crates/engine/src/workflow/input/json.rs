@@ -1,8 +1,8 @@
-//! One JSON document, and what is said when it is not one.
+//! One JSON document, and the error if it is not one.
 //!
-//! Its parser's own words are kept except where they are not words; the place it gives in bytes
-//! becomes one in characters. Documents nested more than 128 deep are refused by that parser, which
-//! is what makes recursion over values safe in this crate.
+//! The parser's messages are kept where they are words; its columns in bytes become columns in
+//! characters. It refuses documents nested more than 128 deep, which makes recursion over values safe in
+//! this crate.
 
 use serde_json::Value;
 
@@ -23,13 +23,11 @@ pub(super) fn read(text: &str) -> Result<Value, InputError> {
     })
 }
 
-/// The error as one of ours, with its column in the line it names.
+/// `line` is the line that the error names.
 pub(super) fn refusal(error: &serde_json::Error, line: &str, format: Format) -> InputError {
     let refused = InputError::new(Some(format), clause(error));
-    let read = line
-        .char_indices()
-        .take_while(|(at, _)| *at < error.column());
-    match read.count() {
+    let before = |(at, _): &(usize, char)| *at < error.column();
+    match line.char_indices().take_while(before).count() {
         0 => refused,
         column => refused.at_column(column),
     }
@@ -37,8 +35,7 @@ pub(super) fn refusal(error: &serde_json::Error, line: &str, format: Format) -> 
 
 fn clause(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let clause = text
-        .rsplit_once(" at line ")
-        .map_or(text.as_str(), |(clause, _)| clause);
+    let split = text.rsplit_once(" at line ");
+    let clause = split.map_or(text.as_str(), |(clause, _)| clause);
     clause.replacen("EOF while", "the text ends while", 1)
 }

@@ -1,7 +1,7 @@
 //! One JSON value a line.
 //!
-//! Blank lines are left out, as every tool that reads this format does; a value over several lines
-//! is refused, because it is no longer clear which line a mistake is in.
+//! Blank lines are skipped, as by every tool that reads this format; a value over several lines is
+//! refused, because the line of a mistake would be unclear.
 
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! Where in a document the items are: a path in JSON (RFC 9535).
 //!
-//! The language is the library's; ours are the bounds. Its parser recurses and reads a nested
-//! filter twice at every level, so a short text could take hours or the whole stack: nesting is
-//! counted before the parser sees it. It also panics on a text that ends within `\u` of a quoted name,
-//! so that names have an end is looked at as well.
+//! The library defines the language; this file bounds it. The library's parser recurses and reads a
+//! nested filter twice at every level, so a short text could take hours or the whole stack: nesting is
+//! counted first. It also panics on a text that ends within `\u` of a quoted name, so an open quote is
+//! refused first.
 
 use serde_json::Value;
 
@@ -23,15 +23,12 @@ const MOST_DESCENTS: usize = 3;
 pub struct JsonPath {
     text: String,
     path: serde_json_path::JsonPath,
-    /// The names of the fields that lead to the items, if the path says nothing else.
+    /// The field names in `$.a.b[*]`; `None` for any other path.
     usual: Option<Vec<String>>,
 }
 
 impl JsonPath {
-    /// Reads a path. Blanks around it do not matter.
-    ///
-    /// # Errors
-    /// Where the text stops being a path, and why.
+    /// Blanks around the path do not matter.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         refuse_long(text)?;
         let path = text.trim();
@@ -40,23 +37,21 @@ impl JsonPath {
             return Err(no_root(path, before));
         }
         refuse_unbounded(path, before)?;
-        match serde_json_path::JsonPath::parse(path) {
-            Ok(parsed) => Ok(Self {
-                text: text.to_owned(),
-                path: parsed,
-                usual: usual(path),
-            }),
-            Err(error) => Err(refusal(path, before, &error)),
-        }
+        let parsed = serde_json_path::JsonPath::parse(path);
+        Ok(Self {
+            path: parsed.map_err(|error| refusal(path, before, &error))?,
+            text: text.to_owned(),
+            usual: usual(path),
+        })
     }
 
-    /// The values the path leads to, in the order of the document (or the one the path asks for).
+    /// In the order of the document, or the one the path asks for.
     pub fn query<'v>(&self, document: &'v Value) -> Vec<&'v Value> {
         self.path.query(document).all()
     }
 
-    /// The same values, moved out of the document instead of copied, if the path is of the usual
-    /// form that names one array: `$.items[*]`. Otherwise the document comes back untouched.
+    /// The same values, moved out of the document instead of copied, if the path has the usual form
+    /// `$.items[*]`. Otherwise the document comes back untouched.
     pub(super) fn take_elements(&self, mut document: Value) -> Result<Vec<Value>, Value> {
         let Some(names) = &self.usual else {
             return Err(document);
@@ -72,7 +67,6 @@ impl JsonPath {
         })
     }
 
-    /// The path as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -86,7 +80,7 @@ impl PartialEq for JsonPath {
 
 impl Eq for JsonPath {}
 
-/// The names in `$.names.and.names[*]`, which is what nearly all paths look like.
+/// The names in `$.a.b[*]`, the form of nearly all paths.
 fn usual(path: &str) -> Option<Vec<String>> {
     let names = path.strip_prefix('$')?.strip_suffix("[*]")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -139,10 +133,8 @@ fn refuse_unbounded(path: &str, before: usize) -> Result<(), SyntaxError> {
         }
         if brackets > MOST_BRACKETS || brackets.saturating_add(parentheses) > DEEPEST {
             let at = before.saturating_add(at);
-            return Err(SyntaxError::new(
-                at..at.saturating_add(1),
-                "the JSONPath is nested too deep",
-            ));
+            let message = "the JSONPath is nested too deep";
+            return Err(SyntaxError::new(at..at.saturating_add(1), message));
         }
     }
     match quote {

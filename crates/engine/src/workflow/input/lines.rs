@@ -1,7 +1,7 @@
 //! One text a line.
 //!
-//! Lines end with LF or CRLF; the last one may end with the input. Nothing is trimmed and no line
-//! is left out, an empty one neither: what the items are is said by the input, not guessed here.
+//! Lines end with LF or CRLF; the last one may end with the input. Nothing is trimmed and no line is
+//! left out, not even an empty one.
 
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! From the bytes of an input to work items with identities.
 //!
-//! Bytes in, values out: who opens the file or runs the command is none of its business, so the
-//! same bytes always give the same items. It reads ([`read`]), selects ([`Selection`]) and names
-//! ([`WorkItem`]); what is done with an item is decided elsewhere.
+//! Bytes in, values out: opening the file or running the command is done elsewhere, so the same bytes
+//! always give the same items. [`read`] parses, [`Selection`] selects and names each [`WorkItem`].
 
 mod canonical;
 mod error;

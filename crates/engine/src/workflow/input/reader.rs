@@ -1,8 +1,7 @@
 //! The bytes of an input as one JSON value.
 //!
-//! What every format has in common is settled here: the text is UTF-8, a byte order mark at its
-//! front is no part of it. The bytes arrive whole; reading piece by piece would give the first items
-//! of an input that is then refused.
+//! For every format the text is UTF-8, and a byte order mark at its front is dropped. The bytes arrive
+//! whole; streaming would give the first items of an input that is then refused.
 
 use serde_json::Value;
 
@@ -10,10 +9,7 @@ use super::error::InputError;
 use super::format::Format;
 use super::{json, json_lines, lines, table};
 
-/// Reads an input: JSON gives its document, everything else an array of its lines or records.
-///
-/// # Errors
-/// What is wrong with the input, with its line.
+/// JSON gives its document, every other format an array of its lines or records.
 pub fn read(bytes: &[u8], format: Format) -> Result<Value, InputError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error, format))?;
@@ -29,7 +25,7 @@ fn not_utf8(bytes: &[u8], error: std::str::Utf8Error, format: Format) -> InputEr
     let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
     let valid = String::from_utf8_lossy(valid);
     let refused = InputError::new(Some(format), "the text is not UTF-8").at(&valid, valid.len());
-    // The marks of the two byte orders of UTF-16, which some systems write by default.
+    // The byte order marks of UTF-16, which some systems write by default.
     match bytes {
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
             refused.help("it looks like UTF-16; save it as UTF-8")

@@ -1,8 +1,8 @@
 //! Which parts of a document become work items, and in which order.
 //!
-//! The steps come in one fixed order, whatever the order of the keys in a file: `json_path`,
-//! `filter`, `sort_by`, `distinct`, `offset`, `max_items`, and last the identities. Items are moved,
-//! not copied; where a path finds them all over a document, only what survives all steps is copied.
+//! The steps have a fixed order, whatever the order of the keys in a file: `json_path`, `filter`,
+//! `sort_by`, `distinct`, `offset`, `max_items`, and last the identities. Items are moved, not copied;
+//! where a path finds them all over a document, only those that pass all steps are copied.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -16,39 +16,30 @@ use super::json_path::JsonPath;
 use super::work_item::WorkItem;
 use crate::workflow::filter::{FieldPath, Filter, SortBy, compare};
 
-/// What is taken of an input. The default takes every element of an array.
+/// The default takes every element of an array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Where in the document the items are.
     pub json_path: Option<JsonPath>,
-    /// Which of them are taken.
     pub filter: Option<Filter>,
-    /// In which order; without it as they stand in the document.
+    /// Without it, the order of the document.
     pub sort_by: Option<SortBy>,
-    /// Of items with an equal value here only the first is taken. Missing and null are equal.
+    /// Of items with an equal value here, only the first is taken. Missing and null are equal.
     pub distinct: Option<FieldPath>,
-    /// How many of the remaining items are left out, from the front.
     pub offset: usize,
-    /// How many are taken at most.
     pub max_items: Option<usize>,
 }
 
 impl Selection {
-    /// Takes the items out of a document and names them.
-    ///
-    /// # Errors
-    /// If there is no `json_path` and the document is no array.
+    /// Fails if there is no `json_path` and the document is no array.
     pub fn select(&self, document: Value) -> Result<Vec<WorkItem>, InputError> {
         let items: Vec<Value> = match (&self.json_path, document) {
             (Some(path), document) => self.found(path, document),
             (None, Value::Array(elements)) => self.narrowed(elements),
             (None, other) => return Err(no_array(&other)),
         };
-        let names = identities(&items).into_iter();
-        let items = names.zip(items);
-        Ok(items
-            .map(|(identity, input)| WorkItem { identity, input })
-            .collect())
+        let named = identities(&items).into_iter().zip(items);
+        let items = named.map(|(identity, input)| WorkItem { identity, input });
+        Ok(items.collect())
     }
 
     fn found(&self, path: &JsonPath, document: Value) -> Vec<Value> {
@@ -78,7 +69,7 @@ impl Selection {
     }
 }
 
-/// A value in the one order of values, where 1 and 1.0 are the same.
+/// Ordered by [`compare`], where 1 and 1.0 are equal.
 struct Ranked<'v>(&'v Value);
 
 impl Ord for Ranked<'_> {
@@ -139,11 +130,8 @@ fn array_in(document: &Value) -> Option<&str> {
 }
 
 fn path_to(name: &str) -> String {
-    let mut characters = name.chars();
-    let begins = characters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    if begins && characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return format!("$.{name}[*]");
     }
     let name = name.replace('\\', "\\\\").replace('\'', "\\'");

@@ -1,8 +1,8 @@
 //! A table with a header, as CSV or TSV: one object a record, every value a text.
 //!
-//! Nothing is guessed: `007` stays a text, and a record that does not fit the header is refused with
-//! its line rather than padded or cut. The parser takes a quote that is never closed as a value that
-//! goes on to the end, which would swallow records in silence, so that is looked for here.
+//! Nothing is guessed: `007` stays a text, and a record that does not fit the header is refused with its
+//! line rather than padded or cut. To the parser a quote that is never closed reaches to the end, which
+//! would swallow records in silence, so this file looks for one.
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
@@ -72,15 +72,13 @@ impl Table<'_> {
         self.error("the quote is never closed").at(self.text, quote)
     }
 
-    /// Where a record begins. The parser counts the blank lines before a record to it.
+    /// The parser counts the blank lines before a record as part of it.
     fn start_of(self, position: Option<&csv::Position>) -> usize {
         let byte = position.map_or(0, csv::Position::byte);
         let byte = usize::try_from(byte).unwrap_or(usize::MAX);
         let rest = self.text.get(byte..).unwrap_or_default();
-        let blank = rest
-            .len()
-            .saturating_sub(rest.trim_start_matches(['\r', '\n']).len());
-        byte.saturating_add(blank)
+        let trimmed = rest.trim_start_matches(['\r', '\n']);
+        byte.saturating_add(rest.len().saturating_sub(trimmed.len()))
     }
 
     fn header(self, record: &StringRecord, start: usize) -> Result<Vec<String>, InputError> {
@@ -113,17 +111,15 @@ impl Table<'_> {
                     return self.never_closed(quote);
                 }
                 let values = if *len == 1 { "value" } else { "values" };
-                self.at(
-                    start,
-                    format!("the record has {len} {values}, the header {expected_len}"),
-                )
+                let message = format!("the record has {len} {values}, the header {expected_len}");
+                self.at(start, message)
             }
-            // The text is valid UTF-8 and in memory, so there is nothing else to go wrong.
+            // The text is valid UTF-8 and in memory, so nothing else can fail.
             _ => self.error("the table cannot be read"),
         }
     }
 
-    /// Where the last quote opens that nothing closes, from the beginning of a record on.
+    /// The last quote from `start` on, the beginning of a record, that is never closed.
     fn open_quote(self, start: usize) -> Option<usize> {
         #[derive(Clone, Copy)]
         enum In {

@@ -1,4 +1,4 @@
-//! A checked workflow: what the engine works with, and what no longer needs checking.
+//! A checked workflow, which needs no further checks.
 
 mod command;
 mod flow;
@@ -7,11 +7,8 @@ mod retry;
 mod step;
 mod workflow;
 
-pub use crate::task::Action;
-pub use command::{
-    Body, Capture, CaptureFormat, Command, CommandBreaker, Function, Handler, Http, OnInterrupt,
-    Protocol, StepCall, WriteFile,
-};
+pub use crate::task::action::*;
+pub use command::{Capture, CaptureFormat, Command, CommandBreaker, Handler, OnInterrupt};
 pub use flow::{Aim, Attribute, Flow, FlowStep, Role, StepKind};
 pub use map::{InputSource, Map, MapInput, MaxParallel, OnComplete};
 pub use retry::{Origin, Place, Resolved};

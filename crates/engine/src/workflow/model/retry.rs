@@ -6,16 +6,15 @@ use undaunted_policy::Policy;
 
 use crate::workflow::source::Span;
 
-/// A policy put together from several places.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     pub policy: Policy,
-    /// Who gave which setting, by name; what is missing here is a default.
+    /// By setting; one that is missing here has its default.
     origins: Box<[(&'static str, Origin)]>,
 }
 
 impl Resolved {
-    /// No `retry_config` anywhere: run once.
+    /// For commands without any `retry_config`.
     pub fn once() -> Self {
         Self {
             policy: Policy::ONCE,
@@ -30,47 +29,37 @@ impl Resolved {
         }
     }
 
-    /// Who gave this setting; nobody, if it is a default.
+    /// `None` for a default.
     pub fn origin(&self, setting: &str) -> Option<Origin> {
         let found = self.origins.iter().find(|(name, _)| *name == setting);
         found.map(|(_, origin)| *origin)
     }
 
-    /// Every setting that was given, by name.
     pub fn origins(&self) -> impl Iterator<Item = (&'static str, Origin)> {
         self.origins.iter().copied()
     }
 }
 
-/// Where a value was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub place: Place,
-    /// Where in the file.
     pub span: Span,
 }
 
 /// The blocks that may hold retry settings, the closest to the command first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// `retry_config` of the command.
     Command,
-    /// `map.timeout_config`.
     TimeoutConfig,
-    /// `map.error_policy`.
     MapErrorPolicy,
-    /// `error_policy` of the workflow.
     ErrorPolicy,
-    /// `retry_config` of the workflow.
     Workflow,
-    /// `work_config` of a flow step.
     WorkConfig,
-    /// A deadline of the item or the job.
+    /// Of the item or the job.
     Deadline,
 }
 
 impl Place {
-    /// Where that is, in the words of the file.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Command => "retry_config of the command",

@@ -1,4 +1,4 @@
-//! What a command does.
+//! Reads what a command does.
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
@@ -8,19 +8,15 @@ use crate::workflow::yaml::{Node, Value};
 use super::reader::{Fields, Reader};
 
 impl Reader<'_> {
-    /// The one key of a command that says what it does.
     pub(super) fn action(&mut self, fields: &Fields<'_>, table: Table) -> Option<Action> {
         let kinds = ["shell", "http", "write_file"];
         let is_kind =
             |key: &str| kinds.contains(&key) || key == "function" || self.is_agent(table, key);
         let entries = fields.entries.iter();
         let mut actions = entries.filter(|entry| is_kind(&entry.key));
-        let first = actions.next();
-        let second = actions
-            .next()
-            .map(|entry| (entry.key.clone(), entry.key_span));
+        let (first, second) = (actions.next(), actions.next());
         let Some(first) = first else {
-            // A key that is not known may be the one that was meant, and was told already.
+            // An unknown key may be the one that was meant, and is reported already.
             let listed = |key: &str| table.keys().any(|known| known.name() == key);
             if fields.entries.iter().any(|entry| !listed(&entry.key)) {
                 return None;
@@ -30,19 +26,15 @@ impl Reader<'_> {
             let known = known.map(|key| format!("`{key}`")).collect::<Vec<_>>();
             let message = format!("{} does nothing", table.title());
             let help = format!("give it one of {}", known.join(", "));
-            let span = fields
-                .entries
-                .first()
-                .map_or(fields.span, |entry| entry.key_span);
+            let first = fields.entries.first();
+            let span = first.map_or(fields.span, |entry| entry.key_span);
             self.problem_with_help(Code::MissingKey, span, message, help);
             return None;
         };
-        if let Some((key, span)) = second {
-            let message = format!(
-                "a command does one thing; this one has `{}` and `{key}`",
-                first.key
-            );
-            self.problem(Code::Conflict, span, message);
+        if let Some(second) = second {
+            let (one, other) = (&first.key, &second.key);
+            let message = format!("a command does one thing; this one has `{one}` and `{other}`");
+            self.problem(Code::Conflict, second.key_span, message);
         }
         match &*first.key {
             "shell" => {
@@ -64,9 +56,8 @@ impl Reader<'_> {
                         "functions belong to programs that run jobs themselves; here, use `shell`";
                     self.problem_with_help(Code::WrongValue, first.key_span, message, help);
                 }
-                self.function(&first.node)
-                    .map(Box::new)
-                    .map(Action::Function)
+                let function = self.function(&first.node)?;
+                Some(Action::Function(Box::new(function)))
             }
             agent => Some(Action::Agent {
                 name: agent.to_owned(),
@@ -81,11 +72,8 @@ impl Reader<'_> {
             return Some(Function { name, with: None });
         }
         let fields = self.fields(node, Table::Function)?;
-        let with = fields.get("with").and_then(|node| self.json_template(node));
-        let Some(name) = fields.get("name") else {
-            self.missing(&fields, "name", Table::Function);
-            return None;
-        };
+        let with = fields.read("with", |node| self.json_template(node));
+        let name = self.needed(&fields, "name", Table::Function)?;
         let name = self.text(name)?.to_owned();
         Some(Function { name, with })
     }
@@ -101,25 +89,17 @@ impl Reader<'_> {
             ("OPTIONS", "OPTIONS"),
         ];
         let fields = self.fields(node, Table::Http)?;
-        let method = fields
-            .get("method")
-            .and_then(|node| self.word(node, &METHODS));
-        let headers = fields
-            .get("headers")
-            .map(|node| self.texts(node, "a header"));
-        let body = fields.get("body").and_then(|node| match node.value {
+        let method = fields.read("method", |node| self.word(node, &METHODS));
+        let headers = fields.get("headers");
+        let headers = headers.map(|node| self.texts(node, "a header"));
+        let body = fields.read("body", |node| match node.value {
             Value::Text(_) => self.text_template(node).map(Body::Text),
             _ => self.json_template(node).map(Body::Json),
         });
         let expect = fields.get("expect").map(|node| self.statuses(node));
         let words = [("plain", Protocol::Plain), ("argyll", Protocol::Argyll)];
-        let protocol = fields
-            .get("protocol")
-            .and_then(|node| self.word(node, &words));
-        let Some(url) = fields.get("url") else {
-            self.missing(&fields, "url", Table::Http);
-            return None;
-        };
+        let protocol = fields.read("protocol", |node| self.word(node, &words));
+        let url = self.needed(&fields, "url", Table::Http)?;
         self.check_url(url, true);
         Some(Http {
             method: method.unwrap_or("GET").to_owned(),
@@ -131,14 +111,13 @@ impl Reader<'_> {
         })
     }
 
-    /// An address that begins with a template may be anything; any other has to be an HTTP one.
+    /// An address that begins with a template may be anything; any other must be an HTTP one.
     pub(super) fn check_url(&mut self, node: &Node<'_>, templates: bool) {
         let Value::Text(url) = &node.value else {
             return;
         };
-        let plain = url
-            .strip_prefix("http://")
-            .or_else(|| url.strip_prefix("https://"));
+        let plain = url.strip_prefix("http://");
+        let plain = plain.or_else(|| url.strip_prefix("https://"));
         let template = url.contains("${");
         if template && !templates {
             let message = "an address of a flow step holds no `${…}`";
@@ -163,23 +142,15 @@ impl Reader<'_> {
 
     fn write_file(&mut self, node: &Node<'_>) -> Option<WriteFile> {
         let fields = self.fields(node, Table::WriteFile)?;
-        let mode = fields.get("mode").and_then(|node| self.permissions(node));
-        let create_dirs = fields.get("create_dirs").and_then(|node| self.flag(node));
-        let needed = ["path", "content"];
-        let mut texts = needed.map(|key| {
-            let Some(node) = fields.get(key) else {
-                self.missing(&fields, key, Table::WriteFile);
-                return None;
-            };
-            if key == "content" {
-                return self.scalar_template(node);
-            }
-            self.text_template(node)
-        });
-        let [path, content] = &mut texts;
+        let mode = fields.read("mode", |node| self.permissions(node));
+        let create_dirs = fields.read("create_dirs", |node| self.flag(node));
+        let path = self.needed(&fields, "path", Table::WriteFile);
+        let path = path.and_then(|node| self.text_template(node));
+        let content = self.needed(&fields, "content", Table::WriteFile);
+        let content = content.and_then(|node| self.scalar_template(node));
         Some(WriteFile {
-            path: path.take()?,
-            content: content.take()?,
+            path: path?,
+            content: content?,
             create_dirs: create_dirs.unwrap_or_default(),
             mode,
         })
@@ -188,9 +159,8 @@ impl Reader<'_> {
     fn permissions(&mut self, node: &Node<'_>) -> Option<u32> {
         let written = self.written(node);
         let digits = written.strip_prefix("0o").unwrap_or(written);
-        let mode = u32::from_str_radix(digits, 8)
-            .ok()
-            .filter(|mode| *mode <= 0o7777);
+        let mode = u32::from_str_radix(digits, 8).ok();
+        let mode = mode.filter(|mode| *mode <= 0o7777);
         if mode.is_none() {
             let message = format!("`{written}` is not a mode");
             let help = "write it like `0644`";

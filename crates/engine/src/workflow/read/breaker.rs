@@ -14,19 +14,17 @@ use crate::workflow::yaml::{Node, Value};
 
 use super::reader::{Fields, Reader};
 
-/// What a `breaker` key says.
 pub(super) enum Asked {
-    /// It is not there.
+    /// There is no such key.
     Nothing,
     /// `breaker: false`.
     None,
     One(CommandBreaker),
-    /// Something that cannot be read; the problem is on the list.
+    /// Unreadable; the problem is noted.
     Wrong,
 }
 
 impl Reader<'_> {
-    /// Gives a command the breaker it asks for.
     pub(super) fn command_breaker(&mut self, fields: &Fields<'_>, command: &mut Command) {
         let is_http = matches!(command.action, Action::Http(_));
         let asked = self.asked_breaker(fields);
@@ -42,7 +40,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The breaker of a step of a flow. A flow inside a flow has none: its own steps may.
+    /// A sub-flow has no breaker: its own steps may.
     pub(super) fn step_breaker(
         &mut self,
         fields: &Fields<'_>,
@@ -60,8 +58,8 @@ impl Reader<'_> {
         self.granted(asked, true)
     }
 
-    /// The breaker of a command or a step; without a word about it a request has one if the operator
-    /// says so, or if its job was stored before breakers were opt-in.
+    /// Without a `breaker` key a request has one if the operator says so, or if its job was stored
+    /// before breakers were opt-in.
     fn granted(&self, asked: Asked, is_http: bool) -> Option<CommandBreaker> {
         match asked {
             Asked::One(breaker) => Some(breaker),
@@ -90,9 +88,8 @@ impl Reader<'_> {
         breaker.map_or(Asked::Wrong, Asked::One)
     }
 
-    /// What the breaker of a command is called that is no request and names none: after the workflow
-    /// and the command. No name that is written in a file has a `/`, and no origin only one, so it
-    /// cannot be taken for another. The ids of a file are unique, and jobs of one workflow share it.
+    /// The name of a command's own breaker, made of workflow and command. It is unique: names in a file
+    /// have no `/`, and origins have several. Jobs of one workflow share the breaker.
     fn breaker_name(&self, command: &str) -> String {
         let named = self.name.as_deref().filter(|name| !name.trim().is_empty());
         let workflow = named.unwrap_or_else(|| stem(self.source.name()));
@@ -107,11 +104,10 @@ impl Reader<'_> {
         format!("{}/{command}", short(&workflow))
     }
 
-    /// A breaker with settings of its own.
     fn breaker_settings(&mut self, node: &Node<'_>) -> Option<CommandBreaker> {
         let fields = self.fields(node, Table::Breaker)?;
         let mut settings = BreakerSettings::DEFAULT;
-        let name = fields.get("name").and_then(|node| self.identifier(node));
+        let name = fields.read("name", |node| self.identifier(node));
         let at_least_one = |reader: &mut Self, key: &str, default| {
             let Some(node) = fields.get(key) else {
                 return default;
@@ -135,43 +131,31 @@ impl Reader<'_> {
             let words = [("hold", WhenOpen::Hold), ("fail", WhenOpen::Fail)];
             settings.when_open = self.word(node, &words).unwrap_or_default();
         }
-        settings.max_hold = fields.get("max_hold").and_then(|node| self.duration(node));
+        settings.max_hold = fields.read("max_hold", |node| self.duration(node));
         if settings.max_hold.is_some() && settings.when_open == WhenOpen::Fail {
             let message = "`max_hold` has no effect with `when_open: fail`";
             self.problem(Code::NoEffect, fields.key_span("max_hold"), message);
         }
-        self.check_breaker(&fields, name.as_deref(), settings);
-        Some(CommandBreaker { name, settings })
-    }
-
-    /// One name is one breaker: it cannot have two settings in one file.
-    fn check_breaker(
-        &mut self,
-        fields: &Fields<'_>,
-        name: Option<&str>,
-        settings: BreakerSettings,
-    ) {
-        let Some(name) = name else {
-            return;
-        };
-        let first = self.breakers.entry(name.to_owned());
-        let (other, place) = *first.or_insert((settings, fields.span));
-        if other != settings {
-            let message = format!("the breaker `{name}` has other settings elsewhere");
-            let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
-            self.problems.push(problem.related(place, "here"));
+        if let Some(name) = &name {
+            let first = self.breakers.entry(name.clone());
+            let (other, place) = *first.or_insert((settings, fields.span));
+            if other != settings {
+                let message = format!("the breaker `{name}` has other settings elsewhere");
+                let problem = Diagnostic::new(Code::Conflict, fields.key_span("name"), message);
+                self.problems.push(problem.related(place, "here"));
+            }
         }
+        Some(CommandBreaker { name, settings })
     }
 }
 
-/// What a file is called without its folder and its extension.
+/// The name of a file without folder and extension.
 fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
-    let stem = name
-        .strip_suffix(".yaml")
-        .or_else(|| name.strip_suffix(".yml"));
+    let stem = name.strip_suffix(".yaml");
+    let stem = stem.or_else(|| name.strip_suffix(".yml"));
     match stem.unwrap_or(name) {
-        // A job keeps `-` as its file.
+        // A workflow from standard input has `-` as its file.
         "" | "-" => "standard input",
         stem => stem,
     }

@@ -15,19 +15,19 @@ use crate::workflow::yaml::{Node, Value};
 use super::layer::Layer;
 use super::reader::{Fields, Reader};
 
-/// What commands of one part of the workflow have in common.
+/// What the commands of one part of the workflow inherit.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
-    /// Blocks with retry settings, the closest first.
+    /// The closest first.
     pub(super) layers: &'a [Layer],
-    /// What they come to for a command that says nothing itself: worked out once, for all of them.
+    /// The policy of a command without settings of its own, resolved once for all of them.
     pub(super) shared: Option<&'a OnceCell<Arc<Resolved>>>,
-    /// The time limit of an attempt that says nothing itself.
+    /// Of an attempt, if the command sets none.
     pub(super) timeout: Option<Duration>,
 }
 
 impl Around<'_> {
-    /// Where nothing is inherited, as in a handler.
+    /// As for handlers.
     pub(super) const NOTHING: Self = Around {
         layers: &[],
         shared: None,
@@ -43,7 +43,7 @@ impl Reader<'_> {
         commands
     }
 
-    /// The same, one by one: there may be a million of them.
+    /// Passes the commands on one by one: there may be a million.
     pub(super) fn each_command(
         &mut self,
         node: &Node<'_>,
@@ -83,16 +83,15 @@ impl Reader<'_> {
             command.on_interrupt = self.word(node, &words).unwrap_or_default();
         }
         if let Some(node) = fields.get("on_failure") {
-            // A handler may look at what failed. What it captures itself is gone after it, because
+            // A handler may refer to the failed command. What it captures is gone after it, because
             // it does not always run.
             self.scope.handler = Some(BTreeSet::from([command.id.clone()]));
             command.on_failure = self.handler(node).map(Box::new);
             self.scope.handler = None;
         }
         self.now_known(&command);
-        command.on_success = fields
-            .get("on_success")
-            .map_or_else(Vec::new, |node| self.follow_up(node));
+        let next = fields.get("on_success");
+        command.on_success = next.map_or_else(Vec::new, |node| self.follow_up(node));
         Some(command)
     }
 
@@ -113,7 +112,7 @@ impl Reader<'_> {
         self.problem_with_help(Code::WrongValue, node.span, message, help);
     }
 
-    /// What commands and handlers have in common.
+    /// The part that commands and handlers share.
     pub(super) fn core(
         &mut self,
         fields: &Fields<'_>,
@@ -123,25 +122,18 @@ impl Reader<'_> {
         let index = self.commands;
         self.commands = index.saturating_add(1);
         let action = self.action(fields, table);
-        let id = fields.get("id").and_then(|node| self.identifier(node));
-        let timeout = fields.get("timeout").and_then(|node| self.time_limit(node));
-        let env = fields
-            .get("env")
-            .map(|node| self.texts(node, "an environment variable"));
-        let working_dir = fields
-            .get("working_dir")
-            .and_then(|node| self.text_template(node));
+        let id = fields.read("id", |node| self.identifier(node));
+        let timeout = fields.read("timeout", |node| self.time_limit(node));
+        let env = fields.get("env");
+        let env = env.map(|node| self.texts(node, "an environment variable"));
+        let working_dir = fields.read("working_dir", |node| self.text_template(node));
         let capture = self.capture(fields);
-        let output_limit = fields
-            .get("output_limit")
-            .and_then(|node| self.at_least_one(node));
+        let output_limit = fields.read("output_limit", |node| self.at_least_one(node));
         let retry = self.retry(fields, around);
         let action = action?;
         self.check_surroundings(fields, &action);
-        let span = fields
-            .entries
-            .first()
-            .map_or(fields.span, |entry| entry.key_span);
+        let first = fields.entries.first();
+        let span = first.map_or(fields.span, |entry| entry.key_span);
         let id = id.unwrap_or_else(|| self.own_id(action.kind()));
         if let Some(first) = self.ids.insert(id.as_str().into(), span) {
             let message = format!("`{id}` is the id of two commands");
@@ -185,8 +177,7 @@ impl Reader<'_> {
     }
 
     fn retry(&mut self, fields: &Fields<'_>, around: Around<'_>) -> Arc<Resolved> {
-        let own = fields.get("retry_config");
-        let own = own.and_then(|node| self.layer(node, Place::Command));
+        let own = fields.read("retry_config", |node| self.layer(node, Place::Command));
         match (&own, around.shared) {
             (None, Some(shared)) => {
                 let resolve = || Arc::new(self.resolve(around.layers.iter()));
@@ -205,9 +196,7 @@ impl Reader<'_> {
             ("number", CaptureFormat::Number),
             ("boolean", CaptureFormat::Boolean),
         ];
-        let format = fields
-            .get("capture_format")
-            .and_then(|node| self.word(node, &words));
+        let format = fields.read("capture_format", |node| self.word(node, &words));
         let Some(node) = fields.get("capture_output") else {
             if format.is_some() {
                 let span = fields.key_span("capture_format");
@@ -243,7 +232,6 @@ impl Reader<'_> {
         }
     }
 
-    /// What later commands may name.
     pub(super) fn now_known(&mut self, command: &Command) {
         let capture = command.capture.as_ref().map(|capture| capture.name.clone());
         if let Some(inside) = &mut self.scope.handler {

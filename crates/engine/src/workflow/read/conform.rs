@@ -1,7 +1,7 @@
-//! Whether a value has the shape its key asks for, before anybody reads what it means.
+//! Checks the shape of a value before its meaning is read.
 //!
-//! The policy crate reads `retry_config` with serde, whose messages speak of fields and variants.
-//! Wrong keys and wrong words are found here first, in the words of everything else.
+//! The policy crate reads `retry_config` with serde, whose messages speak of fields and variants. Wrong
+//! keys and words are found here first, with the messages used everywhere else.
 
 use crate::workflow::diagnostic::{Code, nearest};
 use crate::workflow::keys::{Shape, Table, plain_strategies};
@@ -9,7 +9,7 @@ use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
 
-/// What a word was meant as, where another shape would take it.
+/// Help for a word that another shape would take.
 fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
     let flags = shapes.iter().any(|shape| matches!(shape, Shape::Flag));
     if flags && matches!(word, "true" | "yes" | "on" | "false" | "no" | "off") {
@@ -32,7 +32,7 @@ fn meant(word: &str, shapes: &[Shape]) -> Option<String> {
 }
 
 impl Reader<'_> {
-    /// Notes keys and words that the shape does not have. What a value means is not asked.
+    /// Notes keys and words that the shape does not have. The meaning of a value is not checked.
     pub(super) fn conforms(&mut self, node: &Node<'_>, shape: &Shape) -> bool {
         match (shape, &node.value) {
             (Shape::Keys(table), _) => self.conforms_to(node, *table),
@@ -41,19 +41,16 @@ impl Reader<'_> {
                 self.known_word(node, word, &plain_strategies())
             }
             (Shape::Words(words), _) => {
-                self.expected(node, &format!("one of {}", words.join(", ")));
+                self.expected::<()>(node, &format!("one of {}", words.join(", ")));
                 false
             }
             (Shape::ListOf(inner), Value::List(nodes)) => {
-                // Every element is looked at, also behind one that is wrong.
-                let wrong = nodes
-                    .iter()
-                    .filter(|node| !self.conforms(node, inner))
-                    .count();
-                wrong == 0
+                // Every element is checked, even after a wrong one.
+                let wrong = nodes.iter().filter(|node| !self.conforms(node, inner));
+                wrong.count() == 0
             }
             (Shape::ListOf(_), _) => {
-                self.expected(node, "a list");
+                self.expected::<()>(node, "a list");
                 false
             }
             (Shape::AnyOf(shapes), _) => self.conforms_to_any(node, shapes),
@@ -80,7 +77,7 @@ impl Reader<'_> {
         self.problems.found.len() == before && !self.problems.is_full()
     }
 
-    /// The shape that this kind of value is meant to have decides.
+    /// The kind of the value decides which shape is meant.
     fn conforms_to_any(&mut self, node: &Node<'_>, shapes: &[Shape]) -> bool {
         let kind = |shape: &&Shape| match (shape, &node.value) {
             (Shape::Keys(_), Value::Map(_)) | (Shape::ListOf(_), Value::List(_)) => true,
@@ -96,10 +93,8 @@ impl Reader<'_> {
             self.problem_with_help(Code::WrongValue, node.span, message, help);
             return false;
         }
-        if let Some(shape) = shapes.iter().find(kind) {
-            return self.conforms(node, shape);
-        }
-        true
+        let shape = shapes.iter().find(kind);
+        shape.is_none_or(|shape| self.conforms(node, shape))
     }
 
     fn known_word(&mut self, node: &Node<'_>, word: &str, words: &[&str]) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use undaunted_policy::shape::{BackoffType, WorkConfig};
 
-use crate::flow::check_predicate;
+use crate::flow::Predicate;
 use crate::workflow::diagnostic::{Code, Diagnostic};
 use crate::workflow::keys::Table;
 use crate::workflow::model::{
@@ -20,10 +20,8 @@ use super::layer::said;
 use super::plan::plan_flow;
 use super::reader::{Fields, Reader};
 
-/// How long a call may take when nothing is said.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The `type` of a step.
 #[derive(Clone, Copy, PartialEq)]
 enum StepType {
     Sync,
@@ -32,7 +30,6 @@ enum StepType {
     Flow,
 }
 
-/// The only command of a step's items.
 fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     let (action, timeout) = match &step.kind {
         StepKind::Call {
@@ -68,7 +65,7 @@ fn command(id: &str, index: u64, step: &FlowStep) -> Command {
     }
 }
 
-/// A step of a workflow, which is not planned yet.
+/// A step that is not planned yet.
 pub(crate) fn flow_step(id: String, index: u64, step: Arc<FlowStep>) -> Step {
     Step {
         commands: vec![command(&id, index, &step)],
@@ -94,19 +91,14 @@ const fn is_of(kind: &str, value: &serde_json::Value) -> bool {
 
 impl Reader<'_> {
     pub(super) fn flow(&mut self, fields: &Fields<'_>, workflow: &mut Workflow) {
-        let Some(steps) = fields.get("steps") else {
-            self.missing(fields, "steps", Table::Workflow);
+        let Some(steps) = self.needed(fields, "steps", Table::Workflow) else {
             return;
         };
-        let deadline = workflow
-            .deadline
-            .map(|limit| (limit, fields.key_span("deadline")));
+        let deadline = workflow.deadline;
+        let deadline = deadline.map(|limit| (limit, fields.key_span("deadline")));
         let spans = self.flow_steps(steps, deadline, &mut workflow.steps);
-        let Some((aim, goals_span)) = self.aim(fields) else {
-            return;
-        };
-        let Some(spans) = spans else {
-            // A plan without the steps that could not be read would miss what is there.
+        // A plan without the steps that could not be read would miss what they give.
+        let (Some((aim, goals_span)), Some(spans)) = (self.aim(fields), spans) else {
             return;
         };
         match plan_flow(&workflow.steps, aim) {
@@ -120,30 +112,23 @@ impl Reader<'_> {
                 for problem in problems {
                     let span = problem.step.and_then(|step| spans.get(step)).copied();
                     let span = span.unwrap_or(goals_span);
-                    self.problems.push(Diagnostic {
-                        help: problem.help,
-                        ..Diagnostic::new(problem.code, span, problem.message)
-                    });
+                    self.report(problem.code, span, problem.message, problem.help);
                 }
             }
         }
     }
 
-    /// What the flow is to reach, and where that is said: by whoever asks, or in the file.
+    /// The aim, and where it is given: by the caller, or in the file.
     fn aim(&mut self, fields: &Fields<'_>) -> Option<(Aim, Span)> {
         if let Some(aim) = self.aimed_at {
             return Some((aim.clone(), fields.span));
         }
-        let Some(node) = fields.get("goals") else {
-            self.missing(fields, "goals", Table::Workflow);
-            return None;
-        };
+        let node = self.needed(fields, "goals", Table::Workflow)?;
         let Value::List(_) = &node.value else {
-            self.expected(node, "a list");
-            return None;
+            return self.expected(node, "a list");
         };
         let goals = self.names_in(node);
-        let init = fields.get("init").and_then(|node| self.map(node));
+        let init = fields.read("init", |node| self.map(node));
         let init = init.unwrap_or_default().iter();
         let init = init.map(|entry| (entry.key.to_string(), entry.node.to_json()));
         let aim = Aim {
@@ -153,7 +138,7 @@ impl Reader<'_> {
         Some((aim, node.span))
     }
 
-    /// Reads the steps; where each stands, if all could be read.
+    /// The span of each step, if all could be read.
     fn flow_steps(
         &mut self,
         node: &Node<'_>,
@@ -181,11 +166,9 @@ impl Reader<'_> {
     }
 
     fn names_in(&mut self, node: &Node<'_>) -> Vec<String> {
-        let nodes = self.list(node).unwrap_or_default();
-        nodes
-            .iter()
-            .filter_map(|node| self.text(node).map(str::to_owned))
-            .collect()
+        let nodes = self.list(node).unwrap_or_default().iter();
+        let names = nodes.filter_map(|node| self.text(node));
+        names.map(str::to_owned).collect()
     }
 
     pub(crate) fn flow_step(
@@ -194,51 +177,32 @@ impl Reader<'_> {
         deadline: Option<(Duration, Span)>,
     ) -> Option<(String, FlowStep)> {
         let fields = self.fields(node, Table::FlowStep)?;
-        let id = fields.get("id").and_then(|node| self.identifier(node));
-        let name = fields
-            .get("name")
-            .and_then(|node| self.text(node))
-            .map(str::to_owned);
-        let predicate = fields
-            .get("predicate")
-            .and_then(|node| self.predicate(node));
+        let id = fields.read("id", |node| self.identifier(node));
+        let name = fields.read("name", |node| self.text(node));
+        let predicate = fields.read("predicate", |node| self.predicate(node));
         if let Some(node) = fields.get("memoizable")
             && self.flag(node) == Some(true)
         {
             let message = "`memoizable: true` is not supported";
             self.problem(Code::Unsupported, node.span, message);
         }
-        let work = fields
-            .get("work_config")
-            .and_then(|node| self.work_config(node));
+        let work = fields.read("work_config", |node| self.work_config(node));
         let retry = self.step_retry(&fields, work.as_ref(), deadline);
-        let labels = fields
-            .get("labels")
-            .and_then(|node| self.map(node))
-            .unwrap_or_default();
+        let labels = fields.read("labels", |node| self.map(node));
+        let labels = labels.into_iter().flatten();
         let labels = labels
-            .iter()
             .map(|entry| (entry.key.to_string(), self.written(&entry.node).to_owned()))
             .collect();
-        let attributes = fields
-            .get("attributes")
-            .and_then(|node| self.map(node))
-            .unwrap_or_default();
-        let attributes = attributes
-            .iter()
-            .filter_map(|entry| self.attribute(entry))
-            .collect();
+        let given = fields.read("attributes", |node| self.map(node));
+        let given = given.into_iter().flatten();
+        let attributes = given.filter_map(|entry| self.attribute(entry)).collect();
         let (completion, on_complete) = self.completion(&fields);
         let kind = self.step_kind(&fields);
         let breaker = self.step_breaker(&fields, kind.as_ref());
-        let Some(id) = id else {
-            if fields.get("id").is_none() {
-                self.missing(&fields, "id", Table::FlowStep);
-            }
-            return None;
-        };
+        self.needed(&fields, "id", Table::FlowStep)?;
+        let id = id?;
         let step = FlowStep {
-            name: name.unwrap_or_else(|| id.clone()),
+            name: name.unwrap_or(&id).to_owned(),
             kind: kind?,
             predicate,
             retry,
@@ -260,10 +224,7 @@ impl Reader<'_> {
             ("script", StepType::Script),
             ("flow", StepType::Flow),
         ];
-        let Some(node) = fields.get("type") else {
-            self.missing(fields, "type", Table::FlowStep);
-            return None;
-        };
+        let node = self.needed(fields, "type", Table::FlowStep)?;
         let kind = self.word(node, &words)?;
         if kind == StepType::Script {
             let message = "steps of type `script` are not supported";
@@ -279,51 +240,38 @@ impl Reader<'_> {
             let message = format!("`{other}` does not belong to a step of this type");
             self.problem(Code::Conflict, fields.key_span(other), message);
         }
-        let Some(node) = fields.get(needed) else {
-            self.missing(fields, needed, Table::FlowStep);
-            return None;
-        };
+        let node = self.needed(fields, needed, Table::FlowStep)?;
         if kind == StepType::Flow {
             let fields = self.fields(node, Table::FlowGoals)?;
-            let Some(goals) = fields.get("goals") else {
-                self.missing(&fields, "goals", Table::FlowGoals);
-                return None;
-            };
+            let goals = self.needed(&fields, "goals", Table::FlowGoals)?;
             let goals = self.names_in(goals);
             return Some(StepKind::SubFlow { goals });
         }
         let fields = self.fields(node, Table::FlowHttp)?;
-        let timeout = fields.get("timeout").and_then(|node| self.count(node));
-        let patience = fields.get("completion_timeout");
-        let patience = patience.and_then(|node| self.at_least_one(node));
-        if let Some(node) = fields
-            .get("completion_timeout")
-            .filter(|_| kind != StepType::Async)
-        {
+        let timeout = fields.read("timeout", |node| self.count(node));
+        let timeout = timeout.filter(|millis| *millis > 0);
+        let completion = fields.get("completion_timeout");
+        let patience = completion.and_then(|node| self.at_least_one(node));
+        if let Some(node) = completion.filter(|_| kind != StepType::Async) {
             let message = "`completion_timeout` has no effect for a step that answers at once";
             self.problem(Code::NoEffect, node.span, message);
         }
-        let health_check = fields.get("health_check").and_then(|node| {
+        let health_check = fields.read("health_check", |node| {
             self.check_url(node, false);
             self.text(node).map(str::to_owned)
         });
-        let Some(endpoint) = fields.get("endpoint") else {
-            self.missing(&fields, "endpoint", Table::FlowHttp);
-            return None;
-        };
+        let endpoint = self.needed(&fields, "endpoint", Table::FlowHttp)?;
         self.check_url(endpoint, false);
         Some(StepKind::Call {
             endpoint: self.text(endpoint)?.to_owned(),
             health_check,
-            timeout: timeout
-                .filter(|millis| *millis > 0)
-                .map_or(CALL_TIMEOUT, Duration::from_millis),
+            timeout: timeout.map_or(CALL_TIMEOUT, Duration::from_millis),
             later: kind == StepType::Async,
             patience: patience.map(Duration::from_millis),
         })
     }
 
-    fn predicate(&mut self, node: &Node<'_>) -> Option<String> {
+    fn predicate(&mut self, node: &Node<'_>) -> Option<Predicate> {
         let fields = self.fields(node, Table::Predicate)?;
         if let Some(node) = fields.get("language")
             && let Some(language) = self.text(node)
@@ -333,29 +281,22 @@ impl Reader<'_> {
             self.problem_with_help(Code::Unsupported, node.span, message, "write it in `cel`");
             return None;
         }
-        let Some(script) = fields.get("script") else {
-            self.missing(&fields, "script", Table::Predicate);
-            return None;
-        };
-        let text = self.text(script)?.to_owned();
-        if let Err(why) = check_predicate(&text) {
-            self.problem(Code::WrongValue, script.span, why);
-        }
-        Some(text)
+        let script = self.needed(&fields, "script", Table::Predicate)?;
+        let compiled = Predicate::compile(self.text(script)?);
+        compiled
+            .map_err(|why| self.problem(Code::WrongValue, script.span, why))
+            .ok()
     }
 
-    /// Every key on its own, so that each can be wrong on its own.
+    /// Every key is checked on its own, so that each wrong one is reported.
     fn work_config(&mut self, node: &Node<'_>) -> Option<WorkConfig> {
         let fields = self.fields(node, Table::WorkConfig)?;
         let before = self.problems.found.len();
+        let mut number = |key| fields.read(key, |node| self.integer(node));
         let mut config = WorkConfig {
-            max_retries: fields
-                .get("max_retries")
-                .and_then(|node| self.integer(node)),
-            backoff: fields.get("backoff").and_then(|node| self.integer(node)),
-            max_backoff: fields
-                .get("max_backoff")
-                .and_then(|node| self.integer(node)),
+            max_retries: number("max_retries"),
+            backoff: number("backoff"),
+            max_backoff: number("max_backoff"),
             ..WorkConfig::default()
         };
         let words = [
@@ -363,34 +304,18 @@ impl Reader<'_> {
             ("linear", BackoffType::Linear),
             ("exponential", BackoffType::Exponential),
         ];
-        let growth = fields.get("backoff_type");
-        config.backoff_type = growth.and_then(|node| self.word(node, &words));
-        let parallelism = fields.get("parallelism");
-        let parallelism = parallelism.and_then(|node| self.at_least_one(node));
+        config.backoff_type = fields.read("backoff_type", |node| self.word(node, &words));
+        let parallelism = fields.read("parallelism", |node| self.at_least_one(node));
         config.parallelism = parallelism.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        // Each number is looked at alone first, and then how they go together.
+        // Each number is checked alone first, and then all together.
+        let [mut retries, mut first, mut cap] = [WorkConfig::default(); 3];
+        retries.max_retries = config.max_retries;
+        first.backoff = config.backoff;
+        cap.max_backoff = config.max_backoff;
         let alone = [
-            (
-                "max_retries",
-                WorkConfig {
-                    max_retries: config.max_retries,
-                    ..WorkConfig::default()
-                },
-            ),
-            (
-                "backoff",
-                WorkConfig {
-                    backoff: config.backoff,
-                    ..WorkConfig::default()
-                },
-            ),
-            (
-                "max_backoff",
-                WorkConfig {
-                    max_backoff: config.max_backoff,
-                    ..WorkConfig::default()
-                },
-            ),
+            ("max_retries", retries),
+            ("backoff", first),
+            ("max_backoff", cap),
             ("max_backoff", config),
         ];
         for (key, part) in alone {
@@ -410,8 +335,7 @@ impl Reader<'_> {
         if let Value::Integer(number) = node.value {
             return Some(number);
         }
-        self.expected(node, "a whole number");
-        None
+        self.expected(node, "a whole number")
     }
 
     fn step_retry(
@@ -425,7 +349,7 @@ impl Reader<'_> {
             None => Ok(defaults.retry_config()),
             Some(work) => work.retry_config(defaults),
         };
-        // What could not be meant was noted when it was read.
+        // The problem was noted when the block was read.
         let Ok(mut config) = config else {
             return Arc::clone(&self.once);
         };
@@ -469,17 +393,14 @@ impl Reader<'_> {
             ("const", Role::Const),
             ("output", Role::Output),
         ];
-        let Some(role) = fields.get("role") else {
-            self.missing(&fields, "role", Table::Attribute);
-            return None;
-        };
+        let role = self.needed(&fields, "role", Table::Attribute)?;
         let role = self.word(role, &roles)?;
         let kinds = [
             "string", "number", "boolean", "object", "array", "null", "any",
         ];
         let kinds = kinds.map(|kind| (kind, kind));
-        let kind = fields.get("type").and_then(|node| self.word(node, &kinds));
-        let default = fields.get("default").and_then(|node| self.default(node));
+        let kind = fields.read("type", |node| self.word(node, &kinds));
+        let default = fields.read("default", |node| self.default(node));
         if let (Some(kind), Some(value)) = (kind, &default)
             && !is_of(kind, value)
         {
@@ -487,12 +408,9 @@ impl Reader<'_> {
             let message = format!("the default of `{}` is not of type `{kind}`", entry.key);
             self.problem(Code::WrongValue, at, message);
         }
-        let for_each = fields.get("for_each").and_then(|node| self.flag(node));
-        let mapping = fields
-            .get("mapping")
-            .and_then(|node| self.fields(node, Table::Mapping));
-        let mapping = mapping.and_then(|fields| fields.get("name"));
-        let mapping = mapping.and_then(|node| self.text(node)).map(str::to_owned);
+        let for_each = fields.read("for_each", |node| self.flag(node));
+        let mapping = fields.read("mapping", |node| self.fields(node, Table::Mapping));
+        let mapping = mapping.and_then(|fields| fields.read("name", |node| self.text(node)));
         if role == Role::Const && default.is_none() {
             let message = format!("the constant `{}` has no value", entry.key);
             let help = "give it as `default`";
@@ -507,7 +425,7 @@ impl Reader<'_> {
             kind: kind.unwrap_or("any").to_owned(),
             default,
             for_each: for_each.unwrap_or_default(),
-            mapping,
+            mapping: mapping.map(str::to_owned),
         };
         Some((entry.key.to_string(), attribute))
     }

@@ -1,4 +1,4 @@
-//! What runs when a command has stopped being retried.
+//! Reads the handler of a command that is no longer retried.
 
 use crate::workflow::diagnostic::Code;
 use crate::workflow::keys::Table;
@@ -23,10 +23,8 @@ impl Reader<'_> {
             });
         }
         let fields = self.fields(node, Table::Handler)?;
-        let max_attempts = fields
-            .get("max_attempts")
-            .and_then(|node| self.count32(node));
-        let fail_workflow = fields.get("fail_workflow").and_then(|node| self.flag(node));
+        let max_attempts = fields.read("max_attempts", |node| self.count32(node));
+        let fail_workflow = fields.read("fail_workflow", |node| self.flag(node));
         let commands = if let Some(list) = fields.get("commands") {
             let others = fields.entries.iter().find(|entry| {
                 !matches!(&*entry.key, "commands" | "max_attempts" | "fail_workflow")
@@ -52,10 +50,10 @@ impl Reader<'_> {
         })
     }
 
-    /// Commands of a handler: what they do, and no handlers of their own.
+    /// Commands of a handler have no handlers of their own.
     fn handler_commands(&mut self, node: &Node<'_>) -> Vec<Command> {
         let inner = match &node.value {
-            // Not a list of its own: what stands in one more pair of braces is the same.
+            // `{commands: […]}` is the same as the list itself.
             Value::Map(entries) => entries.iter().find(|entry| &*entry.key == "commands"),
             _ => None,
         };
@@ -69,10 +67,8 @@ impl Reader<'_> {
             });
             for entry in maps.flatten() {
                 let key = &*entry.key;
-                if matches!(
-                    key,
-                    "on_failure" | "on_success" | "breaker" | "on_interrupt"
-                ) {
+                let nested = ["on_failure", "on_success", "breaker", "on_interrupt"];
+                if nested.contains(&key) {
                     let message = format!("`{key}` is not a key of a command in a handler");
                     self.problem(Code::UnknownKey, entry.key_span, message);
                 }

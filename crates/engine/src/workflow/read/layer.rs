@@ -12,10 +12,10 @@ use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
 
-/// How many rules and entries of `retry_on` a file may have.
+/// In a file, entries of `retry_on` included.
 const MOST_RULES: usize = 2000;
 
-/// The settings of one block, and where each was given.
+/// The settings of one block, and where each is given.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) place: Place,
@@ -24,7 +24,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// A block that says nothing but that there are retries.
+    /// Asks for retries and sets nothing.
     pub(crate) fn empty(place: Place) -> Self {
         Self {
             place,
@@ -35,7 +35,6 @@ impl Layer {
 }
 
 impl Reader<'_> {
-    /// Reads a `retry_config`, setting by setting.
     pub(crate) fn layer(&mut self, node: &Node<'_>, place: Place) -> Option<Layer> {
         let fields = self.fields(node, Table::RetryConfig)?;
         let mut layer = Layer::empty(place);
@@ -43,7 +42,7 @@ impl Reader<'_> {
             if let Value::List(list) = &entry.node.value
                 && matches!(&*entry.key, "rules" | "retry_on")
             {
-                // Each may hold a regular expression, and compiling one takes its time.
+                // Each may hold a regular expression, which is slow to compile.
                 self.rules = self.rules.saturating_add(list.len());
                 if self.rules > MOST_RULES {
                     let message = format!("this file has more than {MOST_RULES} rules");
@@ -51,9 +50,8 @@ impl Reader<'_> {
                     continue;
                 }
             }
-            let key = Table::RetryConfig
-                .keys()
-                .find(|key| key.name() == &*entry.key);
+            let mut keys = Table::RetryConfig.keys();
+            let key = keys.find(|key| key.name() == &*entry.key);
             if !key.is_some_and(|key| self.conforms(&entry.node, &key.shape)) {
                 continue;
             }
@@ -76,7 +74,7 @@ impl Reader<'_> {
         Some(layer)
     }
 
-    /// The policy that these blocks come to, the closest first.
+    /// Resolves the policy of these blocks, the closest first.
     pub(crate) fn resolve<'l>(&mut self, layers: impl Iterator<Item = &'l Layer>) -> Resolved {
         let mut config: Option<RetryConfig> = None;
         let mut origins = BTreeMap::new();
@@ -101,37 +99,32 @@ impl Reader<'_> {
         match config.build() {
             Ok(policy) => Resolved::new(policy, origins),
             Err(error) => {
-                let setting = setting_of(&error);
-                let span = origins
-                    .get(setting)
-                    .map_or(Span::default(), |origin| origin.span);
+                let origin = origins.get(setting_of(&error));
+                let span = origin.map_or(Span::default(), |origin| origin.span);
                 let problem = said(Code::WrongValue, span, &error.to_string());
-                // One block may stand behind many commands; it is told once.
+                // One block may apply to many commands; it is reported once.
                 self.problems.push_once(problem);
                 Resolved::once()
             }
         }
     }
 
-    /// A rule that holds needs a breaker to hold with.
+    /// A rule that says `hold` needs a breaker.
     pub(crate) fn check_holds(&mut self, resolved: &Resolved) {
         let rules = resolved.policy.rules().table();
         let Some(at) = rules.iter().position(|rule| rule.then() == Then::Hold) else {
             return;
         };
-        let span = resolved
-            .origin("rules")
-            .map_or(Span::default(), |origin| origin.span);
-        let message = format!(
-            "rule {} holds, but the command has no breaker",
-            at.saturating_add(1)
-        );
+        let origin = resolved.origin("rules");
+        let span = origin.map_or(Span::default(), |origin| origin.span);
+        let number = at.saturating_add(1);
+        let message = format!("rule {number} holds, but the command has no breaker");
         let help = "add `breaker: true` to the command; a handler cannot have one";
         self.problem_with_help(Code::NoBreaker, span, message, help);
     }
 }
 
-/// The message of another crate: what is wrong, and behind a semicolon what is accepted.
+/// Splits a message of the policy crate into what is wrong and, behind a semicolon, the help.
 pub(super) fn said(code: Code, span: Span, text: &str) -> Diagnostic {
     let code = if text.contains("has two values") || text.contains("has two strategies") {
         Code::Conflict

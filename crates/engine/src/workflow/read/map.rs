@@ -14,18 +14,16 @@ use super::layer::Layer;
 use super::reader::{Fields, Reader};
 use super::settings::FailureRule;
 
-/// What `on_item_failure: retry` asks for if no block says more.
+/// For `on_item_failure: retry` if no block sets a number.
 const DEFAULT_RETRIES: u32 = 3;
 
-/// A map, and what its commands inherit.
 pub(super) struct MapPart<'n> {
-    /// Missing if it has no input that could be read; its commands are read all the same.
+    /// `None` without a readable input; the commands are read all the same.
     pub(super) map: Option<Map>,
     pub(super) item_deadline: Option<Duration>,
-    /// Where its deadline was given.
     pub(super) deadline_span: Span,
     pub(super) layers: Vec<Layer>,
-    /// What holds where no block at all says more.
+    /// Applies where no other block sets anything.
     pub(super) last_layer: Option<Layer>,
     pub(super) timeout: Option<Duration>,
     pub(super) template: &'n Node<'n>,
@@ -58,17 +56,10 @@ impl Reader<'_> {
         let deadline_span = item_deadline.map_or(fields.span, |(_, span)| span);
         let (completion, on_complete) = self.completion(&fields);
         let selection = self.selection(&fields);
-        let max_parallel = fields
-            .get("max_parallel")
-            .and_then(|node| self.max_parallel(node));
-        let input = fields.get("input").and_then(|node| self.input(node));
-        if fields.get("input").is_none() {
-            self.missing(&fields, "input", Table::Map);
-        }
-        let Some(template) = fields.get("agent_template") else {
-            self.missing(&fields, "agent_template", Table::Map);
-            return None;
-        };
+        let max_parallel = fields.read("max_parallel", |node| self.max_parallel(node));
+        let input = self.needed(&fields, "input", Table::Map);
+        let input = input.and_then(|node| self.input(node));
+        let template = self.needed(&fields, "agent_template", Table::Map)?;
         let last_layer = rule.retries.map(|span| {
             let mut layer = Layer::empty(Place::MapErrorPolicy);
             layer.config = layer.config.attempts(DEFAULT_RETRIES);
@@ -114,11 +105,8 @@ impl Reader<'_> {
             Some((limit, node.span))
         };
         match (read(own), read(inner)) {
-            (Some(first), Some((second, span))) if first.0 != second => {
-                let message = format!(
-                    "`agent_timeout_secs` has two values, {:?} and {second:?}",
-                    first.0
-                );
+            (Some(first @ (own, _)), Some((inner, span))) if own != inner => {
+                let message = format!("`agent_timeout_secs` has two values, {own:?} and {inner:?}");
                 self.problem(Code::Conflict, span, message);
                 Some(first)
             }
@@ -134,9 +122,7 @@ impl Reader<'_> {
             });
         }
         let fields = self.fields(node, Table::Input)?;
-        let format = fields
-            .get("format")
-            .and_then(|node| self.word(node, &Format::NAMES));
+        let format = fields.read("format", |node| self.word(node, &Format::NAMES));
         match (fields.get("file"), fields.get("shell")) {
             (Some(file), None) => {
                 let by_name = match &file.value {
@@ -191,12 +177,7 @@ impl Reader<'_> {
             Ok(expression) => Some(expression),
             Err(error) => {
                 let span = self.source.locate(node.span, text, error.range);
-                match error.help {
-                    Some(help) => {
-                        self.problem_with_help(Code::BadExpression, span, error.message, help);
-                    }
-                    None => self.problem(Code::BadExpression, span, error.message),
-                }
+                self.report(Code::BadExpression, span, error.message, error.help);
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! From the tree to the checked workflow, one file per part of the language.
 //!
-//! Every reader takes what it can and notes what it cannot: a file is told everything that is wrong
-//! with it in one go.
+//! Every reader takes what it can and notes what it cannot, so that all problems of a file are reported
+//! at once.
 
 mod action;
 mod breaker;

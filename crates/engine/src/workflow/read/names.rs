@@ -11,19 +11,16 @@ use crate::workflow::yaml::{Node, Value};
 
 use super::reader::Reader;
 
-/// What templates may name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// Whether there is an item.
     pub(super) item: bool,
-    /// Whether there are results of a map.
     pub(super) map: bool,
     /// Names captured anywhere in the file, and those captured so far.
     pub(super) captured: BTreeSet<String>,
     pub(super) captured_so_far: BTreeSet<String>,
-    /// Names that were captured for single items, by commands of a map that is over.
+    /// Captured for single items, by commands of a map that has ended.
     pub(super) ended: BTreeSet<String>,
-    /// Inside of a handler: what only it may name.
+    /// Names that only the handler being read may use.
     pub(super) handler: Option<BTreeSet<String>>,
     /// Commands named anywhere in the file, and those read so far.
     pub(super) steps: BTreeSet<String>,
@@ -31,7 +28,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Notes every name that some command of the file captures or has.
+    /// Collects every name that a command of the file captures or has.
     pub(super) fn survey(&mut self, node: &Node<'_>) {
         match &node.value {
             Value::List(nodes) => nodes.iter().for_each(|node| self.survey(node)),
@@ -44,7 +41,7 @@ impl Scope {
                         ("id", Value::Text(name)) => {
                             self.steps.insert(name.to_string());
                         }
-                        // These hold data of the author's, whatever it looks like.
+                        // These hold the author's data, whatever it looks like.
                         ("body" | "init" | "headers" | "env" | "labels" | "attributes", _) => {}
                         _ => self.survey(&entry.node),
                     }
@@ -97,7 +94,7 @@ impl Reader<'_> {
                 for error in errors {
                     let at = error.pointer;
                     let message = format!("{} (in `{at}`)", error.error.message);
-                    self.report(node.span, message, error.error.help);
+                    self.report(Code::UnknownName, node.span, message, error.error.help);
                 }
                 None
             }
@@ -128,21 +125,14 @@ impl Reader<'_> {
                         continue;
                     }
                     let span = self.source.locate(node.span, text, error.range);
-                    self.report(span, error.message, error.help);
+                    self.report(Code::UnknownName, span, error.message, error.help);
                 }
                 None
             }
         }
     }
 
-    fn report(&mut self, span: Span, message: String, help: Option<String>) {
-        match help {
-            Some(help) => self.problem_with_help(Code::UnknownName, span, message, help),
-            None => self.problem(Code::UnknownName, span, message),
-        }
-    }
-
-    /// A name that exists, but only further down.
+    /// Notes names that only a later command gives.
     fn check_references<'r>(
         &mut self,
         span: Span,
@@ -163,10 +153,8 @@ impl Reader<'_> {
                     (format!("`{name}` ended with its item"), help)
                 } else {
                     let help = "a command further up has to capture it";
-                    (
-                        format!("`{name}` is not there yet: no earlier command gives it"),
-                        help,
-                    )
+                    let message = format!("`{name}` is not there yet: no earlier command gives it");
+                    (message, help)
                 };
                 self.problem_with_help(Code::UnknownName, place, message, help);
             }

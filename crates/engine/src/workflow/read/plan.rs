@@ -1,4 +1,4 @@
-//! Which steps a flow needs: backwards from the goals, over the attributes they take.
+//! Plans a flow: backwards from the goals, over the attributes that steps take.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::workflow::diagnostic::{Code, nearest};
 use crate::workflow::model::{Aim, Attribute, Flow, Role, Step, StepKind, StepWork};
 
-/// Why there is no plan.
 #[derive(Debug)]
 pub(crate) struct NoPlan {
     pub(crate) code: Code,
@@ -16,7 +15,7 @@ pub(crate) struct NoPlan {
     pub(crate) step: Option<usize>,
 }
 
-/// The steps that lead to the goals, and for every step the ones it waits for.
+/// The plan, and for every step the steps it waits for.
 pub(crate) fn plan_flow(
     steps: &[Step],
     Aim { goals, init }: Aim,
@@ -73,7 +72,6 @@ pub(crate) fn plan_flow(
     Ok((Flow { goals, init, plan }, needs))
 }
 
-/// The step that is to be reached.
 fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<usize, NoPlan> {
     names.get(goal).copied().ok_or_else(|| {
         let near = nearest(goal, names.keys().copied());
@@ -86,7 +84,7 @@ fn find(names: &BTreeMap<&str, usize>, goal: &str, of: Option<usize>) -> Result<
     })
 }
 
-/// What a step that is a flow of its own has to reach.
+/// The goals of a sub-flow.
 fn inner_goals(step: &Step) -> &[String] {
     match &step.work {
         StepWork::Call(call) => match &call.kind {
@@ -105,7 +103,6 @@ fn attributes(step: &Step) -> impl Iterator<Item = (&String, &Attribute)> {
     call.into_iter().flatten()
 }
 
-/// Which steps give which attribute.
 type Givers<'a> = BTreeMap<&'a str, Vec<usize>>;
 
 fn givers(steps: &[Step]) -> Givers<'_> {
@@ -128,9 +125,8 @@ fn needs(
     let taken = attributes(step).filter(|(name, attribute)| {
         matches!(attribute.role, Role::Required | Role::Optional) && !init.contains_key(*name)
     });
-    let found = taken
-        .filter_map(|(name, _)| givers.get(name.as_str()))
-        .flatten();
+    let found = taken.filter_map(|(name, _)| givers.get(name.as_str()));
+    let found = found.flatten();
     let others: BTreeSet<usize> = found.copied().filter(|giver| *giver != index).collect();
     others.into_iter().collect()
 }
@@ -153,8 +149,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Puts a step behind everything it needs. The path is kept by hand: a chain of ten thousand
-    /// steps must not be ten thousand calls deep.
+    /// Puts a step after everything it needs. The stack is explicit: a chain of ten thousand steps must
+    /// not recurse.
     fn visit(&mut self, goal: usize) {
         let mut path = vec![(goal, 0_usize)];
         while let Some((index, next)) = path.pop() {
@@ -186,7 +182,6 @@ impl Search<'_> {
         }
     }
 
-    /// Every required input has to come from somewhere.
     fn check_inputs(&mut self, index: usize) {
         let Some(step) = self.steps.get(index) else {
             return;
@@ -211,10 +206,8 @@ impl Search<'_> {
 
     fn cycle(&self, needed: usize, path: &[(usize, usize)]) -> NoPlan {
         let name = |index: &usize| self.steps.get(*index).map_or("", |step| step.name.as_str());
-        let circle = path
-            .iter()
-            .map(|(index, _)| index)
-            .skip_while(|index| **index != needed);
+        let circle = path.iter().map(|(index, _)| index);
+        let circle = circle.skip_while(|index| **index != needed);
         let circle: Vec<_> = circle.map(name).chain([name(&needed)]).collect();
         NoPlan {
             code: Code::Cycle,

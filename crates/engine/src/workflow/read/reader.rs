@@ -1,4 +1,4 @@
-//! What every reader needs: the problems so far, and the values behind keys.
+//! The state of reading a file, and the readers of single values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,30 +19,26 @@ use super::names::Scope;
 pub(crate) struct Reader<'s> {
     pub(crate) source: &'s Source,
     pub(super) operator: &'s Operator,
-    /// What a flow is to reach, if the file does not say.
+    /// Replaces the goals and the initial attributes of the file.
     pub(crate) aimed_at: Option<&'s Aim>,
     pub(crate) problems: Problems,
-    /// What the workflow is called, if it says so.
     pub(super) name: Option<String>,
-    /// Names of agents, which are keys of commands.
+    /// Their names are keys of commands.
     pub(super) agents: BTreeSet<String>,
-    /// What templates may name.
     pub(super) scope: Scope,
-    /// How many commands were read so far, how many of them are named by their place (apart from
-    /// those of handlers), and what they are called.
+    /// Commands read so far; of those named by their place, the ones outside and inside of handlers;
+    /// and all ids.
     pub(super) commands: u64,
     pub(super) places: u64,
     pub(super) handlers: u64,
     pub(super) ids: BTreeMap<Box<str>, Span>,
-    /// How many rules were read so far.
+    /// Read so far.
     pub(super) rules: usize,
-    /// The policy of everything that is not retried.
+    /// Shared by everything that is not retried.
     pub(super) once: Arc<Resolved>,
-    /// Breakers by name, with their settings.
     pub(super) breakers: BTreeMap<String, (BreakerSettings, Span)>,
 }
 
-/// The entries of a mapping whose keys are known.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
     pub(crate) span: Span,
@@ -55,7 +51,14 @@ impl<'n> Fields<'n> {
         Some(&entry.node)
     }
 
-    /// Where the key itself stands.
+    pub(crate) fn read<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'n Node<'n>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).and_then(read)
+    }
+
     pub(crate) fn key_span(&self, key: &str) -> Span {
         let entry = self.entries.iter().find(|entry| &*entry.key == key);
         entry.map_or(self.span, |entry| entry.key_span)
@@ -99,11 +102,15 @@ impl<'s> Reader<'s> {
             .push(Diagnostic::new(code, span, message).help(help));
     }
 
-    /// The entries of a mapping; keys that the table does not have are noted.
+    pub(super) fn report(&mut self, code: Code, span: Span, message: String, help: Option<String>) {
+        let problem = Diagnostic::new(code, span, message);
+        self.problems.push(Diagnostic { help, ..problem });
+    }
+
+    /// Notes keys that the table does not have.
     pub(crate) fn fields<'n>(&mut self, node: &'n Node<'n>, table: Table) -> Option<Fields<'n>> {
         let Value::Map(entries) = &node.value else {
-            self.expected(node, &format!("{}, which is a mapping", table.title()));
-            return None;
+            return self.expected(node, &format!("{}, which is a mapping", table.title()));
         };
         for entry in entries {
             let listed = table.keys().any(|key| key.name() == &*entry.key);
@@ -141,29 +148,38 @@ impl<'s> Reader<'s> {
         self.problem_with_help(Code::UnknownKey, entry.key_span, message, help);
     }
 
-    /// Notes that something else was expected.
-    pub(crate) fn expected(&mut self, node: &Node<'_>, what: &str) {
+    /// Notes the problem; always `None`.
+    pub(crate) fn expected<T>(&mut self, node: &Node<'_>, what: &str) -> Option<T> {
         let message = format!("expected {what}, found {}", node.kind());
         self.problem(Code::WrongValue, node.span, message);
+        None
     }
 
     pub(crate) fn missing(&mut self, fields: &Fields<'_>, key: &str, table: Table) {
         let start = fields.span.start;
         let message = format!("{} needs `{key}`", table.title());
-        let span = Span {
-            start,
-            end: fields.span.end.min(start.saturating_add(1)),
-        };
-        self.problem(Code::MissingKey, span, message);
+        let end = fields.span.end.min(start.saturating_add(1));
+        self.problem(Code::MissingKey, Span { start, end }, message);
+    }
+
+    /// The value behind a key; a missing key is noted.
+    pub(super) fn needed<'n>(
+        &mut self,
+        fields: &Fields<'n>,
+        key: &str,
+        table: Table,
+    ) -> Option<&'n Node<'n>> {
+        let node = fields.get(key);
+        if node.is_none() {
+            self.missing(fields, key, table);
+        }
+        node
     }
 
     pub(crate) fn text<'n>(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
         match &node.value {
             Value::Text(text) => Some(text),
-            Value::Null | Value::List(_) | Value::Map(_) => {
-                self.expected(node, "text");
-                None
-            }
+            Value::Null | Value::List(_) | Value::Map(_) => self.expected(node, "text"),
             _ => {
                 let message = format!("expected text, found {}", node.kind());
                 let written = self.written(node).to_owned();
@@ -174,18 +190,15 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// What stands in the file: a number or a flag where a text may be one.
+    /// A number or a flag as it stands in the file, where it may stand for a text.
     pub(crate) fn written<'n>(&self, node: &'n Node<'n>) -> &'n str
     where
         's: 'n,
     {
+        let written = self.source.text().get(node.span.range());
         match &node.value {
             Value::Text(text) => text,
-            _ => self
-                .source
-                .text()
-                .get(node.span.range())
-                .unwrap_or_default(),
+            _ => written.unwrap_or_default(),
         }
     }
 
@@ -212,10 +225,7 @@ impl<'s> Reader<'s> {
                 self.problem(Code::WrongValue, node.span, message);
                 return None;
             }
-            _ => {
-                self.expected(node, "a whole number");
-                return None;
-            }
+            _ => return self.expected(node, "a whole number"),
         };
         if number.is_none() {
             let message = "a negative number has no meaning here";
@@ -253,10 +263,7 @@ impl<'s> Reader<'s> {
             Value::Integer(number) => Some(number as f64),
             Value::Large(number) => Some(number as f64),
             Value::Float(number) if number.is_finite() => Some(number),
-            _ => {
-                self.expected(node, "a number");
-                None
-            }
+            _ => self.expected(node, "a number"),
         }
     }
 
@@ -265,10 +272,7 @@ impl<'s> Reader<'s> {
             Value::Text(_) | Value::Integer(_) | Value::Large(_) | Value::Float(_) => {
                 self.written(node)
             }
-            _ => {
-                self.expected(node, "a duration such as `30s`");
-                return None;
-            }
+            _ => return self.expected(node, "a duration such as `30s`"),
         };
         match parse_duration(written) {
             Ok(duration) => Some(duration),
@@ -280,7 +284,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A time limit: a duration that is not nothing.
+    /// A duration above zero.
     pub(crate) fn time_limit(&mut self, node: &Node<'_>) -> Option<Duration> {
         let limit = self.duration(node)?;
         if limit.is_zero() {
@@ -292,7 +296,7 @@ impl<'s> Reader<'s> {
         Some(limit)
     }
 
-    /// A number of seconds, not negative.
+    /// Not negative.
     pub(crate) fn seconds(&mut self, node: &Node<'_>) -> Option<Duration> {
         if let Value::Text(text) = &node.value
             && let Ok(duration) = parse_duration(text)
@@ -311,7 +315,6 @@ impl<'s> Reader<'s> {
         duration
     }
 
-    /// One of a few words, turned into what it stands for.
     pub(crate) fn word<T: Copy>(&mut self, node: &Node<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(node)?;
         let found = words.iter().find(|(word, _)| *word == text);
@@ -342,12 +345,11 @@ impl<'s> Reader<'s> {
         if let Value::Map(entries) = &node.value {
             return Some(entries);
         }
-        self.expected(node, "a mapping");
-        None
+        self.expected(node, "a mapping")
     }
 }
 
-/// The mappings that do have this key.
+/// The mappings that do have this key, unless they are many.
 fn elsewhere(key: &str) -> Option<String> {
     let tables = Table::all();
     let holders = tables.filter(|table| table.keys().any(|known| known.name() == key));

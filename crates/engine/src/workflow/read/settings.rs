@@ -9,30 +9,30 @@ use crate::workflow::diagnostic::Code;
 use crate::workflow::model::{OnComplete, OnItemFailure};
 use crate::workflow::source::Span;
 use crate::workflow::template::TextTemplate;
-use crate::workflow::yaml::{Entry, Node, Value};
+use crate::workflow::yaml::{Entry, Node};
 
 use super::layer::said;
 use super::reader::{Fields, Reader};
 
-/// How many items may fail, and what becomes of one that does, as far as a block says so.
+/// What one block says about items that fail.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FailureRule {
     continue_on_failure: Option<bool>,
     max_failures: Option<u64>,
     failure_threshold: Option<f64>,
     on_item_failure: Option<OnItemFailure>,
-    /// Where `on_item_failure: retry` stands: there are retries even if no block says how.
+    /// Where `on_item_failure: retry` stands: there are retries even if no block sets any.
     pub(super) retries: Option<Span>,
 }
 
 impl FailureRule {
-    /// This where it says something, `outer` elsewhere.
+    /// `outer` fills the gaps.
     pub(super) fn over(self, outer: &Self) -> Self {
-        // Going on after failures takes back that an outer block stops at the first.
+        // `continue_on_failure: true` overrides an outer block that stops at the first failure.
         let stop = outer.on_item_failure == Some(OnItemFailure::Stop);
         let taken_back = stop && self.continue_on_failure == Some(true);
         let outer_item = outer.on_item_failure.filter(|_| !taken_back);
-        // And so does naming a number of failures.
+        // So does a number of failures.
         let outer_flag = outer.continue_on_failure;
         let outer_flag = outer_flag.filter(|goes_on| *goes_on || self.max_failures.is_none());
         let own = self.on_item_failure.is_some();
@@ -71,12 +71,8 @@ impl Reader<'_> {
         {
             if !(0.0..=1.0).contains(&share) {
                 let message = format!("{share} is not a share");
-                self.problem_with_help(
-                    Code::WrongValue,
-                    node.span,
-                    message,
-                    "a number from 0 to 1",
-                );
+                let help = "a number from 0 to 1";
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
             }
             rule.failure_threshold = Some(share);
         }
@@ -108,11 +104,8 @@ impl Reader<'_> {
         if stop && rule.continue_on_failure == Some(true) {
             let message =
                 "`on_item_failure: stop` and `continue_on_failure: true` contradict each other";
-            self.problem(
-                Code::Conflict,
-                fields.key_span("continue_on_failure"),
-                message,
-            );
+            let span = fields.key_span("continue_on_failure");
+            self.problem(Code::Conflict, span, message);
         }
     }
 
@@ -141,12 +134,11 @@ impl Reader<'_> {
             }
         }
         let words = [("cancel", OnComplete::Cancel), ("leave", OnComplete::Leave)];
-        let node = fields.get("on_complete");
-        let on_complete = node.and_then(|node| self.word(node, &words));
+        let on_complete = fields.read("on_complete", |node| self.word(node, &words));
         (rule, on_complete.unwrap_or_default())
     }
 
-    /// Names and the texts behind them: environment variables, headers.
+    /// Environment variables or headers.
     pub(super) fn texts(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, TextTemplate)> {
         let mut texts = Vec::new();
         for entry in self.map(node).unwrap_or_default() {
@@ -158,7 +150,7 @@ impl Reader<'_> {
         texts
     }
 
-    /// The name of an environment variable or, where `-` is common, a header.
+    /// Only the name of a header may have a `-`.
     pub(super) fn check_name(&mut self, entry: &Entry<'_>, what: &str) {
         let dash = what == "a header";
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || (dash && c == '-');
@@ -169,7 +161,6 @@ impl Reader<'_> {
         }
     }
 
-    /// HTTP statuses, as the policy crate reads them.
     pub(super) fn statuses(&mut self, node: &Node<'_>) -> Vec<RangeInclusive<u16>> {
         match undaunted_policy::shape::read_statuses(node) {
             Ok(ranges) if ranges.is_empty() => {
@@ -186,13 +177,12 @@ impl Reader<'_> {
         }
     }
 
-    /// A text that is the name of something.
     pub(super) fn identifier(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.text(node)?;
         self.is_name(text, node.span).then(|| text.to_owned())
     }
 
-    /// Whether a text can be the name of something; if not, that is a problem.
+    /// Whether the text can be a name; if not, that is noted.
     pub(super) fn is_name(&mut self, text: &str, span: Span) -> bool {
         let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '/';
         let is_name = !text.is_empty() && text.chars().all(plain);
@@ -202,10 +192,5 @@ impl Reader<'_> {
             self.problem_with_help(Code::WrongValue, span, message, help);
         }
         is_name
-    }
-
-    /// Whether there is nothing behind a key.
-    pub(super) fn is_nothing(node: &Node<'_>) -> bool {
-        node.value == Value::Null
     }
 }

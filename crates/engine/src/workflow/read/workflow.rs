@@ -17,7 +17,7 @@ use super::layer::Layer;
 use super::reader::{Fields, Reader};
 use super::settings::FailureRule;
 
-/// The workflow in the tree, as far as it could be read.
+/// The workflow, as far as it could be read.
 pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workflow> {
     reader.scope.survey(root);
     reader.agents.insert("claude".to_owned());
@@ -50,7 +50,7 @@ pub(crate) fn workflow(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<Workf
     Some(workflow)
 }
 
-/// A workflow without steps, as one that says nothing of itself has it.
+/// A workflow without steps, with every setting at its default.
 pub(crate) fn blank(mode: Mode) -> Workflow {
     let claude = ["claude", "--print", "{prompt}"].map(str::to_owned);
     Workflow {
@@ -89,7 +89,7 @@ impl Reader<'_> {
         });
     }
 
-    /// The entries of the file, read with the names of its agents in mind.
+    /// Also collects the names of agents, which are keys of commands.
     fn top_fields<'n>(&mut self, root: &'n Node<'n>) -> Option<Fields<'n>> {
         let fields = self.fields(root, Table::Workflow)?;
         if let Some(node) = fields.get("agents")
@@ -110,7 +110,7 @@ impl Reader<'_> {
         let mode = match fields.get("mode") {
             Some(node) => match self.word(node, &words) {
                 Some(mode) => mode,
-                // What was meant is not in doubt, and the rest of the file can be read.
+                // The rest of the file shows which mode is meant.
                 None if fields.get("map").is_some() => Mode::MapReduce,
                 None if fields.get("steps").is_some() => Mode::Flow,
                 None if fields.get("commands").is_some() => Mode::Sequence,
@@ -125,7 +125,7 @@ impl Reader<'_> {
         let foreign: &[&str] = match mode {
             Mode::Sequence => &["setup", "map", "reduce", "steps", "goals", "init"],
             Mode::MapReduce => &["commands", "steps", "goals", "init"],
-            // How a step of a flow is retried stands in its `work_config`.
+            // The retries of a flow step are set in its `work_config`.
             Mode::Flow => &[
                 "commands",
                 "setup",
@@ -159,7 +159,7 @@ impl Reader<'_> {
         Some(mode)
     }
 
-    /// A list of commands ends with the first that fails.
+    /// A list of commands ends with the first that fails, so it has no tolerance.
     fn no_tolerance(&mut self, fields: &Fields<'_>) {
         let keys = [
             "continue_on_failure",
@@ -186,25 +186,19 @@ impl Reader<'_> {
         mode
     }
 
-    /// What every kind of workflow has.
+    /// The settings of every mode.
     fn frame(&mut self, fields: &Fields<'_>, mode: Mode) -> Workflow {
         let mut workflow = blank(mode);
-        workflow.name = fields
-            .get("name")
-            .and_then(|node| self.text(node))
-            .map(str::to_owned);
+        let name = fields.read("name", |node| self.text(node));
+        workflow.name = name.map(str::to_owned);
         self.name.clone_from(&workflow.name);
         if let Some(node) = fields.get("shell")
             && let Some(shell) = self.text(node)
         {
             if !shell.starts_with('/') {
                 let message = format!("`{shell}` is not the path of a shell");
-                self.problem_with_help(
-                    Code::WrongValue,
-                    node.span,
-                    message,
-                    "write it like `/bin/bash`",
-                );
+                let help = "write it like `/bin/bash`";
+                self.problem_with_help(Code::WrongValue, node.span, message, help);
             }
             shell.clone_into(&mut workflow.shell);
         }
@@ -223,9 +217,7 @@ impl Reader<'_> {
                 }
             }
         }
-        workflow.deadline = fields
-            .get("deadline")
-            .and_then(|node| self.time_limit(node));
+        workflow.deadline = fields.read("deadline", |node| self.time_limit(node));
         workflow.pool = self.pool(fields);
         workflow
     }
@@ -242,15 +234,12 @@ impl Reader<'_> {
                 );
                 self.problem(Code::WrongValue, entry.key_span, message);
             }
-            // Commands are called after it, and their items are typed.
+            // Ids of commands and items contain it, and users type them.
             let _ = self.is_name(&entry.key, entry.key_span);
             let nodes = self.list(&entry.node).unwrap_or_default();
             let arguments: Vec<_> = nodes.iter().filter_map(|node| self.text(node)).collect();
             let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();
-            if !arguments
-                .iter()
-                .any(|argument| argument.contains("{prompt}"))
-            {
+            if !arguments.iter().any(|word| word.contains("{prompt}")) {
                 let message = format!("`{}` never gets its prompt", entry.key);
                 let help = "one argument has to hold `{prompt}`";
                 self.problem_with_help(Code::WrongValue, entry.node.span, message, help);
@@ -266,7 +255,7 @@ impl Reader<'_> {
             let Some(fields) = self.fields(&entry.node, Table::Secret) else {
                 continue;
             };
-            let mut read = |key| fields.get(key).and_then(|node| self.text(node));
+            let mut read = |key| fields.read(key, |node| self.text(node));
             let secret = match (read("env"), read("file")) {
                 (Some(env), None) => Secret::Env(env.to_owned()),
                 (None, Some(file)) => Secret::File(file.to_owned()),
@@ -289,10 +278,8 @@ impl Reader<'_> {
 
     /// Naming either key asks for a pool.
     fn pool(&mut self, fields: &Fields<'_>) -> Option<PoolRequest> {
-        let (total, per_item) = (
-            fields.get("retry_budget"),
-            fields.get("retry_budget_per_workflow"),
-        );
+        let total = fields.get("retry_budget");
+        let per_item = fields.get("retry_budget_per_workflow");
         if total.is_none() && per_item.is_none() {
             return None;
         }
@@ -314,7 +301,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Retry settings and tolerance of the whole workflow, the closest first.
+    /// Retry settings of the whole workflow, the closest first, and its tolerance.
     fn outer(
         &mut self,
         fields: &Fields<'_>,
@@ -348,26 +335,24 @@ impl Reader<'_> {
             shared: Some(&OnceCell::new()),
             timeout: None,
         };
-        if let Some(node) = fields.get("setup").filter(|node| !Self::is_nothing(node)) {
+        if let Some(node) = fields.get("setup").filter(|node| node.value != Value::Null) {
             self.chain(node, around, workflow, StepPhase::Setup);
         }
-        let Some(node) = fields.get("map") else {
-            self.missing(fields, "map", Table::Workflow);
+        let Some(node) = self.needed(fields, "map", Table::Workflow) else {
             return;
         };
         let outside = self.scope.clone();
         self.map_step(node, workflow, outer, rule);
         // What an item captured is not there after the map.
-        let ended = self
-            .scope
-            .captured_so_far
-            .difference(&outside.captured_so_far);
+        let captured = &self.scope.captured_so_far;
+        let ended = captured.difference(&outside.captured_so_far);
         self.scope = super::names::Scope {
             map: true,
             ended: ended.cloned().collect(),
             ..outside
         };
-        if let Some(node) = fields.get("reduce").filter(|node| !Self::is_nothing(node)) {
+        let reduce = fields.get("reduce");
+        if let Some(node) = reduce.filter(|node| node.value != Value::Null) {
             self.chain(node, around, workflow, StepPhase::Reduce);
         }
     }
@@ -383,16 +368,12 @@ impl Reader<'_> {
             return;
         };
         self.scope.item = true;
-        // Whichever deadline comes first is the one that a retry must not pass.
+        // A retry must not pass the earlier of the two deadlines.
         let item = part.item_deadline;
         let sooner = item.filter(|item| workflow.deadline.is_none_or(|job| *item < job));
         let sooner = deadline_layer(sooner, part.deadline_span);
-        let inner = sooner.iter().chain(&part.layers);
-        let layers: Vec<_> = inner
-            .chain(outer)
-            .chain(&part.last_layer)
-            .cloned()
-            .collect();
+        let inner = sooner.iter().chain(&part.layers).chain(outer);
+        let layers: Vec<_> = inner.chain(&part.last_layer).cloned().collect();
         let around = Around {
             layers: &layers,
             shared: Some(&OnceCell::new()),

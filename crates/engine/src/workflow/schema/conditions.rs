@@ -4,14 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::workflow::keys::{ACTIONS, Table};
 
-/// What else holds for a mapping. `known` are its keys where others may be the names of agents.
+/// `known` are the keys of a mapping whose other keys may be agents.
 pub(super) fn of(table: Table, known: Option<&[&str]>) -> Vec<Value> {
     match table {
-        Table::Workflow => {
-            let mut conditions = modes();
-            conditions.extend(tolerance());
-            conditions
-        }
+        Table::Workflow => modes().into_iter().chain(tolerance()).collect(),
         Table::ErrorPolicy => tolerance(),
         Table::Command => vec![one_action(known)],
         Table::Handler => {
@@ -56,7 +52,6 @@ fn when(condition: Value, then: Value) -> Value {
     Value::Object(schema)
 }
 
-/// That this key is there and has this value.
 fn is(key: &str, value: impl Into<Value>) -> Value {
     json!({"required": [key], "properties": {key: {"const": value.into()}}})
 }
@@ -65,7 +60,7 @@ fn either(first: &str, second: &str) -> Value {
     json!({"oneOf": [{"required": [first]}, {"required": [second]}]})
 }
 
-/// A command does one thing. A key that is not known is an agent, and then the action.
+/// A command does one thing; an unknown key is an agent, and then the action.
 fn one_action(known: Option<&[&str]>) -> Value {
     let actions = ACTIONS.iter();
     let actions = actions.map(|action| json!({"required": [action.name()]}));
@@ -76,7 +71,7 @@ fn one_action(known: Option<&[&str]>) -> Value {
     json!({"oneOf": alternatives})
 }
 
-/// What belongs to each mode, and what does not.
+/// Which keys belong to each mode.
 fn modes() -> Vec<Value> {
     let tolerance = [
         "continue_on_failure",

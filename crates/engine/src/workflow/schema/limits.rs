@@ -1,26 +1,26 @@
 //! What the value behind a key may be, beyond its kind.
 //!
-//! Each limit is a few keywords that are laid over the schema of the value. A keyword of JSON Schema
-//! speaks of one kind of value only (`minimum` of numbers, `pattern` of texts), so that a limit holds
-//! whatever else the key accepts.
+//! Each limit is a few keywords that are added to the schema of the value. A keyword of JSON Schema
+//! applies to one kind of value only (`minimum` to numbers, `pattern` to texts), so a limit does not
+//! affect the other kinds that the key accepts.
 
 use serde_json::{Value, json};
 
 use crate::workflow::keys::{Key, Shape, Table};
 
-/// One or several numbers, each right before its unit. Half a nanosecond is nothing anybody can wait.
+/// Numbers, each directly before its unit. A fraction of a nanosecond is refused.
 pub(super) const DURATION: &str = "^\\s*(([0-9]+ns|[0-9]+(\\.[0-9]+)?\
      (us|µs|ms|s|sec|m|min|h|hr|d|w))\\s*)+$";
 
 /// One status, a range, or all that begin with a digit.
 pub(super) const STATUSES: &str = "^([1-5]xx|[1-5][0-9]{2}(-[1-5][0-9]{2})?)$";
 
-/// Names of environment variables and of captured outputs.
+/// Of environment variables and captured outputs.
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 const HEADER: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
-/// No spaces, no `/`, nothing that cannot be seen.
+/// No spaces, no `/`, no control characters.
 const IDENTIFIER: &str = "^[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+$";
-/// A template may become anything; what stands there in plain text has no spaces.
+/// A template may become anything; an address without one has no spaces.
 const ADDRESS: &str = "^(\\$\\{|https?://(\\S+$|.*\\$\\{))";
 const PLAIN_ADDRESS: &str = "^https?://\\S+$";
 const VARIABLE: &str = "^\\$([A-Za-z0-9_]+|\\{[A-Za-z0-9_]+\\})$";
@@ -28,7 +28,6 @@ const PERMISSIONS: &str = "^(0o)?0*[0-7]{1,4}$";
 const SIGNAL: &str =
     "^(SIG)?(HUP|INT|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|TERM)$";
 
-/// The keywords to lay over the value of this key; none for most.
 pub(super) fn of(table: Table, key: Key) -> Value {
     match (table, key.name()) {
         (Table::Http, "headers") => json!({"propertyNames": {"pattern": HEADER}}),
@@ -50,13 +49,13 @@ pub(super) fn of(table: Table, key: Key) -> Value {
         (Table::Breaker, "failure_threshold" | "half_open_max_calls") => count_from(1),
         (Table::Http, "expect") => json!({"minItems": 1}),
         (Table::Http, "url") => json!({"pattern": ADDRESS}),
-        // A number is taken as it is written, so that 7777 stands for its digits.
+        // A number is taken as written: 7777 stands for its digits.
         (Table::WriteFile, "mode") => json!({"pattern": PERMISSIONS, "maximum": 7777}),
         _ => json!({}),
     }
 }
 
-/// A count that has to fit into 32 bits.
+/// Counts have 32 bits.
 fn count_from(least: i64) -> Value {
     json!({"minimum": least, "maximum": u32::MAX})
 }
@@ -128,11 +127,11 @@ fn retry(name: &str) -> Value {
     match name {
         "attempts" | "max_attempts" | "max_retries" => json!({"maximum": u32::MAX}),
         "jitter_factor" => json!({"minimum": 0, "maximum": 1}),
-        // A condition that lists nothing would be met by everything.
+        // A condition with an empty list would match everything.
         "exit_code" => each(json!({"maximum": 255})),
         "signal" => each(json!({"minimum": 1, "maximum": 64, "pattern": SIGNAL})),
         "status" | "class" => json!({"minItems": 1}),
-        // How a failure is retried may differ; which failures are was decided already.
+        // How a failure is retried may differ; which failures are retried is decided before.
         "retry_config" => json!({
             "properties": {"rules": false, "retry_on": false, "retry_statuses": false},
         }),

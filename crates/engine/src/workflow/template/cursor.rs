@@ -1,23 +1,21 @@
-//! A place in a template's text, and what stands there for whoever reads it.
+//! A cursor over a template's text, which sees it as the shell does.
 //!
-//! The text inside backquotes is not what the shell runs: one layer of backslashes is taken off
-//! first, once more for each backquote inside another. The cursor takes them off while it walks,
-//! so that everything above it reads plain characters and still knows where they stand. It knows
-//! no grammar: what a character means is for the reader and the lexer.
+//! The text inside backquotes is not what the shell runs: one layer of backslashes is removed first,
+//! once more for each backquote inside another. The cursor removes them as it moves, so that its users
+//! read plain characters and still know where they stand. It knows no grammar.
 
-/// Backquotes inside backquotes inside backquotes; who needs more is told to write `$(…)`.
+/// How deep backquotes may nest; the error advises `$(…)`.
 const MOST_LAYERS: usize = 3;
 
-/// What the next character is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A character, backslashes of the layers around it removed.
+    /// With the backslashes of the layers around it removed.
     Char(char),
-    /// The backquote that ends this layer (counted from 1), and all layers inside of it.
+    /// It ends this layer (counted from 1) and all layers inside of it.
     Backquote(usize),
 }
 
-/// Where backquotes stand, which decides what a backslash hides inside of them.
+/// Where backquotes stand, which decides what a backslash escapes inside of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layer {
     Bare,
@@ -27,7 +25,7 @@ pub(super) enum Layer {
     Body,
 }
 
-/// A place in a text. Copying it is how one looks ahead.
+/// A copy of it looks ahead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -38,7 +36,7 @@ pub(super) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// The beginning of a text in which a backslash before a line break is nothing special.
+    /// In the text a backslash before a line break is nothing special, until `set_joins`.
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             text,
@@ -49,47 +47,42 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The byte it stands at.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Moves to the end of the text.
     pub(super) fn end(&mut self) {
         self.at = self.text.len();
     }
 
-    /// Whether a backslash before a line break joins the lines, from here on.
+    /// From here on, whether a backslash before a line break joins the lines.
     pub(super) fn set_joins(&mut self, joins: bool) {
         self.joins = joins;
     }
 
-    /// Whether it stands inside backquotes.
     pub(super) fn in_backquotes(&self) -> bool {
         self.layers > 0
     }
 
     /// Whether one of the backquotes around it stands in a here-document.
     pub(super) fn in_body_backquotes(&self) -> bool {
-        self.kinds
-            .iter()
-            .take(self.layers)
-            .any(|kind| *kind == Layer::Body)
+        let mut kinds = self.kinds.iter().take(self.layers);
+        kinds.any(|kind| *kind == Layer::Body)
     }
 
-    /// Enters backquotes; nothing if they are nested too deep to be followed.
+    /// Enters backquotes; `None` if they are nested too deep.
     pub(super) fn open_layer(&mut self, kind: Layer) -> Option<usize> {
         *self.kinds.get_mut(self.layers)? = kind;
         self.layers = self.layers.saturating_add(1);
         Some(self.layers)
     }
 
-    /// Leaves this layer and all inside of it.
+    /// Leaves this layer and all layers inside of it.
     pub(super) fn close_layer(&mut self, layer: usize) {
         self.layers = self.layers.min(layer.saturating_sub(1));
     }
 
-    /// Moves over lines that are joined here, so that it stands at the next character itself.
+    /// Skips line joins, so that the cursor stands at the next character itself.
     pub(super) fn settle(&mut self) {
         while self.joins
             && let Some((Token::Char('\\'), end)) = self.decode(self.at, self.layers)
@@ -103,7 +96,6 @@ impl<'t> Cursor<'t> {
         Some(self.next()?.0)
     }
 
-    /// The next character, if it is one.
     pub(super) fn peek_char(&self) -> Option<char> {
         match self.peek()? {
             Token::Char(c) => Some(c),
@@ -111,29 +103,25 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Whether the next characters are these.
+    /// Compares decoded characters.
     pub(super) fn starts_with(&self, expected: &str) -> bool {
         let mut ahead = *self;
-        expected
-            .chars()
-            .all(|c| ahead.bump() == Some(Token::Char(c)))
+        let mut expected = expected.chars();
+        expected.all(|c| ahead.bump() == Some(Token::Char(c)))
     }
 
-    /// Whether the text itself goes on with this, no backslash removed.
+    /// Compares the text itself, no backslash removed.
     pub(super) fn is_at(&self, expected: &str) -> bool {
-        self.text
-            .get(self.at..)
-            .is_some_and(|rest| rest.starts_with(expected))
+        let rest = self.text.get(self.at..);
+        rest.is_some_and(|rest| rest.starts_with(expected))
     }
 
-    /// The character behind the next one.
     pub(super) fn second_char(&self) -> Option<char> {
         let mut ahead = *self;
         ahead.bump();
         ahead.peek_char()
     }
 
-    /// Takes what comes next.
     pub(super) fn bump(&mut self) -> Option<Token> {
         let (token, end) = self.next()?;
         self.at = end;
@@ -146,7 +134,6 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes characters as long as they are wanted.
     pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
         while let Some(c) = self.peek_char().filter(|c| wanted(*c)) {
@@ -162,8 +149,8 @@ impl<'t> Cursor<'t> {
         self.decode(ahead.at, self.layers)
     }
 
-    /// What stands at a byte for somebody inside of so many layers, and where it ends. It calls
-    /// itself once a layer, never once a character.
+    /// The token at a byte inside of so many layers, and where it ends. It recurses once per layer,
+    /// never per character.
     fn decode(&self, mut at: usize, layer: usize) -> Option<(Token, usize)> {
         let Some(outer) = layer.checked_sub(1) else {
             let c = self.text.get(at..)?.chars().next()?;

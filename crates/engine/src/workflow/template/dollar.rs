@@ -1,12 +1,11 @@
-//! What a `$` begins where nothing but our own references counts.
+//! What a `$` begins where only our own references count: in texts, in single quotes and in quoted
+//! here-documents.
 //!
-//! So it is in texts, in single quotes and in quoted here-documents. Dollars are read in pairs
-//! from the left, as the shell reads them: `$${` is a literal `${`, and in `$$${item}` the first
-//! two stand for themselves.
+//! Dollars are read in pairs from the left, as the shell reads them: `$${` is a literal `${`, and in
+//! `$$${item}` the first two stand for themselves.
 
 use super::cursor::Cursor;
 
-/// What a `$` begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dollar {
     /// `$${`: a literal `${`.
@@ -15,12 +14,10 @@ pub(super) enum Dollar {
     Brace,
     /// `$$`, which stands for itself.
     Pair,
-    /// A `$` that stands for itself.
     Alone,
 }
 
 impl Dollar {
-    /// What the `$` begins that the cursor stands at.
     pub(super) fn at(cursor: &Cursor<'_>) -> Self {
         if cursor.is_at("$${") {
             Self::Literal
@@ -33,7 +30,7 @@ impl Dollar {
         }
     }
 
-    /// How many characters belong to it.
+    /// In characters.
     pub(super) fn length(self) -> usize {
         match self {
             Self::Literal => 3,

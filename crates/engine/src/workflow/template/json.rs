@@ -1,8 +1,8 @@
 //! JSON whose strings hold references: the body of a request.
 //!
-//! A string that is one `${…}` and nothing else is replaced by the value itself, so a number
-//! stays a number and an object an object; in a longer string values are inserted as text. Keys
-//! are not templates. Nothing here is given to a command, so a value of any size is welcome.
+//! A string that is one `${…}` and nothing else is replaced by the value itself, so a number stays a
+//! number and an object an object; in a longer string values are inserted as text. Keys are not
+//! templates. Nothing here becomes an argument of a command, so values may have any size.
 
 use serde_json::Value;
 
@@ -12,19 +12,17 @@ use super::template_error::{MOST_ERRORS, TemplateError};
 use super::text::TextTemplate;
 use super::value::{self, ValueError, Values};
 
-/// JSON whose strings hold references, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTemplate {
     value: Value,
     strings: Vec<Place>,
 }
 
-/// Why a string in JSON was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonTemplateError {
-    /// The JSON pointer to the string (RFC 6901).
+    /// A JSON pointer to the string (RFC 6901).
     pub pointer: String,
-    /// What is wrong with it; the range is in the bytes of the string.
+    /// Its range is in the bytes of the string.
     pub error: TemplateError,
 }
 
@@ -35,15 +33,11 @@ struct Place {
 }
 
 impl JsonTemplate {
-    /// Reads the strings of a value against the names that exist where it stands.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with any string, in the order of the value, or the first thousand of it.
+    /// The errors are in the order of the value, at most a thousand.
     pub fn parse(value: &Value, names: &Names<'_>) -> Result<Self, Vec<JsonTemplateError>> {
         let mut strings = vec![];
         let mut errors = vec![];
-        // A stack of its own: the depth of the value is the author's.
+        // The stack is explicit, because the author chooses how deep the value is.
         let mut waiting = vec![(String::new(), value)];
         while errors.len() < MOST_ERRORS
             && let Some((pointer, value)) = waiting.pop()
@@ -58,19 +52,14 @@ impl JsonTemplate {
                         })),
                     }
                 }
-                Value::Array(values) => waiting.extend(
-                    values
-                        .iter()
-                        .enumerate()
-                        .rev()
-                        .map(|(index, value)| (format!("{pointer}/{index}"), value)),
-                ),
-                Value::Object(fields) => waiting.extend(
-                    fields
-                        .iter()
-                        .rev()
-                        .map(|(key, value)| (format!("{pointer}/{}", escaped(key)), value)),
-                ),
+                Value::Array(values) => {
+                    let values = values.iter().enumerate().rev();
+                    waiting.extend(values.map(|(at, value)| (format!("{pointer}/{at}"), value)));
+                }
+                Value::Object(fields) => {
+                    let path = |key: &str| format!("{pointer}/{}", escaped(key));
+                    waiting.extend(fields.iter().rev().map(|(key, value)| (path(key), value)));
+                }
                 _ => {}
             }
         }
@@ -83,21 +72,13 @@ impl JsonTemplate {
         }
     }
 
-    /// The value with all values in it.
-    ///
-    /// # Errors
-    ///
-    /// The first value that is missing.
+    /// Fails on the first missing value.
     pub fn render(&self, values: &dyn Values) -> Result<Value, ValueError> {
         let mut rendered = self.value.clone();
         for place in &self.strings {
             let value = match place.template.only_reference() {
                 Some(reference) => value::value(reference, values)?.into_owned(),
-                None => Value::from(
-                    place
-                        .template
-                        .filled(|reference| Ok(value::text(value::value(reference, values)?)))?,
-                ),
+                None => place.template.render_body(values)?.into(),
             };
             if let Some(string) = rendered.pointer_mut(&place.pointer) {
                 *string = value;
@@ -106,11 +87,10 @@ impl JsonTemplate {
         Ok(rendered)
     }
 
-    /// The references in the order of the value; one that stands twice comes twice.
+    /// In the order of the value; one that stands twice comes twice.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.strings
-            .iter()
-            .flat_map(|place| place.template.references())
+        let strings = self.strings.iter();
+        strings.flat_map(|place| place.template.references())
     }
 }
 

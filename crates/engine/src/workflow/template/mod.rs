@@ -1,9 +1,9 @@
 //! Texts with holes: `${item.x}` and its kin, from what the author wrote to what a command gets.
 //!
-//! A template is read and checked once, against the names that exist where it stands, and filled
-//! in many times. Nothing here asks where a value comes from (`Values` is the caller's) and no
-//! value is ever read as a template or as code. Three kinds differ only in where a value goes: into
-//! a text, into JSON, or into a shell script, which gets it through its environment.
+//! A template is parsed and checked once, against the names that exist where it stands, and rendered
+//! many times. The caller supplies the `Values`, and no value is ever read as a template or as code.
+//! Three kinds differ only in where a value goes: into a text, into JSON, or into a shell script, which
+//! gets it through its environment.
 
 mod cursor;
 mod dollar;

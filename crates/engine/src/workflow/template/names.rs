@@ -1,7 +1,7 @@
-//! What names exist where a template stands, and whether a written name is one of them.
+//! The names that exist where a template stands.
 //!
-//! Only names are checked: whether an item has a field is known when there is an item. A name that
-//! does not exist is refused with the nearest one that does.
+//! Only names are checked: whether an item has a field is known when there is an item. An unknown name
+//! is refused with the nearest known one.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -12,28 +12,26 @@ use crate::workflow::diagnostic::nearest;
 const MAP: [&str; 5] = ["total", "successful", "failed", "results", "results_file"];
 const STEP: [&str; 2] = ["output", "status"];
 const WORKFLOW: [&str; 2] = ["name", "job"];
-/// The fields that hold JSON, and so may have fields of their own.
+/// Fields that hold JSON, and so may have fields of their own.
 const DEEP: [&str; 2] = ["results", "output"];
 
-/// So many names are all compared with a wrong one; of more, only those that stand next to it.
+/// Up to so many names are all compared with a wrong one; of more, only its neighbours.
 const MOST_COMPARED: usize = 500;
 /// How many names are listed if none is near.
 const MOST_LISTED: usize = 12;
 
-/// What names exist where a template stands.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
-    /// Whether there is an item: `item`, `item_file`.
+    /// Allows `item` and `item_file`.
     pub item: bool,
-    /// Whether there are results of a map: `map`.
+    /// Allows `map`.
     pub map: bool,
-    /// The names that outputs were captured under.
     pub captured: &'a BTreeSet<String>,
-    /// The steps whose output can be asked for: `step.NAME`.
+    /// Allows `step.NAME`.
     pub steps: &'a BTreeSet<String>,
 }
 
-/// Why a name was refused; the reader knows where.
+/// The reader adds the place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) message: String,
@@ -48,7 +46,7 @@ impl Names<'_> {
         matches!(name, "item" | "item_file") || self.captured.contains(name)
     }
 
-    /// What a name and its path mean here; `text` is both as written.
+    /// `text` is the name and its path as written.
     pub(super) fn resolve(&self, text: &str, name: &str, path: Vec<Segment>) -> Resolved {
         match name {
             "item" | "item_file" if !self.item => Err(Refusal {
@@ -104,12 +102,8 @@ impl Names<'_> {
         let map = ["map"].into_iter().filter(|_| self.map);
         let step = ["step"].into_iter().filter(|_| !self.steps.is_empty());
         let captured = around(self.captured, name);
-        let names: Vec<&str> = item
-            .chain(map)
-            .chain(step)
-            .chain(["env", "workflow"])
-            .chain(captured)
-            .collect();
+        let names = item.chain(map).chain(step);
+        let names: Vec<&str> = names.chain(["env", "workflow"]).chain(captured).collect();
         offer("", name, &names)
     }
 }
@@ -157,13 +151,13 @@ fn unknown(text: &str, help: String) -> Refusal {
     }
 }
 
-/// The names to compare with a word: all, unless there are very many and as many errors would take
-/// too long; then those that stand next to it in the order of the alphabet.
+/// The names to compare with a word: all, or, since comparing very many for as many errors would take
+/// too long, its neighbours in the alphabet.
 fn around<'n>(names: &'n BTreeSet<String>, word: &str) -> Vec<&'n str> {
     if names.len() <= MOST_COMPARED {
         return names.iter().map(String::as_str).collect();
     }
-    // One more than can be listed, so that the list says that there are others.
+    // One more than is listed, so that the list says that there are others.
     let side = MOST_LISTED.saturating_add(1);
     let before = names.range::<str, _>((Bound::Unbounded, Bound::Excluded(word)));
     let after = names.range::<str, _>((Bound::Included(word), Bound::Unbounded));

@@ -1,8 +1,8 @@
 //! Reads one `${…}`: whether it is ours, and what it names.
 //!
-//! In a text everything between `${` and `}` must be ours. In a shell text most of it belongs to
-//! the shell, so only dotted names and names we gave out are claimed, and the rest is left as it
-//! stands. Where the reference stands, and whether it may stand there, is the lexer's affair.
+//! In a text everything between `${` and `}` must be ours. In a shell text most of it belongs to the
+//! shell, so only dotted names and names we gave out are claimed, and the rest is left alone. Whether a
+//! reference may stand where it stands is up to the lexer.
 
 use std::ops::Range;
 
@@ -13,17 +13,16 @@ use super::template_error::TemplateError;
 
 const LITERAL: &str = "a literal `${` is written `$${`";
 
-/// Whose names those are that we do not know.
+/// Decides whether an unknown name is an error or the shell's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Text,
     Shell,
 }
 
-/// What a `${` turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A reference; the cursor stands behind it.
+    /// The cursor stands behind the reference.
     Ours(Reference, Range<usize>),
     /// The shell's; the cursor has not moved.
     Foreign,
@@ -31,7 +30,6 @@ pub(super) enum Found {
     Refused(TemplateError),
 }
 
-/// Reads references against the names that exist.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'n> {
     names: Names<'n>,
@@ -46,7 +44,6 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads the `${` the cursor stands at.
     pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Found {
         let start = cursor.at();
         let mut ahead = *cursor;
@@ -109,7 +106,7 @@ impl<'n> Reader<'n> {
         })
     }
 
-    /// What stands between the path and the closing brace: nothing, or `:-` and a default.
+    /// Reads the closing brace, or `:-`, a default and the brace.
     fn default(
         &self,
         cursor: &mut Cursor<'_>,
@@ -157,12 +154,11 @@ impl<'n> Reader<'n> {
                 '}' => depth = depth.saturating_sub(1),
                 '{' => depth = depth.saturating_add(1),
                 '$' | '`' if self.expands(cursor) => {
-                    return Err(refused(
-                        format!(
-                            "the default of `{text}` is plain text, and nothing in it is expanded"
-                        ),
-                        Some("give the default as plain text, or choose in the command"),
-                    ));
+                    let message = format!(
+                        "the default of `{text}` is plain text, and nothing in it is expanded"
+                    );
+                    let help = "give the default as plain text, or choose in the command";
+                    return Err(refused(message, Some(help)));
                 }
                 _ => {}
             }
@@ -171,7 +167,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Whether somebody could expect what stands here to be expanded.
+    /// Whether the author could expect an expansion here.
     fn expands(&self, cursor: &Cursor<'_>) -> bool {
         match cursor.second_char() {
             _ if cursor.peek_char() == Some('`') => self.language == Language::Shell,
@@ -186,7 +182,7 @@ fn raw(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     let raw = ahead.starts_with("raw:");
     ahead.skip(4);
-    // `${raw:-x}` and `${raw:0:3}` are a variable of the shell that is called `raw`.
+    // `${raw:-x}` and `${raw:0:3}` are the shell's variable `raw`.
     let ours = raw && ahead.peek_char().is_some_and(begins_name);
     if ours {
         *cursor = ahead;
@@ -202,8 +198,8 @@ fn name(cursor: &mut Cursor<'_>) -> String {
     cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The next step of the path, if there is one; it is added to the text as written. The cursor
-/// stays before brackets that hold no step.
+/// The next step of the path, if any, which is also added to `text` as written. The cursor stays before
+/// brackets that hold no step.
 fn segment(cursor: &mut Cursor<'_>, text: &mut String) -> Result<Option<Segment>, &'static str> {
     match cursor.peek_char() {
         Some('.') => {
@@ -280,10 +276,8 @@ fn in_field(c: char) -> bool {
 }
 
 fn unclosed(text: &str) -> TemplateError {
-    refused(
-        format!("`${{{text}` is not closed by a `}}`"),
-        Some(LITERAL),
-    )
+    let message = format!("`${{{text}` is not closed by a `}}`");
+    refused(message, Some(LITERAL))
 }
 
 fn refused(message: impl Into<String>, help: Option<&str>) -> TemplateError {

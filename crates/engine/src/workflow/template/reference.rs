@@ -1,20 +1,18 @@
-//! One `${…}`: what it names, and what stands in when there is nothing.
+//! One `${…}`: what it names, and its default.
 //!
-//! Plain data. Whether the name exists where it stands was checked when it was read (`names.rs`);
-//! what it is worth is the caller's to say (`value.rs`).
+//! Plain data: `names.rs` has checked that the name exists where it stands; the caller supplies the
+//! value (`value.rs`).
 
 use serde_json::Value;
 
-/// What a reference begins with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
-    /// `item`: the work item.
     Item,
     /// `item_file`: the path of a file holding the item as JSON.
     ItemFile,
-    /// `map`: what a map came to; the path begins with one of its fields.
+    /// `map`: the result of a map; the path begins with one of its fields.
     Map,
-    /// `step.NAME`: what an earlier step left; the path begins with `output` or `status`.
+    /// `step.NAME`: the result of an earlier step; the path begins with `output` or `status`.
     Step(String),
     /// `env`: the path is the name of one environment variable.
     Env,
@@ -24,16 +22,12 @@ pub enum Root {
     Captured(String),
 }
 
-/// One step of the path behind the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Segment {
-    /// `.name`
     Field(String),
-    /// `[0]`
     Index(usize),
 }
 
-/// One `${…}`: the root, the path behind it, a default, and whether it is `raw:`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub(super) text: String,
@@ -44,17 +38,15 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// What it begins with.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The path behind the root.
     pub fn path(&self) -> &[Segment] {
         &self.path
     }
 
-    /// The text after `:-`, which stands in for what is missing, null or an empty string.
+    /// The text after `:-`, used if the value is missing, null or an empty string.
     pub fn default(&self) -> Option<&str> {
         self.default.as_deref()
     }
@@ -69,14 +61,12 @@ impl Reference {
         &self.text
     }
 
-    /// What the path leads to, from the value of the root.
     pub fn follow<'v>(&self, root: &'v Value) -> Option<&'v Value> {
-        self.path
-            .iter()
-            .try_fold(root, |value, segment| match segment {
-                Segment::Field(name) => value.as_object()?.get(name),
-                Segment::Index(index) => value.as_array()?.get(*index),
-            })
+        let mut path = self.path.iter();
+        path.try_fold(root, |value, segment| match segment {
+            Segment::Field(name) => value.as_object()?.get(name),
+            Segment::Index(index) => value.as_array()?.get(*index),
+        })
     }
 }
 

@@ -1,8 +1,7 @@
 //! A text with references in it: a URL, a header, the value of a variable, a prompt.
 //!
-//! Every `${` must be one of ours: there is no shell behind a text that would take the others.
-//! A value is inserted as it is and never read again, so a value that looks like a reference
-//! stays what it is. `raw:` changes nothing here.
+//! Every `${` must be one of ours, because no shell takes the others. A value is inserted as it is and
+//! never parsed, so one that looks like a reference stays what it is. `raw:` changes nothing here.
 
 use super::cursor::{Cursor, Token};
 use super::dollar::Dollar;
@@ -12,7 +11,6 @@ use super::reference::Reference;
 use super::template_error::{MOST_ERRORS, TemplateError};
 use super::value::{self, ValueError, Values};
 
-/// A text with references in it, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTemplate {
     pieces: Vec<Piece>,
@@ -25,11 +23,7 @@ enum Piece {
 }
 
 impl TextTemplate {
-    /// Reads a text against the names that exist where it stands.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it, in the order of the text, or the first thousand of it.
+    /// The errors are in the order of the text, at most a thousand.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Text);
         let mut cursor = Cursor::new(text);
@@ -77,30 +71,18 @@ impl TextTemplate {
         }
     }
 
-    /// The text with all values in it.
-    ///
-    /// # Errors
-    ///
-    /// The first value that is missing, too large or holds a NUL character.
+    /// Fails on the first value that is missing, too large or holds a NUL character.
     pub fn render(&self, values: &dyn Values) -> Result<String, ValueError> {
         self.filled(|reference| value::argument(reference, values))
     }
 
-    /// The text with all values in it, however large they are: the body of a request.
-    ///
-    /// # Errors
-    ///
-    /// The first value that is missing.
+    /// For the body of a request: values may have any size. Fails on the first missing value.
     pub fn render_body(&self, values: &dyn Values) -> Result<String, ValueError> {
         self.filled(|reference| Ok(value::text(value::value(reference, values)?)))
     }
 
-    /// The address it is with all values in it. A value behind the name of the scheme is one piece of
-    /// the address, whatever signs it holds, unless it is `${raw:…}`.
-    ///
-    /// # Errors
-    ///
-    /// The first value that is missing, too large or holds a NUL character.
+    /// A value behind the scheme is percent-encoded, so that it is one piece of the address, unless it
+    /// is `${raw:…}`. Fails like [`Self::render`].
     pub fn render_url(&self, values: &dyn Values) -> Result<String, ValueError> {
         let mut url = String::new();
         for piece in &self.pieces {
@@ -119,7 +101,7 @@ impl TextTemplate {
         Ok(url)
     }
 
-    /// The references in the order of the text; one that stands twice comes twice.
+    /// In the order of the text; one that stands twice comes twice.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Reference(reference) => Some(reference),
@@ -127,7 +109,7 @@ impl TextTemplate {
         })
     }
 
-    /// The reference that is all there is, if there is nothing else.
+    /// The reference, if the text is nothing else.
     pub(super) fn only_reference(&self) -> Option<&Reference> {
         match self.pieces.as_slice() {
             [Piece::Reference(reference)] => Some(reference),
@@ -135,7 +117,7 @@ impl TextTemplate {
         }
     }
 
-    pub(super) fn filled(
+    fn filled(
         &self,
         text_of: impl Fn(&Reference) -> Result<String, ValueError>,
     ) -> Result<String, ValueError> {
@@ -150,7 +132,7 @@ impl TextTemplate {
     }
 }
 
-/// Everything but what RFC 3986 calls unreserved is written as its bytes.
+/// Percent-encodes all but the unreserved characters of RFC 3986.
 fn push_encoded(url: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

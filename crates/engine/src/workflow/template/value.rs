@@ -1,8 +1,8 @@
-//! What a reference is worth, and when a value is refused.
+//! The value of a reference, and when it is refused.
 //!
-//! The caller looks values up; here is decided what counts as missing, when a default stands in
-//! and how a value is written as text. A value that cannot be handed to a command (too large for
-//! one argument, or holding NUL) is refused before anything starts.
+//! The caller looks values up; this file decides what counts as missing, when a default is used and how
+//! a value is written as text. A value that cannot be given to a command (too large for one argument,
+//! or holding NUL) is refused before anything starts.
 
 use std::borrow::Cow;
 
@@ -10,44 +10,28 @@ use serde_json::Value;
 
 use super::reference::Reference;
 
-/// Linux takes 128 KiB for one argument or variable, name included; the rest is for the text
-/// around the value.
+/// Linux allows 128 KiB for one argument or variable, name included; the rest is for the text around the
+/// value.
 const MOST_BYTES: usize = 100 * 1024;
 
-/// Where values come from.
 pub trait Values {
-    /// The value of a reference; nothing if it does not exist.
+    /// `None` if it does not exist.
     fn value(&self, reference: &Reference) -> Option<Cow<'_, Value>>;
 }
 
-/// Why a value cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// It does not exist or is null, and there is no default.
+    /// Null without a default is missing too.
     #[error("`{name}` has no value")]
-    Missing {
-        /// The reference as written.
-        name: String,
-    },
-    /// It is larger than 100 KiB.
+    Missing { name: String },
     #[error("`{name}` has {size} bytes, and {MOST_BYTES} is the most a command can be given")]
-    TooLarge {
-        /// The reference as written.
-        name: String,
-        /// Its size in bytes.
-        size: usize,
-    },
-    /// It holds a NUL character.
+    TooLarge { name: String, size: usize },
     #[error("`{name}` holds a NUL character, which no command can be given")]
-    HoldsNul {
-        /// The reference as written.
-        name: String,
-    },
+    HoldsNul { name: String },
 }
 
 impl ValueError {
-    /// What to write instead.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "`:-` gives a default, as in `${item.name:-none}`",
@@ -65,7 +49,6 @@ fn way_out(name: &str) -> &'static str {
     }
 }
 
-/// The value of a reference, or its default.
 pub(super) fn value<'v>(
     reference: &Reference,
     values: &'v dyn Values,
@@ -90,7 +73,6 @@ pub(super) fn text(value: Cow<'_, Value>) -> String {
     }
 }
 
-/// The value of a reference as a text that a command can be given.
 pub(super) fn argument(reference: &Reference, values: &dyn Values) -> Result<String, ValueError> {
     let text = text(value(reference, values)?);
     let name = || reference.text().to_owned();

@@ -1,4 +1,4 @@
-//! A node as a source for serde, so that what the policy crate reads is read there.
+//! A node as a serde deserializer, for the settings that the policy crate reads.
 
 use std::fmt;
 
@@ -9,8 +9,7 @@ use serde::forward_to_deserialize_any;
 use super::tree::{Node, Value};
 use crate::workflow::source::Span;
 
-/// What serde had to say, and about which place. Errors rise from the innermost value, which is the
-/// one to point at.
+/// Errors rise from the innermost value, whose span is kept.
 #[derive(Debug)]
 pub(crate) struct ReadError {
     pub(crate) message: String,
@@ -72,13 +71,12 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         let Value::Text(word) = &self.value else {
-            return Err(ReadError {
-                message: format!(
-                    "{} stands where one of a few words is expected",
-                    self.kind()
-                ),
-                span: Some(self.span),
-            });
+            let message = format!(
+                "{} stands where one of a few words is expected",
+                self.kind()
+            );
+            let span = Some(self.span);
+            return Err(ReadError { message, span });
         };
         let word: de::value::StrDeserializer<'_, ReadError> = word.as_ref().into_deserializer();
         visitor.visit_enum(word).map_err(|error| ReadError {

@@ -1,4 +1,4 @@
-//! YAML as a tree in which every value knows where it stands.
+//! YAML as a tree in which every value knows its span.
 
 mod deserialize;
 mod parse;

@@ -1,7 +1,7 @@
 //! From text to tree.
 //!
-//! The parser reads; this file bounds what it may build: no tree deeper than a person would write,
-//! no aliases that multiply, no tags, no key twice. It never recurses over the depth of the text.
+//! The parser reads; this file bounds what it may build: no tree deeper than a person would write, no
+//! aliases that multiply, no tags, no duplicate keys. It never recurses over the depth of the text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use super::tree::{Entry, Node, Value};
 use crate::workflow::diagnostic::{Code, Diagnostic, Problems};
 use crate::workflow::source::{Source, Span};
 
-/// How deep lists and mappings may stand in each other.
+/// Nesting of lists and mappings.
 const DEEPEST: usize = 100;
-/// How many values aliases may add to a file.
+/// Values that aliases may add to a file.
 const MOST_ALIASED: usize = 100_000;
 
-/// The tree, if the text is YAML. Problems that do not keep it from being read are added as well.
+/// `None` if the text is not YAML. Also notes problems that do not prevent reading.
 pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<Node<'s>> {
     if source.text().len() > Source::MOST_BYTES {
         let message = format!("the file has {} bytes", source.text().len());
@@ -30,7 +30,7 @@ pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<N
     for event in Parser::new_from_str_with_options(source.text(), limits) {
         let taken = match event {
             Ok((event, span)) => {
-                // A tag stands before its value, and is what to point at where there is one.
+                // A tag stands before its value, and the problem points at it.
                 let place = span.tag_span().unwrap_or(span);
                 tree.take(event, Span::new(place.byte_range().unwrap_or_default()))
             }
@@ -53,7 +53,6 @@ pub(crate) fn parse<'s>(source: &'s Source, problems: &mut Problems) -> Option<N
 struct Tree<'s, 'p> {
     source: &'s Source,
     problems: &'p mut Problems,
-    /// The lists and mappings that are not closed yet.
     open: Vec<Open<'s>>,
     anchors: BTreeMap<usize, (Node<'s>, usize)>,
     aliased: usize,
@@ -64,7 +63,7 @@ struct Tree<'s, 'p> {
 struct Open<'s> {
     start: Span,
     anchor: usize,
-    /// Values below, this one included.
+    /// Values in it, itself included.
     size: usize,
     content: Content<'s>,
 }
@@ -73,7 +72,7 @@ enum Content<'s> {
     List(Vec<Node<'s>>),
     Map {
         entries: Vec<Entry<'s>>,
-        /// The keys so far, once they are too many to look through.
+        /// An index of the keys, once they are too many to search.
         seen: BTreeMap<Cow<'s, str>, Span>,
         key: Option<(Cow<'s, str>, Span)>,
     },
@@ -100,7 +99,7 @@ impl<'s, 'p> Tree<'s, 'p> {
         }
         match event {
             Parsed::Scalar(text, style, anchor, _) => {
-                // A long text counts for more than one when it is copied.
+                // A long text counts for more than one, because aliases copy it.
                 let size = (text.len() / 64).saturating_add(1);
                 let value = match style {
                     ScalarStyle::Plain => Value::of_plain(text),
@@ -157,7 +156,7 @@ impl<'s, 'p> Tree<'s, 'p> {
             return Ok(());
         };
         let value = match closed.content {
-            // Room that was kept for more is given back: there may be a million of them.
+            // There may be a million of these, so spare capacity is released.
             Content::List(mut nodes) => {
                 nodes.shrink_to_fit();
                 Value::List(nodes)
@@ -175,7 +174,7 @@ impl<'s, 'p> Tree<'s, 'p> {
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
-        // An alias inside of what it stands for is not known yet when it is met.
+        // An alias inside of its own anchor is not known yet.
         let Some((node, size)) = self.anchors.get(&anchor) else {
             let message = "this alias stands inside of what it refers to";
             return Err(Diagnostic::new(Code::Syntax, span, message));
@@ -215,10 +214,9 @@ impl<'s, 'p> Tree<'s, 'p> {
                 Some((key, key_span)) => {
                     if let Some(first) = earlier(entries, seen, &key) {
                         let message = format!("`{key}` stands twice in this mapping");
-                        self.problems.push(
-                            Diagnostic::new(Code::DuplicateKey, key_span, message)
-                                .related(first, "it stands here already"),
-                        );
+                        let problem = Diagnostic::new(Code::DuplicateKey, key_span, message);
+                        let problem = problem.related(first, "it stands here already");
+                        self.problems.push(problem);
                     } else {
                         if !seen.is_empty() {
                             seen.insert(key.clone(), key_span);
@@ -257,7 +255,7 @@ fn too_deep(span: Span) -> Diagnostic {
     Diagnostic::new(Code::TooLarge, span, message)
 }
 
-/// Where a key stands already. A small mapping is looked through; a large one has an index.
+/// Where the key stands already. A small mapping is searched; a large one has an index.
 fn earlier<'s>(
     entries: &[Entry<'s>],
     seen: &mut BTreeMap<Cow<'s, str>, Span>,
@@ -269,15 +267,13 @@ fn earlier<'s>(
         return twin.map(|entry| entry.key_span);
     }
     if seen.is_empty() {
-        let all = entries
-            .iter()
-            .map(|entry| (entry.key.clone(), entry.key_span));
-        seen.extend(all);
+        let entries = entries.iter();
+        seen.extend(entries.map(|entry| (entry.key.clone(), entry.key_span)));
     }
     seen.get(key).copied()
 }
 
-/// A key is what stands there, even if it looks like a number: `200: ok` has the key `200`.
+/// A key is taken as written, even if it looks like a number: `200: ok` has the key `200`.
 fn key_of<'s>(source: &'s Source, node: Node<'s>) -> Result<(Cow<'s, str>, Span), Diagnostic> {
     let span = node.span;
     match node.value {

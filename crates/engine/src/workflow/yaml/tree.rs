@@ -1,17 +1,16 @@
-//! The tree itself. What stands in the text as it is, is borrowed from there.
+//! The tree. Text that needs no unescaping is borrowed from the file.
 
 use std::borrow::Cow;
 
 use crate::workflow::source::Span;
 
-/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'s> {
     pub(crate) span: Span,
     pub(crate) value: Value<'s>,
 }
 
-/// What stands there, by the rules of YAML 1.2's core schema.
+/// By the rules of YAML 1.2's core schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'s> {
     Null,
@@ -25,7 +24,6 @@ pub(crate) enum Value<'s> {
     Map(Vec<Entry<'s>>),
 }
 
-/// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry<'s> {
     pub(crate) key: Cow<'s, str>,
@@ -34,7 +32,7 @@ pub(crate) struct Entry<'s> {
 }
 
 impl Node<'_> {
-    /// What kind of thing it is, for messages: "a list".
+    /// For messages: "a list".
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -46,7 +44,7 @@ impl Node<'_> {
         }
     }
 
-    /// The same value as JSON. What JSON has no number for becomes null.
+    /// A number that JSON does not have becomes null.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
@@ -65,7 +63,7 @@ impl Node<'_> {
 }
 
 impl<'s> Value<'s> {
-    /// What a text that is not quoted stands for.
+    /// The value of a text without quotes.
     pub(crate) fn of_plain(text: Cow<'s, str>) -> Self {
         match &*text {
             "" | "~" | "null" | "Null" | "NULL" => return Self::Null,

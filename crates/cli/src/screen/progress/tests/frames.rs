@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use snapbox::{IntoData, assert_data_eq, str};
+use undaunted_engine::id::StartId;
 use undaunted_engine::job::StepStage;
 
 use crate::screen::progress::board::{Board, HoldRow, NextRetry, StepRow, TimeLeft};
@@ -295,7 +296,7 @@ fn a_step_of_a_list_that_is_held_says_so() {
 #[test]
 fn a_map_that_has_just_begun() {
     let board = Board {
-        steps: vec![step("map", StepStage::Reading(Some(1)))],
+        steps: vec![step("map", StepStage::Reading(Some(StartId(1))))],
         retries: vec![],
         holds: vec![],
         attempts: 0,

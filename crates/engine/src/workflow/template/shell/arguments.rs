@@ -1,29 +1,26 @@
 //! What a command does with its arguments, where it does more than take them.
 //!
 //! Some builtins take a name and evaluate it (`read`, `printf -v`, `declare`): what looks like the
-//! subscript of an array is run. Others take code (`eval`, `trap`, `sh -c`). A table says which
-//! arguments those are; what is in no table takes its arguments as data. `ssh` and interpreters
-//! that are no shells are left alone: nobody can say here what they make of a text.
+//! subscript of an array is run. Others take code (`eval`, `trap`, `sh -c`). A table lists these
+//! arguments; any other command takes its arguments as data. `ssh` and interpreters that are no shells
+//! are left alone: what they do with a text is unknown here.
 
 use super::literal::{Literal, Rest};
 use super::obstacle::Obstacle;
 
-/// What becomes of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is taken as it is.
     Data,
-    /// It is the name of a variable, which may be evaluated.
+    /// A variable's name, which may be evaluated.
     Name,
     Code,
 }
 
-/// The arguments of a builtin.
 #[derive(Debug)]
 struct Grammar {
-    /// Options that have a value, and what becomes of it.
+    /// Options that have a value, and its use.
     values: &'static [(&'static str, Use)],
-    /// What becomes of the operands, in their order; of those that follow, what becomes of the last.
+    /// The use of the operands, in order; further ones are used like the last.
     operands: &'static [Use],
     /// Whether it is a shell, whose `-c` changes what its operands are.
     is_shell: bool,
@@ -47,7 +44,6 @@ static SHELL_CODE: Grammar = Grammar {
     ..Grammar::new(&[("oO", Use::Data)], &[Use::Code, Use::Data])
 };
 
-/// Whose arguments they are.
 #[derive(Debug, Clone, Copy)]
 enum Whose {
     /// A command that takes them as data, unless one of them is a shell: `timeout 9 sh -c …`.
@@ -55,14 +51,14 @@ enum Whose {
     /// `ssh`, which is left alone.
     Remote,
     /// `test` or `[`; whether the next argument is the name that `-v` asks for.
-    Test { name: bool },
+    Test {
+        name: bool,
+    },
     /// `declare` and its kin.
     Declare(Attributes),
-    /// A builtin, or a shell.
     Builtin(&'static Grammar),
 }
 
-/// What the options of `declare` say.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attributes {
     /// `-n`: the value is a name.
@@ -71,25 +67,21 @@ struct Attributes {
     list: bool,
 }
 
-/// The arguments of one command, as they are read.
 #[derive(Debug)]
 pub(super) struct Arguments {
     whose: Whose,
-    /// Whether options may still come.
     options: bool,
-    /// What becomes of the next argument, if it is the value of an option.
+    /// The use of the next argument, if it is the value of an option.
     value: Option<Use>,
-    /// How many operands have passed.
+    /// Operands so far.
     operands: usize,
 }
 
 impl Arguments {
-    /// The arguments of no command in particular.
     pub(super) fn any() -> Self {
         Self::of(Whose::Any)
     }
 
-    /// The arguments of the command of this name.
     pub(super) fn new(command: &Literal) -> Self {
         let name = command.whole().unwrap_or_default();
         Self::of(match name {
@@ -121,8 +113,7 @@ impl Arguments {
         }
     }
 
-    /// Why the next argument takes no reference, if it takes none; `referenced` says whether there
-    /// is one in it.
+    /// Why the next argument takes no reference, if so; `referenced` says whether it holds one.
     pub(super) fn next(&mut self, word: &Literal, referenced: bool) -> Option<Obstacle> {
         if let Some(value) = self.value.take() {
             return value.obstacle();
@@ -161,7 +152,7 @@ impl Arguments {
             {
                 return self.option(grammar, letters, word, referenced);
             }
-            // `sh $options -c …`: what the variable holds is most likely no operand.
+            // `sh $options -c …`: the variable most likely holds no operand.
             if grammar.is_shell && !referenced && word.whole().is_none() {
                 return None;
             }
@@ -227,10 +218,8 @@ impl Grammar {
     }
 
     fn value(&self, letter: char) -> Option<Use> {
-        let found = self
-            .values
-            .iter()
-            .find(|(letters, _)| letters.contains(letter));
+        let mut values = self.values.iter();
+        let found = values.find(|(letters, _)| letters.contains(letter));
         found.map(|(_, value)| *value)
     }
 

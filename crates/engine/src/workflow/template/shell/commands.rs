@@ -1,8 +1,8 @@
 //! A list of commands: where a command begins, and what a parenthesis means.
 //!
-//! As much of the shell's grammar as quoting depends on: keywords count only where a command
-//! begins, a `)` behind a pattern of `case` closes nothing, `[[` and `let` compute. It sees words
-//! and operators, never quotes; those are the lexer's.
+//! It knows as much of the shell's grammar as quoting depends on: keywords count only where a command
+//! begins, a `)` behind a pattern of `case` closes nothing, `[[` and `let` compute. It sees words and
+//! operators, never quotes; those are the lexer's.
 
 use std::ops::Range;
 
@@ -12,10 +12,8 @@ use super::obstacle::Obstacle;
 use super::word::Word;
 use crate::workflow::template::cursor::Cursor;
 
-/// What ends a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closer {
-    /// The end of the text.
     End,
     /// The `)` of `(`: a subshell, a function, a condition.
     Parenthesis,
@@ -23,11 +21,11 @@ pub(super) enum Closer {
     Words,
     /// The `)` of `$(`, `<(` or `>(`.
     Substitution,
-    /// The backquote of this layer.
+    /// Of this layer.
     Backquote(usize),
 }
 
-/// What the next word is.
+/// The role of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The first of a command: keywords count.
@@ -35,15 +33,12 @@ enum Place {
     /// Behind an assignment or a redirection: more of them, or the name of the command.
     Prefix,
     Argument,
-    /// The variable of `for`.
     ForName,
     /// `in` or `do`.
     ForIn,
-    /// The name behind `function`.
     FunctionName,
 }
 
-/// What the command does with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Other,
@@ -57,7 +52,6 @@ enum Command {
     Operand,
 }
 
-/// How far a `case` was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
     Subject,
@@ -66,11 +60,10 @@ enum Case {
     Body,
 }
 
-/// A list of commands being read.
 #[derive(Debug)]
 pub(super) struct Commands<'t> {
     pub(super) closer: Closer,
-    /// Here-documents before this one wait for a line break outside of this list.
+    /// Earlier here-documents wait for a line break outside of this list.
     pub(super) waiting_from: usize,
     pub(super) word: Option<Word<'t>>,
     place: Place,
@@ -79,12 +72,11 @@ pub(super) struct Commands<'t> {
     redirected: bool,
     command: Command,
     arguments: Arguments,
-    /// The references of the word before, by number.
+    /// Numbers of the references in the word before.
     previous: Range<usize>,
 }
 
 impl<'t> Commands<'t> {
-    /// A list that begins.
     pub(super) fn new(closer: Closer, waiting_from: usize) -> Self {
         Self {
             closer,
@@ -99,7 +91,6 @@ impl<'t> Commands<'t> {
         }
     }
 
-    /// The list in parentheses inside of this one.
     pub(super) fn inner(&self, closer: Closer) -> Self {
         let mut inner = Self::new(closer, self.waiting_from);
         if self.in_condition() && closer == Closer::Parenthesis {
@@ -108,7 +99,7 @@ impl<'t> Commands<'t> {
         inner
     }
 
-    /// Whether some shell computes with what comes next.
+    /// Whether some shell evaluates what comes next as arithmetic.
     pub(super) fn computes(&self) -> bool {
         let subscript = self.word.as_ref().is_some_and(Word::in_subscript);
         let assigns = self.closer == Closer::Words
@@ -118,13 +109,13 @@ impl<'t> Commands<'t> {
             || (subscript && assigns && !self.redirected)
     }
 
-    /// The word that continues here; `placed` counts the references so far.
+    /// `placed` counts the references so far.
     pub(super) fn word(&mut self, placed: usize, start: Cursor<'t>) -> &mut Word<'t> {
         self.word.get_or_insert_with(|| Word::new(placed, start))
     }
 
-    /// A word has ended. The answer is from which reference on they turn out to stand where they
-    /// may not, and why.
+    /// Returns the number of the first reference that turns out to stand where it may not, and why; the
+    /// same holds for all after it.
     pub(super) fn end_word(
         &mut self,
         word: &Word<'t>,
@@ -242,7 +233,7 @@ impl<'t> Commands<'t> {
         Place::Argument
     }
 
-    /// A line break, `;`, `&` or `|`: a command begins, unless a list of words goes on.
+    /// A line break, `;`, `&` or `|` begins a command, except inside of a list of words.
     pub(super) fn separate(&mut self) {
         if self.in_condition() {
             return;
@@ -250,8 +241,7 @@ impl<'t> Commands<'t> {
         self.command = Command::Other;
         self.arguments = Arguments::any();
         self.redirected = false;
-        let goes_on = self.closer == Closer::Words || !self.in_commands();
-        self.place = if goes_on {
+        self.place = if self.closer == Closer::Words || !self.in_commands() {
             Place::Argument
         } else {
             Place::Command
@@ -286,26 +276,21 @@ impl<'t> Commands<'t> {
 
     /// A `)`; whether it ends a pattern rather than the list.
     pub(super) fn end_pattern(&mut self) -> bool {
-        let pattern = self
-            .cases
-            .last_mut()
-            .filter(|case| matches!(case, Case::Pattern { .. }));
-        let Some(case) = pattern else {
-            return false;
-        };
-        *case = Case::Body;
+        match self.cases.last_mut() {
+            Some(case) if matches!(case, Case::Pattern { .. }) => *case = Case::Body,
+            _ => return false,
+        }
         self.place = Place::Command;
         true
     }
 
-    /// A list in parentheses inside of this one has ended.
     pub(super) fn after_parenthesis(&mut self) {
         if !self.in_condition() {
             self.place = Place::Command;
         }
     }
 
-    /// A redirection: the next word is its target.
+    /// The next word is the target of a redirection.
     pub(super) fn redirect(&mut self) {
         self.redirected = true;
     }
@@ -317,12 +302,11 @@ impl<'t> Commands<'t> {
             && matches!(self.place, Place::Command | Place::Prefix | Place::ForName)
     }
 
-    /// Whether it is inside `[[ … ]]`.
+    /// Inside of `[[ … ]]`.
     pub(super) fn in_condition(&self) -> bool {
         matches!(self.command, Command::Condition | Command::Operand)
     }
 
-    /// Whether a `case` was begun and not ended.
     pub(super) fn has_open_case(&self) -> bool {
         !self.cases.is_empty()
     }

@@ -1,25 +1,21 @@
-//! What the text is inside of, one frame for each: the lexer's stack.
+//! The lexer's stack: one frame for each construct that the text is inside of.
 //!
-//! The stack is data, not calls, so that a text of a million `$(` needs memory and not luck.
+//! The stack is data, not calls, so that a text of a million `$(` cannot overflow the call stack.
 
 use super::commands::Commands;
 use super::here_document::Bodies;
 use super::obstacle::Obstacle;
 use super::spot::Spot;
 
-/// What the text is inside of.
 #[derive(Debug)]
 pub(super) enum Frame<'t> {
-    /// A list of commands.
     Commands(Commands<'t>),
-    /// Double quotes; whether they stand in a `${…}` that is quoted already.
+    /// `again`: the quotes stand in a `${…}` that is quoted already.
     Double {
         again: bool,
     },
-    /// `${…}` of the shell.
     Parameter(Parameter),
     Arithmetic(Arithmetic),
-    /// The bodies of here-documents.
     Bodies(Bodies),
 }
 
@@ -35,13 +31,10 @@ impl Frame<'_> {
     }
 }
 
-/// What happens after a character.
 #[derive(Debug)]
 pub(super) enum Next<'t> {
-    /// The frame goes on.
     Stay,
     Close,
-    /// A frame begins inside of it.
     Open(Frame<'t>),
 }
 
@@ -49,17 +42,16 @@ pub(super) enum Next<'t> {
 #[derive(Debug)]
 pub(super) struct Parameter {
     pub(super) outer: Spot,
-    pub(super) stage: Stage,
+    pub(super) stage: ParameterStage,
     /// Whether an odd number of `'` has passed where they mean nothing to most shells.
     pub(super) apostrophe: bool,
 }
 
 impl Parameter {
-    /// A `${…}` that begins.
     pub(super) fn new(outer: Spot) -> Self {
         Self {
             outer,
-            stage: Stage::Name { begun: false },
+            stage: ParameterStage::Name { begun: false },
             apostrophe: false,
         }
     }
@@ -67,32 +59,38 @@ impl Parameter {
     /// Where its word stands: a pattern is outside of the double quotes around it.
     pub(super) fn spot(&self) -> Spot {
         match (self.outer, self.stage) {
-            (Spot::Double, Stage::Pattern { .. }) => Spot::Bare,
+            (Spot::Double, ParameterStage::Pattern { .. }) => Spot::Bare,
             (outer, _) => outer,
         }
     }
 
-    /// Whether `'` quotes in its word.
     pub(super) fn quotes_singly(&self) -> bool {
         self.spot() == Spot::Bare
     }
 
     fn obstacle(&self) -> Option<Obstacle> {
         match (self.outer, self.stage) {
-            (_, Stage::Name { .. }) => Some(Obstacle::ParameterName),
-            (_, Stage::Subscript(_) | Stage::Offset) => Some(Obstacle::Arithmetic),
-            (Spot::Bare, Stage::Word { assigns: true } | Stage::Pattern { replaces: true }) => {
-                Some(Obstacle::SplitResult)
+            (_, ParameterStage::Name { .. }) => Some(Obstacle::ParameterName),
+            (_, ParameterStage::Subscript(_) | ParameterStage::Offset) => {
+                Some(Obstacle::Arithmetic)
             }
-            (Spot::Body, Stage::Pattern { .. }) => Some(Obstacle::BodyPattern),
-            _ => None,
+            (
+                Spot::Bare,
+                ParameterStage::Word { assigns: true } | ParameterStage::Pattern { replaces: true },
+            ) => Some(Obstacle::SplitResult),
+            (Spot::Body, ParameterStage::Pattern { .. }) => Some(Obstacle::BodyPattern),
+            (
+                _,
+                ParameterStage::Colon
+                | ParameterStage::Word { .. }
+                | ParameterStage::Pattern { .. },
+            ) => None,
         }
     }
 }
 
-/// How far a `${…}` was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ParameterStage {
     /// In the name; whether its first character has passed.
     Name { begun: bool },
     /// In the brackets behind the name, so many deep.
@@ -109,7 +107,7 @@ pub(super) enum Stage {
 
 #[derive(Debug)]
 pub(super) struct Arithmetic {
-    /// How many parentheses or brackets are open inside of it.
+    /// Parentheses or brackets that are open inside of it.
     pub(super) depth: usize,
     /// Whether it is `$[…]` and not `((…))`.
     pub(super) bracket: bool,

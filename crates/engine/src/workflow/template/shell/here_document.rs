@@ -1,21 +1,19 @@
 //! One here-document: how it ends, and whether its body is expanded.
 //!
-//! Plain data and the spelling of a literal body; finding delimiters and reading bodies is the
-//! lexer's (`in_here_documents.rs`).
+//! Plain data, and escaping for a literal body; the lexer finds delimiters and reads bodies
+//! (`in_here_documents.rs`).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A here-document whose body is still to be read.
 #[derive(Debug)]
 pub(super) struct HereDocument {
     /// The line that ends it, quotes removed.
     pub(super) delimiter: String,
-    /// Whether the delimiter is quoted, and the body so taken literally.
+    /// Whether the delimiter is quoted, so that the body is literal.
     pub(super) quoted: bool,
     /// Whether it is `<<-`: tabs before the delimiter do not count.
     pub(super) strips_tabs: bool,
-    /// Where the delimiter is written.
     pub(super) word: Range<usize>,
 }
 
@@ -33,16 +31,14 @@ impl HereDocument {
 /// The bodies that begin on one line, in their order.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    /// The one being read.
     pub(super) current: HereDocument,
-    /// Those that follow it.
     pub(super) rest: VecDeque<HereDocument>,
     /// Whether the next character begins a line, which may be the delimiter.
     pub(super) at_line: bool,
 }
 
 impl Bodies {
-    /// The bodies of these here-documents, if there are any.
+    /// `None` without documents.
     pub(super) fn of(documents: impl Iterator<Item = HereDocument>) -> Option<Self> {
         let mut rest: VecDeque<_> = documents.collect();
         Some(Self {
@@ -53,7 +49,7 @@ impl Bodies {
     }
 }
 
-/// A text that a here-document without quotes gives out as it is.
+/// Escapes a text for a here-document that is expanded.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,6 @@
-//! Reading a list of commands: blanks, operators, comments and the characters of words.
+//! Reads a list of commands: blanks, operators, comments and the characters of words.
 //!
-//! What the words and operators mean is `commands.rs`; here it is decided which characters form
-//! them.
+//! Which characters form words and operators is decided here, what they mean in `commands.rs`.
 
 use super::commands::{Closer, Commands};
 use super::frame::{Arithmetic, Frame, Next};
@@ -40,7 +39,6 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A character that quotes or expands.
     pub(super) fn in_word(&mut self, spot: Spot, c: char) -> Next<'t> {
         match c {
             '\'' => {
@@ -154,7 +152,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A comment is left as it is, references and all: nobody reads it.
+    /// A comment is copied unchanged, references included: it never runs.
     fn comment(&mut self) {
         self.cursor.set_joins(false);
         while self.cursor.peek_char().is_some_and(|c| c != '\n') {
@@ -163,7 +161,6 @@ impl<'t> Lexer<'t, '_> {
         self.cursor.set_joins(true);
     }
 
-    /// Takes so many characters.
     pub(super) fn take(&mut self, count: usize) -> Next<'t> {
         self.cursor.skip(count);
         Next::Stay

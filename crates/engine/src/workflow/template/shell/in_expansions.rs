@@ -1,16 +1,15 @@
-//! Reading what a `$` begins: `${…}`, `$(…)`, `$((…))` and the rest.
+//! Reads what a `$` begins: `${…}`, `$(…)`, `$((…))` and the rest.
 //!
 //! A command inside starts afresh, quotes around it or not. Arithmetic takes no reference, however
 //! deep inside: some shells run commands that a value holds there.
 
 use super::commands::{Closer, Commands};
-use super::frame::{Arithmetic, Frame, Next, Parameter, Stage};
+use super::frame::{Arithmetic, Frame, Next, Parameter, ParameterStage};
 use super::lexer::Lexer;
 use super::obstacle::Obstacle;
 use super::spot::Spot;
 
 impl<'t> Lexer<'t, '_> {
-    /// A `$` that may expand something.
     pub(super) fn dollar(&mut self, spot: Spot) -> Next<'t> {
         let start = self.cursor.at();
         if self.cursor.is_at("$${") {
@@ -42,7 +41,6 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A command begins whose output is inserted.
     pub(super) fn substitution(&mut self) -> Next<'t> {
         let commands = Commands::new(Closer::Substitution, self.waiting.len());
         Next::Open(Frame::Commands(commands))
@@ -93,30 +91,30 @@ impl<'t> Lexer<'t, '_> {
 
     pub(super) fn in_parameter(&mut self, parameter: &mut Parameter, c: char) -> Next<'t> {
         match parameter.stage {
-            Stage::Name { begun } => self.in_name(parameter, begun, c),
-            Stage::Colon => {
+            ParameterStage::Name { begun } => self.in_name(parameter, begun, c),
+            ParameterStage::Colon => {
                 parameter.stage = match c {
                     '-' | '=' | '?' | '+' => {
                         self.cursor.bump();
                         let assigns = c == '=';
-                        Stage::Word { assigns }
+                        ParameterStage::Word { assigns }
                     }
-                    _ => Stage::Offset,
+                    _ => ParameterStage::Offset,
                 };
                 Next::Stay
             }
-            Stage::Subscript(depth) => {
+            ParameterStage::Subscript(depth) => {
                 match c {
-                    '[' => parameter.stage = Stage::Subscript(depth.saturating_add(1)),
-                    ']' if depth <= 1 => parameter.stage = Stage::Name { begun: true },
-                    ']' => parameter.stage = Stage::Subscript(depth.saturating_sub(1)),
+                    '[' => parameter.stage = ParameterStage::Subscript(depth.saturating_add(1)),
+                    ']' if depth <= 1 => parameter.stage = ParameterStage::Name { begun: true },
+                    ']' => parameter.stage = ParameterStage::Subscript(depth.saturating_sub(1)),
                     _ => return self.in_operand(parameter, c),
                 }
                 self.take(1)
             }
-            Stage::Word { .. } | Stage::Pattern { .. } | Stage::Offset => {
-                self.in_operand(parameter, c)
-            }
+            ParameterStage::Word { .. }
+            | ParameterStage::Pattern { .. }
+            | ParameterStage::Offset => self.in_operand(parameter, c),
         }
     }
 
@@ -128,17 +126,19 @@ impl<'t> Lexer<'t, '_> {
                 self.cursor.bump();
                 return Next::Close;
             }
-            _ if special || c.is_ascii_alphanumeric() || c == '_' => Stage::Name { begun: true },
-            '[' if begun => Stage::Subscript(1),
-            ':' if begun => Stage::Colon,
-            '-' | '=' | '?' | '+' if begun => Stage::Word { assigns: c == '=' },
+            _ if special || c.is_ascii_alphanumeric() || c == '_' => {
+                ParameterStage::Name { begun: true }
+            }
+            '[' if begun => ParameterStage::Subscript(1),
+            ':' if begun => ParameterStage::Colon,
+            '-' | '=' | '?' | '+' if begun => ParameterStage::Word { assigns: c == '=' },
             '%' | '#' | '/' | '^' | ',' | '@' | '~' | '*' if begun => {
                 let replaces = c == '/';
-                Stage::Pattern { replaces }
+                ParameterStage::Pattern { replaces }
             }
             _ => {
                 self.doubt(Obstacle::Substitution);
-                parameter.stage = Stage::Word { assigns: false };
+                parameter.stage = ParameterStage::Word { assigns: false };
                 return Next::Stay;
             }
         };
@@ -157,7 +157,7 @@ impl<'t> Lexer<'t, '_> {
             }
             '\'' if parameter.quotes_singly() => self.in_word(spot, c),
             '\'' => {
-                if matches!(parameter.stage, Stage::Pattern { .. }) {
+                if matches!(parameter.stage, ParameterStage::Pattern { .. }) {
                     self.doubt(Obstacle::Apostrophe);
                 }
                 parameter.apostrophe = !parameter.apostrophe;

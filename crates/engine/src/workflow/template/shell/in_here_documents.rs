@@ -1,8 +1,8 @@
-//! Reading here-documents: the delimiter where it is written, the body where it begins.
+//! Reads here-documents: the delimiter where it is written, the body where it begins.
 //!
-//! A body with a quoted delimiter is literal and could hold no variable. If it holds a reference,
-//! the delimiter loses its quotes and the rest of the body gets backslashes, so that the same text
-//! comes out and only the variable is expanded.
+//! A body with a quoted delimiter is literal and could hold no variable. If it holds a reference, the
+//! delimiter loses its quotes and the rest of the body is escaped, so that the same text comes out and
+//! only the variable is expanded.
 
 use std::ops::Range;
 
@@ -16,14 +16,12 @@ use crate::workflow::template::dollar::Dollar;
 use crate::workflow::template::reader::Found;
 use crate::workflow::template::reference::Reference;
 
-/// Something of ours in a literal body.
 enum Ours {
     Literal,
     Reference(Reference),
 }
 
 impl<'t> Lexer<'t, '_> {
-    /// Reads the word behind `<<`.
     pub(super) fn delimiter(&mut self) {
         let strips_tabs = self.cursor.peek_char() == Some('-');
         if strips_tabs {
@@ -92,8 +90,8 @@ impl<'t> Lexer<'t, '_> {
         self.cursor.set_joins(true);
     }
 
-    /// Nothing is expanded in a delimiter, and outside of single quotes not every shell takes what
-    /// looks like it.
+    /// Nothing is expanded in a delimiter, and outside of single quotes not every shell accepts what
+    /// looks like an expansion.
     fn dollar_in_delimiter(&mut self, delimiter: &mut String, literal: bool) {
         if self.cursor.starts_with("${") {
             match self.reader.read(&mut self.cursor) {
@@ -115,7 +113,7 @@ impl<'t> Lexer<'t, '_> {
         self.cursor.bump();
     }
 
-    /// The place behind the delimiter, if the line that begins here is it.
+    /// The place behind the delimiter, if this line is the delimiter.
     pub(super) fn behind_delimiter(
         mut cursor: Cursor<'t>,
         document: &HereDocument,
@@ -125,7 +123,7 @@ impl<'t> Lexer<'t, '_> {
             cursor.bump();
         }
         for expected in document.delimiter.chars() {
-            // A delimiter of several lines ends nothing, or comparing would go beyond this one.
+            // A delimiter of several lines ends nothing: the comparison stays within this line.
             if expected == '\n' || cursor.bump() != Some(Token::Char(expected)) {
                 return None;
             }
@@ -171,7 +169,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Nothing joined with the delimiter is the delimiter to some shells and not to others.
+    /// After joined lines, only some shells accept the delimiter.
     fn watch_joined_lines(&mut self, document: &HereDocument) {
         let mut joined = self.cursor;
         joined.settle();
@@ -180,7 +178,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Reads a literal body up to its delimiter, or to the end of what there is.
+    /// Reads a literal body up to its delimiter, or to the end of the text.
     fn literal_body(&mut self, document: &HereDocument) {
         let start = self.cursor.at();
         let mut ours = vec![];
@@ -198,10 +196,8 @@ impl<'t> Lexer<'t, '_> {
         }
         self.cursor.set_joins(true);
         let end = self.cursor.at();
-        let expands = ours
-            .iter()
-            .any(|(_, ours)| matches!(ours, Ours::Reference(reference) if !reference.is_raw()));
-        if expands {
+        let expands = |ours: &Ours| matches!(ours, Ours::Reference(it) if !it.is_raw());
+        if ours.iter().any(|(_, ours)| expands(ours)) {
             self.expanded_body(document, start..end, ours);
         } else {
             for (range, ours) in ours {
@@ -227,7 +223,7 @@ impl<'t> Lexer<'t, '_> {
         (dollar == Dollar::Literal).then(|| (start..self.cursor.at(), Ours::Literal))
     }
 
-    /// A literal body stays literal if no variable is in it.
+    /// Without a variable in it, the body stays literal.
     fn in_literal_body(&mut self, range: Range<usize>, ours: Ours) {
         match ours {
             Ours::Literal => self.literal(range, Spot::Single),
@@ -239,7 +235,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A literal body becomes one that is expanded, and all but our variables is hidden.
+    /// The body becomes one that is expanded, and everything but our variables is escaped.
     fn expanded_body(
         &mut self,
         document: &HereDocument,

@@ -1,7 +1,7 @@
-//! Reading what is quoted: single quotes, `$'…'`, double quotes, backslashes.
+//! Reads quotes: single quotes, `$'…'`, double quotes, backslashes.
 //!
-//! In single quotes nothing counts but our references, so these are read to their end at once. A
-//! reference there closes the quotes, stands in double quotes, and opens them again.
+//! In single quotes only our references count, so these are read to their end at once. A reference
+//! there closes the quotes, stands in double quotes, and opens them again.
 
 use super::commands::{Closer, Commands};
 use super::frame::{Frame, Next};
@@ -14,7 +14,7 @@ use crate::workflow::template::reader::Found;
 impl<'t> Lexer<'t, '_> {
     pub(super) fn in_double(&mut self, again: bool, c: char) -> Next<'t> {
         match c {
-            // Not all shells take the same backslashes off a command there.
+            // Shells remove different backslashes from a command there.
             '`' if again => {
                 self.doubt(Obstacle::Backquotes);
                 self.open_backquotes(Spot::Double)
@@ -28,13 +28,12 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A backslash and what it hides.
     pub(super) fn escape(&mut self) -> Next<'t> {
         if self.cursor.second_char() == Some('"') && self.cursor.in_body_backquotes() {
             self.doubt(Obstacle::Backquotes);
         }
         self.cursor.bump();
-        // The end of backquotes cannot be hidden at this layer.
+        // A backslash cannot escape the end of the backquotes at this layer.
         if self.cursor.peek_char().is_some() {
             self.cursor.set_joins(false);
             self.cursor.bump();
@@ -53,7 +52,6 @@ impl<'t> Lexer<'t, '_> {
         Next::Open(Frame::Commands(commands))
     }
 
-    /// Single quotes, from the first to the last.
     pub(super) fn single_quotes(&mut self) {
         self.cursor.bump();
         self.cursor.set_joins(false);
@@ -70,13 +68,13 @@ impl<'t> Lexer<'t, '_> {
 
     fn end_quotes(&mut self, closed: bool) {
         if !closed {
-            // The end of the text, or of the backquotes around: not all shells take that alike.
+            // Shells differ in how they treat the end of the text, or of the backquotes around.
             self.doubt(Obstacle::Backquotes);
         }
         self.cursor.set_joins(true);
     }
 
-    /// A `$` where only references of ours count.
+    /// A `$` where only our references count.
     fn literal_dollar(&mut self) {
         let start = self.cursor.at();
         let dollar = Dollar::at(&self.cursor);
@@ -89,9 +87,9 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// `$'…'`, from behind its first quote. Where the shell does not know it, it is a `$` and
-    /// single quotes; quotes that are opened again get their `$` only if backslashes follow, so
-    /// that both kinds of shell read what they would have read.
+    /// `$'…'`, from behind its first quote. A shell that does not know it reads a `$` and single
+    /// quotes; quotes that are opened again get their `$` only if backslashes follow, so that both
+    /// kinds of shell read what they would have read.
     pub(super) fn dollar_quotes(&mut self) {
         self.cursor.set_joins(false);
         let mut reopened = None;
@@ -123,7 +121,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// A `$` in `$'…'`; the edit that must open the quotes again, if it closed them.
+    /// Returns the edit that must open the quotes again, if the `$` closed them.
     fn dollar_in_quotes(&mut self) -> Option<usize> {
         if Dollar::at(&self.cursor) != Dollar::Brace {
             self.literal_dollar();

@@ -1,9 +1,9 @@
 //! Follows a shell text character by character and knows what it is inside of.
 //!
-//! POSIX quoting, and so much of bash as changes where a quote ends. Every character is looked at
-//! a bounded number of times, nesting is a stack in memory, and no text makes it fail: what a shell
-//! would refuse is the shell's to report. Once a text is one that shells read differently, `doubt`
-//! is set and no reference is placed any more.
+//! POSIX quoting, and as much of bash as changes where a quote ends. Every character is read a bounded
+//! number of times, nesting is a stack in memory, and no text makes it fail: reporting what a shell
+//! would refuse is left to the shell. After a text that shells read differently, `doubt` is set and no
+//! reference is placed any more.
 
 use std::ops::Range;
 
@@ -19,7 +19,6 @@ use crate::workflow::template::reader::{Found, Reader};
 use crate::workflow::template::reference::Reference;
 use crate::workflow::template::template_error::{MOST_ERRORS, TemplateError};
 
-/// A reader of one shell text.
 pub(super) struct Lexer<'t, 'n> {
     pub(super) text: &'t str,
     pub(super) cursor: Cursor<'t>,
@@ -28,7 +27,7 @@ pub(super) struct Lexer<'t, 'n> {
     /// Here-documents whose bodies begin after the next line break.
     pub(super) waiting: Vec<HereDocument>,
     frames: Vec<Frame<'t>>,
-    /// Which of the frames are bodies of here-documents.
+    /// Indices of the frames that are bodies of here-documents.
     bodies: Vec<usize>,
     /// Why the frames take no reference, innermost last.
     obstacles: Vec<Obstacle>,
@@ -39,7 +38,7 @@ pub(super) struct Lexer<'t, 'n> {
 }
 
 impl<'t, 'n> Lexer<'t, 'n> {
-    /// The edits that hand the references of a text over, or why they cannot be.
+    /// The edits that turn the references of a text into variables.
     pub(super) fn read(text: &'t str, reader: Reader<'n>) -> Result<Edits, Vec<TemplateError>> {
         let mut cursor = Cursor::new(text);
         cursor.set_joins(true);
@@ -133,7 +132,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         self.push(frame);
     }
 
-    /// What the end of a frame means for the one around it. It is off the stack already.
+    /// Tells the frame around. `frame` is off the stack already.
     fn close(&mut self, frame: Frame<'t>) {
         match frame {
             Frame::Bodies(_) => {
@@ -158,7 +157,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// A backquote ends all that was opened since the one it belongs to.
+    /// A backquote ends everything opened since the one it belongs to.
     fn end_backquotes(&mut self, layer: usize) {
         self.cursor.bump();
         self.cursor.close_layer(layer);
@@ -179,8 +178,8 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// A line that ends the here-document around, inside of something that is still open: some
-    /// shells look for the delimiter first, some for the end of what is open.
+    /// Notes a line that is the delimiter of the here-document around while something inside is open:
+    /// some shells look for the delimiter first, some for the end of what is open.
     fn watch_delimiter(&mut self) {
         let innermost = self.bodies.last().and_then(|at| self.frames.get(*at));
         if let Some(Frame::Bodies(bodies)) = innermost {
@@ -192,18 +191,17 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// From here on shells read the text differently.
+    /// Shells read the text differently from here on.
     pub(super) fn doubt(&mut self, obstacle: Obstacle) {
         self.doubt.get_or_insert(obstacle);
     }
 
-    /// How many references were placed.
     pub(super) fn placed(&self) -> usize {
         self.placed.len()
     }
 
-    /// Ends the word of a list of commands, if there is one, and refuses the references that turn
-    /// out to stand where they may not.
+    /// Ends the word of a list of commands, if any, and refuses its references that turn out to stand
+    /// where they may not.
     pub(super) fn end_word(&mut self, commands: &mut Commands<'t>) {
         let Some(word) = commands.word.take() else {
             return;
@@ -221,7 +219,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         }
     }
 
-    /// Reads the `${` the cursor stands at; whether it was the shell's, and is still there.
+    /// Reads the `${` at the cursor; true if it is the shell's, and then the cursor has not moved.
     pub(super) fn brace(&mut self, spot: Spot) -> bool {
         match self.reader.read(&mut self.cursor) {
             Found::Foreign => return true,
@@ -241,9 +239,9 @@ impl<'t, 'n> Lexer<'t, 'n> {
         false
     }
 
-    /// The slot of a reference, if it may stand there.
+    /// `None` if the reference may not stand there.
     pub(super) fn admit(&mut self, reference: Reference, range: &Range<usize>) -> Option<usize> {
-        // `raw:` is the author's own text, wherever it stands.
+        // `raw:` counts as the author's own text, wherever it stands.
         if !reference.is_raw() {
             if let Some(obstacle) = self.obstacle() {
                 self.refuse(range.clone(), reference.text(), obstacle);
@@ -255,7 +253,7 @@ impl<'t, 'n> Lexer<'t, 'n> {
         Some(self.edits.slot(reference))
     }
 
-    /// Writes the `$${` in this range.
+    /// Writes the `$${` of this range.
     pub(super) fn literal(&mut self, range: Range<usize>, spot: Spot) {
         let written = spot.literal();
         let hidden = self.cursor.in_backquotes() && written.contains('\\');
@@ -272,7 +270,6 @@ impl<'t, 'n> Lexer<'t, 'n> {
         self.report(range, message, obstacle.help(name));
     }
 
-    /// Takes over what the reader found wrong.
     pub(super) fn report_error(&mut self, error: TemplateError) {
         self.errors.push(error);
         if self.errors.len() >= MOST_ERRORS {

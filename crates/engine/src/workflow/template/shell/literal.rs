@@ -1,32 +1,29 @@
-//! A word as its command gets it, as far as it is written out.
+//! The literal beginning of a word, as its command gets it.
 //!
-//! The shell takes `\eval`, `'eval'` and `eval` for the same command, so the quotes are taken off.
-//! Reading ends at the first expansion, reference or parenthesis: what comes out of those is not
-//! known before the text runs. Each character is so read for one word at most.
+//! The shell takes `\eval`, `'eval'` and `eval` for the same command, so the quotes are removed. Reading
+//! ends at the first expansion, reference or parenthesis, whose result is not known before the text
+//! runs. So each character is read for one word at most.
 
 use crate::workflow::template::cursor::{Cursor, Token};
 
-/// The beginning of a word that is written out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Literal {
-    /// What is written out, quotes removed.
+    /// Without quotes.
     pub(super) text: String,
     pub(super) rest: Rest,
 }
 
-/// What follows the part of a word that is written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Nothing: it is the whole word.
+    /// It is the whole word.
     Nothing,
     /// A parenthesis: the list of an array, or a pattern of bash.
     Parenthesis,
-    /// An expansion or a reference.
     Unknown,
 }
 
 impl Literal {
-    /// Reads from the first character of the word to its end, or to its first reference.
+    /// Reads the word to its end, or to its first reference.
     pub(super) fn read(mut cursor: Cursor<'_>, end: usize, reference: Option<usize>) -> Self {
         let mut text = String::new();
         let mut quote = None;
@@ -59,7 +56,7 @@ impl Literal {
         Self { text, rest }
     }
 
-    /// The word, if all of it is written out.
+    /// `None` if only a part of the word is literal.
     pub(super) fn whole(&self) -> Option<&str> {
         (self.rest == Rest::Nothing).then_some(self.text.as_str())
     }
@@ -75,7 +72,6 @@ impl Literal {
     }
 }
 
-/// The character behind a backslash.
 fn hidden(cursor: &mut Cursor<'_>) -> Option<char> {
     let c = cursor.peek_char();
     cursor.bump();

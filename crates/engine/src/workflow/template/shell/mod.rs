@@ -1,10 +1,9 @@
-//! Shell texts with references in them, handed over so that data never becomes code.
+//! Shell texts with references, whose values never become code.
 //!
-//! The lexer (`lexer.rs` and the `in_*` files) follows the shell's quoting and says for every
-//! reference where it stands; `spot.rs` says how a variable is written there; `edits.rs` rewrites
-//! the text, leaving all else byte for byte as it was. Where shells disagree about what a text
-//! means, or where one of them would run what a value holds, a reference is refused
-//! (`obstacle.rs`) rather than guessed at.
+//! The lexer (`lexer.rs` and the `in_*` files) follows the shell's quoting and finds where every
+//! reference stands; `spot.rs` says how a variable is written there; `edits.rs` rewrites the text,
+//! leaving all else byte for byte as it was. Where shells disagree about the meaning of a text, or where
+//! one of them would run what a value holds, a reference is refused (`obstacle.rs`).
 
 mod arguments;
 mod commands;

@@ -1,10 +1,8 @@
 //! Why a reference may not stand where it stands.
 //!
-//! Some places would run what a value holds, some have no way to quote a value, and after some
-//! texts shells disagree about what is quoted and what is not. The words for people are here; the
-//! lexer only finds the places.
+//! Some places would run what a value holds, some have no way to quote a value, and after some texts
+//! shells disagree about what is quoted. The messages are here; the lexer finds the places.
 
-/// Why a reference may not stand somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstacle {
     /// Arithmetic: `$((…))`, `((…))`, a subscript, a substring, `let`, `[[ … -eq … ]]`.
@@ -46,7 +44,7 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    /// What is wrong; `what` is the reference as written.
+    /// `what` is the reference as written.
     pub(super) fn message(self, what: &str) -> String {
         let why = match self {
             Self::Arithmetic => "stands in arithmetic, where some shells run what a value holds",
@@ -79,7 +77,7 @@ impl Obstacle {
         format!("`{what}` {why}")
     }
 
-    /// What to write instead; `name` is the reference without its braces.
+    /// `name` is the reference without its braces.
     pub(super) fn help(self, name: &str) -> String {
         let help = match self {
             Self::Arithmetic => {

@@ -7,15 +7,14 @@
 //! | in a here-document | `${v}` | `\${` |
 //! | in single quotes | `'"${v}"'` | `${` |
 //!
-//! Whatever it stands in, the value is one piece of one word. A quoted here-document that holds a
-//! reference is made an unquoted one, and so has the third line; without one its `$${` has the last.
-//! `$'…'` has the last line too; what follows the variable is opened as `'` or, if backslashes are in
-//! it, as `$'`. In a comment nothing is changed, and in backquotes a `$${` that would need a backslash
-//! is refused.
+//! Whatever it stands in, the value is one piece of one word. A quoted here-document with a reference is
+//! made an unquoted one, so the third line applies; without one the last line applies to its `$${`. The
+//! last line applies to `$'…'` too; the text after the variable is opened as `'` or, if it has
+//! backslashes, as `$'`. In a comment nothing is changed, and in backquotes a `$${` that would need a
+//! backslash is refused.
 
 use crate::workflow::template::cursor::Layer;
 
-/// Where something stands in a shell text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     Bare,
@@ -26,7 +25,6 @@ pub(super) enum Spot {
 }
 
 impl Spot {
-    /// The variable as it is written here.
     pub(super) fn variable(self, name: &str) -> String {
         match self {
             Self::Bare => format!("\"${{{name}}}\""),
@@ -38,14 +36,13 @@ impl Spot {
     /// A `${` that reaches the command as these two characters.
     pub(super) fn literal(self) -> &'static str {
         match self {
-            // Quoted to the last character, or `$${a,b}` would be taken for alternatives by bash.
+            // Quoted to the last character, or bash would read `$${a,b}` as alternatives.
             Self::Bare => "'${'",
             Self::Single => "${",
             Self::Double | Self::Body => "\\${",
         }
     }
 
-    /// What backquotes opened here are in.
     pub(super) fn layer(self) -> Layer {
         match self {
             Self::Double => Layer::Double,

@@ -1,8 +1,7 @@
 //! A shell text with references in it.
 //!
-//! What the shell runs is the author's text with variables in it, the same for every item; values
-//! go into the environment. It refuses a text where a reference stands in a place that cannot be
-//! handed over safely. Running the script is not its affair.
+//! The shell runs the author's text with variables in it, the same for every item; values go into the
+//! environment. A text where a reference cannot be replaced safely is refused.
 
 use super::edits::{Piece, Slot};
 use super::here_document::escaped;
@@ -14,11 +13,9 @@ use crate::workflow::template::reference::Reference;
 use crate::workflow::template::template_error::TemplateError;
 use crate::workflow::template::value::{self, ValueError, Values};
 
-/// A shell text with references in it, checked.
-///
-/// To this shell a value is data, and where it would be code for the next one (`eval`, `sh -c '…'`)
-/// it is refused. What the author builds from it for other interpreters (`ssh host '…'`, `awk '…'`)
-/// is code for those, as it is with any variable.
+/// To this shell a value is data, and where it would be code for the next one (`eval`, `sh -c '…'`) it
+/// is refused. What the author builds from it for other interpreters (`ssh host '…'`, `awk '…'`) is
+/// code for those, as with any variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellTemplate {
     pieces: Vec<Piece>,
@@ -26,25 +23,17 @@ pub struct ShellTemplate {
 }
 
 impl ShellTemplate {
-    /// Reads a shell text against the names that exist where it stands.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it, in the order of the text, or the first thousand of it.
+    /// The errors are in the order of the text, at most a thousand.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Shell);
         let (mut pieces, mut slots) = Lexer::read(text, reader)?.finish(text);
-        // There may be a million of these: room that was kept for more is given back.
+        // There may be a million of these, so spare capacity is released.
         pieces.shrink_to_fit();
         slots.shrink_to_fit();
         Ok(Self { pieces, slots })
     }
 
-    /// The text for the shell, and the values in its environment.
-    ///
-    /// # Errors
-    ///
-    /// The first value that is missing, too large or holds a NUL character.
+    /// Fails on the first value that is missing, too large or holds a NUL character.
     pub fn render(&self, values: &dyn Values) -> Result<Script, ValueError> {
         let mut texts = vec![];
         for slot in &self.slots {
@@ -68,14 +57,12 @@ impl ShellTemplate {
             }
         }
         let variables = self.slots.iter().zip(texts);
-        let env = variables
-            .filter_map(|(slot, text)| Some((slot.variable.clone()?, text)))
-            .collect();
+        let env = variables.filter_map(|(slot, text)| Some((slot.variable.clone()?, text)));
+        let env = env.collect();
         Ok(Script { text, env })
     }
 
-    /// The references, each once, in the order of their first appearance. Those in comments are
-    /// not among them.
+    /// Each once, in the order of their first appearance, without those in comments.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.slots.iter().map(|slot| &slot.reference)
     }

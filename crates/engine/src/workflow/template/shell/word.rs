@@ -1,15 +1,14 @@
 //! The word being read, as far as it matters for what follows.
 //!
-//! A word may be a keyword (`case` changes what a `)` means), an assignment, or end in a subscript
-//! that some shells evaluate. Only a word without quotes or expansions can be a keyword, and
-//! keywords are short, so that no more than a few characters are kept.
+//! A word may be a keyword (`case` changes what a `)` means), an assignment, or end in a subscript that
+//! some shells evaluate. Only a word without quotes or expansions can be a keyword, and keywords are
+//! short, so only a few characters are kept.
 
 use crate::workflow::template::cursor::Cursor;
 
 /// No keyword or operator that matters is longer.
 const MOST_KEPT: usize = 10;
 
-/// What the word looks like so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Nothing, or a name.
@@ -23,20 +22,18 @@ enum Shape {
     Other,
 }
 
-/// The word being read.
 #[derive(Debug)]
 pub(super) struct Word<'t> {
     kept: String,
     whole: bool,
     last: Option<char>,
     shape: Shape,
-    /// How many references were placed before it.
+    /// References placed before it.
     pub(super) first_reference: usize,
     pub(super) start: Cursor<'t>,
 }
 
 impl<'t> Word<'t> {
-    /// A word that begins; in the list of an array it may be a subscript from its first character.
     pub(super) fn new(first_reference: usize, start: Cursor<'t>) -> Self {
         Self {
             kept: String::new(),
@@ -48,7 +45,7 @@ impl<'t> Word<'t> {
         }
     }
 
-    /// Adds a character that is not quoted.
+    /// `c` is not quoted. In the list of an array a word may begin with a subscript.
     pub(super) fn push(&mut self, c: char, in_array: bool) {
         let empty = self.last.is_none() && self.kept.is_empty();
         self.shape = match (self.shape, c) {
@@ -79,18 +76,18 @@ impl<'t> Word<'t> {
         }
     }
 
-    /// The word, if it can be a keyword; else nothing.
+    /// Empty if it cannot be a keyword.
     pub(super) fn keyword(&self) -> &str {
         if self.whole { &self.kept } else { "" }
     }
 
-    /// Whether it is the number of a file, before a redirection.
+    /// Whether it is a file descriptor before a redirection.
     pub(super) fn is_number(&self) -> bool {
         let keyword = self.keyword();
         !keyword.is_empty() && keyword.chars().all(|c| c.is_ascii_digit())
     }
 
-    /// Whether a `(` right behind it begins a list of words: an array, or a pattern of bash.
+    /// Whether a `(` directly behind it begins a list of words: an array, or a pattern of bash.
     pub(super) fn opens_words(&self) -> bool {
         match self.last {
             Some('=') => self.is_assignment(),
@@ -100,12 +97,10 @@ impl<'t> Word<'t> {
         }
     }
 
-    /// Whether it assigns a variable.
     pub(super) fn is_assignment(&self) -> bool {
         self.shape == Shape::Assignment
     }
 
-    /// Whether what comes next is a subscript.
     pub(super) fn in_subscript(&self) -> bool {
         matches!(self.shape, Shape::Subscript(_))
     }
