@@ -39,5 +39,5 @@ pub use handle::Handle;
 pub use hub::{Hub, Left, WatchJobs};
 pub use message::{Notifier, Reported};
 pub use observe::{Observer, Quiet, StoreOutage};
-pub use results::{ItemResult, read_results};
+pub use results::{ItemResult, ItemStatus, read_results};
 pub use running::World;

@@ -4,6 +4,7 @@
 //! million of them would fill the memory.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -18,15 +19,50 @@ use super::message::JobMessage;
 use super::running::Drive;
 use crate::journal::{self, JournalError};
 
+/// What an item of a map came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
+    /// Its identity.
     pub item: String,
-    /// `succeeded`, `dead`, `skipped` or `pending`.
-    pub status: &'static str,
+    /// How it stands.
+    pub status: ItemStatus,
+    /// What its last command gave.
     pub output: Option<String>,
     /// Of its last failure, unless it succeeded.
     pub error: Option<String>,
     command: CommandId,
+}
+
+/// What became of an item of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemStatus {
+    /// It has not come to an end.
+    Pending,
+    /// All of its commands have succeeded.
+    Succeeded,
+    /// It is a dead letter.
+    Dead,
+    /// It was not done, or its step was complete without it.
+    Skipped,
+}
+
+impl ItemStatus {
+    /// As in `${map.results}`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Succeeded => "succeeded",
+            Self::Dead => "dead",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl fmt::Display for ItemStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
 }
 
 /// What the journal has of the items of a map, by index.
@@ -84,14 +120,14 @@ fn results(job: &Job, mut read: MapOutputs) -> Vec<ItemResult> {
     let items = items.filter(|(item, found)| counted(*item, *found));
     let results = items.map(|(item, found)| {
         let status = match found {
-            Item::Settled(Settled::Succeeded) => "succeeded",
-            Item::Settled(Settled::Dead(_)) => "dead",
-            Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "skipped",
-            Item::Pending | Item::Active(_) => "pending",
+            Item::Settled(Settled::Succeeded) => ItemStatus::Succeeded,
+            Item::Settled(Settled::Dead(_)) => ItemStatus::Dead,
+            Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => ItemStatus::Skipped,
+            Item::Pending | Item::Active(_) => ItemStatus::Pending,
         };
         let (command, output) = read.outputs.remove(&item).unzip();
         let error = read.errors.remove(&item);
-        let error = error.filter(|_| status != "succeeded");
+        let error = error.filter(|_| status != ItemStatus::Succeeded);
         ItemResult {
             item: state.items.identity(item).to_owned(),
             status,
@@ -162,7 +198,7 @@ impl Drive<'_> {
             let output = output.and_then(|output| capture::read(output, format).ok());
             json!({
                 "item": result.item,
-                "status": result.status,
+                "status": result.status.word(),
                 "output": output,
             })
         });

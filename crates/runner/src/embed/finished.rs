@@ -8,8 +8,8 @@ use undaunted_engine::view::{Report, Status, report};
 use undaunted_store::Store;
 
 use super::EmbedError;
-pub use crate::drive::ItemResult;
 use crate::drive::read_results;
+pub use crate::drive::{ItemResult, ItemStatus};
 
 /// A job that was left: it has ended, or was suspended.
 pub struct Finished {

@@ -20,7 +20,7 @@ mod runner;
 mod work;
 
 pub use error::EmbedError;
-pub use finished::{Finished, ItemResult};
+pub use finished::{Finished, ItemResult, ItemStatus};
 pub use runner::{Runner, Running};
 pub use work::Work;
 

@@ -125,13 +125,13 @@ impl Attempt {
         &self.call.item
     }
 
-    /// The number of the attempt, from 1. It goes on where it was after a crash.
+    /// The number of the attempt, from 1. A crash does not reset it.
     pub const fn number(&self) -> u32 {
         self.call.attempt
     }
 
-    /// The same for all attempts of this command for this item: for whoever is called, to notice what
-    /// was done already.
+    /// The same for all attempts of this command for this item, so that a service that is called can
+    /// recognise repeated work.
     pub fn receipt_token(&self) -> &str {
         &self.call.receipt_token
     }
@@ -155,7 +155,7 @@ impl Failed {
         }
     }
 
-    /// Somebody asks for fewer calls, or for a wait.
+    /// The other side asks for fewer calls, or for a wait.
     pub fn throttled(error: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self {
             class: Class::Throttled,
@@ -172,12 +172,15 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Functions {
+    /// No functions yet.
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more. What it gives is the output of its command: a text as it is, `null` as nothing,
+    /// Adds a function. What it gives is the output of its command: a text as it is, `null` as nothing,
     /// anything else as JSON.
+    #[must_use]
     pub fn with<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Attempt) -> R + Send + Sync + 'static,

@@ -10,7 +10,9 @@ use undaunted_engine::event::{Event, ItemEvent};
 use undaunted_engine::job::Plans;
 use undaunted_engine::view::Status;
 use undaunted_engine::workflow::checks_made;
-use undaunted_runner::embed::{Attempt, Failed, Finished, Functions, Outcome, Runner, Work};
+use undaunted_runner::embed::{
+    Attempt, Failed, Finished, Functions, ItemStatus, Outcome, Runner, Work,
+};
 use undaunted_runner::journal;
 use undaunted_store::SqliteStore;
 
@@ -53,7 +55,7 @@ fn every_item_has_the_result_of_its_function() {
     let twice = results.iter().map(|it| it.json::<Value>().unwrap());
     let twice: Vec<Value> = twice.map(|it| it["twice"].clone()).collect();
     assert_eq!(twice, [2, 4, 6]);
-    assert!(results.iter().all(|it| it.status == "succeeded"));
+    assert!(results.iter().all(|it| it.status == ItemStatus::Succeeded));
 }
 
 #[test]
@@ -85,7 +87,7 @@ fn a_permanent_failure_is_a_dead_letter_at_once() {
     let never = |_: Attempt| async { Err::<Value, _>(Failed::permanent("no such account")) };
     let (_folder, done) = run(never, |f| Work::each(f, ["one"]).retry(quick()));
     let result = &done.results().unwrap()[0];
-    assert_eq!(result.status, "dead");
+    assert_eq!(result.status, ItemStatus::Dead);
     assert_eq!(result.error.as_deref(), Some("no such account"));
     assert_eq!(done.report().counts.attempts, 1);
 }
@@ -122,8 +124,8 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
     };
     let (_folder, done) = run(panics, |f| Work::each(f, ["good", "bad"]).retry(quick()));
     let results = done.results().unwrap();
-    assert_eq!(results[0].status, "succeeded");
-    assert_eq!(results[1].status, "dead");
+    assert_eq!(results[0].status, ItemStatus::Succeeded);
+    assert_eq!(results[1].status, ItemStatus::Dead);
     assert_eq!(results[1].error.as_deref(), Some("it panicked: it is bad"));
     assert_eq!(done.report().counts.attempts, 5);
 }

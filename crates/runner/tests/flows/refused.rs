@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::FlowPlace;
 use undaunted_engine::job::Stage;
+use undaunted_runner::breakers;
 use undaunted_runner::flows::Begun;
-use undaunted_store::{Fault, Faults, FaultyStore, SqliteStore, StoreError};
+use undaunted_store::{Append, Fault, Faults, FaultyStore, SqliteStore, StoreError};
 
 use crate::engine::{Engine, Told};
 use crate::http_server::{Reply, StepServer};
@@ -187,4 +188,48 @@ fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_do
         assert!(told[0].starts_with("the store `faulty` cannot be reached: "));
         assert!(told[1].starts_with("the store can be reached again after "));
     }
+}
+
+#[test]
+fn what_the_catalog_could_not_be_told_in_an_outage_it_is_told_afterwards() {
+    let server = gated();
+    let world = world(&server);
+    let faults = Faults::none();
+    let engine = engine(&world, &faults);
+    // The flow is written, and the store is away when the catalog is to be told of it.
+    let outage = Fault::Outage {
+        stored: false,
+        questions: 1,
+    };
+    drop(faults.clone().at_append(faults.appends() + 2, outage));
+    engine.start(&wanted("a", "inner", &json!({})));
+    World::eventually("the catalog knows it", || world.place("a"));
+    server.open("/inner");
+    engine.completes("a");
+    assert_eq!(server.requests("/inner").len(), 1);
+}
+
+#[test]
+fn a_breaker_that_cannot_be_read_fails_its_flow_and_the_loop_rests_afterwards() {
+    let (broken, fine) = (gated(), gated());
+    let given = json!({"y": {"role": "output"}});
+    let world = World::of(&[
+        step("broken", &broken.url("/inner"), &given, &Value::Null),
+        step("fine", &fine.url("/inner"), &given, &Value::Null),
+    ]);
+    let journal = breakers::aggregate(&broken.url("")).unwrap();
+    let damaged = Append::facts(journal, vec![b"no record".to_vec()]);
+    let _ = world.store().append(vec![damaged]).unwrap();
+    let faults = Faults::none();
+    let engine = engine(&world, &faults);
+    engine.start(&wanted("a", "broken", &json!({})));
+    let why = engine.left("a").unwrap_err();
+    assert!(why.contains("breaker"), "{why}");
+    let before = faults.questions();
+    engine.start(&wanted("b", "fine", &json!({})));
+    fine.wait_for("/inner", 1);
+    fine.open("/inner");
+    engine.completes("b");
+    let asked = faults.questions() - before;
+    assert!(asked < 100, "{asked} questions for one flow");
 }

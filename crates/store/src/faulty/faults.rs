@@ -35,6 +35,7 @@ struct Script {
     reads: BTreeMap<u64, StoreError>,
     seen_appends: u64,
     seen_reads: u64,
+    questions: u64,
     torn: BTreeMap<AggregateId, Version>,
 }
 
@@ -58,6 +59,16 @@ impl Faults {
     /// How many appends there were so far, over all handles.
     pub fn appends(&self) -> u64 {
         self.script().seen_appends
+    }
+
+    /// How many questions were asked so far, over all handles.
+    pub fn questions(&self) -> u64 {
+        self.script().questions
+    }
+
+    pub(super) fn note_question(&self) {
+        let mut script = self.script();
+        script.questions = script.questions.saturating_add(1);
     }
 
     pub(super) fn next_append(&self) -> Option<Fault> {

@@ -244,6 +244,7 @@ impl Store for FaultyStore {
     }
 
     fn ask(&self, question: Question, done: OnFindings) {
+        self.faults.note_question();
         match self.reached() {
             Ok(inner) => inner.ask(question, done),
             Err(error) => done(Err(error)),
