@@ -1,7 +1,7 @@
 //! What a strategy is called, takes and is for, as data.
 //!
-//! Whoever reads, writes, checks, shows or completes a `backoff` asks [`Backoff::strategy`](crate::Backoff::strategy)
-//! and knows no strategy by itself; so a strategy is added where its arithmetic is.
+//! Code that reads, writes, checks, shows or completes a `backoff` asks [`Backoff::strategy`](crate::Backoff::strategy)
+//! and names no strategy itself, so a new strategy is added only where its arithmetic is.
 
 use core::time::Duration;
 use std::borrow::Cow;

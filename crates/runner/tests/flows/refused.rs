@@ -47,13 +47,9 @@ fn world(server: &StepServer) -> World {
     ])
 }
 
-#[test]
-fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_restart() {
-    let server = gated();
-    let world = world(&server);
-    let faults = Faults::none();
-    let first = engine(&world, &faults);
-    first.start(&wanted("a", "outer", &json!({})));
+/// Starts the flow `a`, and waits until its inner flow is at its step. The name of that.
+fn inner_flow(world: &World, server: &StepServer, engine: &Engine) -> String {
+    engine.start(&wanted("a", "outer", &json!({})));
     let called = server.wait_for("/inner", 1);
     let flow = called[0].json()["metadata"]["flow_id"].clone();
     let flow = flow.as_str().unwrap();
@@ -61,6 +57,16 @@ fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_res
         world.all("a", "attempt_accepted").pop()
     });
     World::eventually("the catalog knows it", || world.place(flow));
+    flow.to_owned()
+}
+
+#[test]
+fn an_end_that_could_not_be_written_is_told_to_nobody_and_is_reached_after_a_restart() {
+    let server = gated();
+    let world = world(&server);
+    let faults = Faults::none();
+    let first = engine(&world, &faults);
+    let flow = &*inner_flow(&world, &server, &first);
     refuse(&faults, 1);
     server.open("/inner");
     let why = first.left(flow).unwrap_err();
@@ -162,14 +168,7 @@ fn an_outage_of_the_store_is_waited_for_and_what_was_written_before_it_is_not_do
         let world = world(&server);
         let faults = Faults::none();
         let engine = engine(&world, &faults);
-        engine.start(&wanted("a", "outer", &json!({})));
-        let called = server.wait_for("/inner", 1);
-        let flow = called[0].json()["metadata"]["flow_id"].clone();
-        let flow = flow.as_str().unwrap();
-        World::eventually("the item waits", || {
-            world.all("a", "attempt_accepted").pop()
-        });
-        World::eventually("the catalog knows it", || world.place(flow));
+        let flow = &*inner_flow(&world, &server, &engine);
         let outage = Fault::Outage {
             stored,
             questions: 2,
