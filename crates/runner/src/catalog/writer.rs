@@ -48,8 +48,16 @@ fn fulfil(shared: &Shared, mut wishes: Vec<Box<dyn Wish>>) -> Vec<Box<dyn Wish>>
         )))
     );
     if wishes.len() > 1 && is_too_large {
-        let one_by_one = wishes.into_iter().map(|wish| fulfil(shared, vec![wish]));
-        return one_by_one.flatten().collect();
+        let mut waiting = Vec::new();
+        for wish in wishes {
+            // Notes stay in order.
+            if wish.waits() && !waiting.is_empty() {
+                waiting.push(wish);
+            } else {
+                waiting.extend(fulfil(shared, vec![wish]));
+            }
+        }
+        return waiting;
     }
     let is_outage = written
         .as_ref()

@@ -68,6 +68,12 @@ impl Drive<'_> {
             self.context.end(failed(start, Cause::Interrupted, error));
             return Ok(());
         }
+        // A program that begins now would keep the loop from leaving at once.
+        let is_program = action_of(&self.job, start).is_some_and(Action::is_program);
+        if is_program && self.context.leaving.is_at_once() {
+            self.context.leaving.leave_unbegun(start);
+            return Ok(());
+        }
         let prepared = match self.starter.take(start) {
             Some(task) => Ok(task),
             None if self.needs_results(item.step) => {

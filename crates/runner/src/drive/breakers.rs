@@ -340,7 +340,8 @@ impl BreakerCache {
                 // A fact is missing here, so no attempt may ask before the journal was read.
                 self.looked.remove(name);
             }
-            if !self.admission.written(name, job.id(), seq.0, version) {
+            let is_known = self.admission.written(name, job.id(), seq.0, version);
+            if !is_known && !self.unreadable.contains(name) {
                 self.wanted.entry(Arc::clone(name)).or_default();
             }
         }

@@ -159,6 +159,15 @@ impl Drive<'_> {
             && map_of(&self.job).is_some_and(|(_, map)| map.stage == StepStage::Completed)
     }
 
+    /// Whether a start has to wait for results of the map, which are read once everything is written.
+    pub(super) fn awaits_results(&mut self, step: StepId) -> bool {
+        let awaits = self.needs_results(step);
+        if awaits && self.journal.is_written() {
+            self.read_outputs();
+        }
+        awaits
+    }
+
     /// Has the outputs of the map read beside the loop, unless they are being read.
     pub(super) fn read_outputs(&mut self) {
         let Some((map, _)) = map_of(&self.job) else {
@@ -180,7 +189,10 @@ impl Drive<'_> {
         &mut self,
         read: Result<MapOutputs, JournalError>,
     ) -> Result<(), DriveError> {
-        self.starter.is_reading = false;
+        // An answer to an earlier run of the job in this loop is not taken.
+        if !std::mem::replace(&mut self.starter.is_reading, false) {
+            return Ok(());
+        }
         self.keep_results(read?)?;
         for (start, item) in std::mem::take(&mut self.starter.awaiting_results) {
             self.begin_attempt(start, item)?;

@@ -139,19 +139,26 @@ impl<'w> Drive<'w> {
 
     /// Does what an outage kept from being done.
     pub(super) fn complete(&mut self) -> Result<(), DriveError> {
-        if self.breakers.borrow().is_cut_off {
-            return Ok(());
-        }
-        if self.origin.configures {
-            self.configure_breakers()?;
-            self.origin.configures = false;
-        }
+        // With its spool in place, a keeper is reached without the store.
         if self.executors.programs.is_detached() {
             let last = self.last_segment()?;
             self.attach(last)?;
         }
+        if self.breakers.borrow().is_cut_off {
+            return Ok(());
+        }
+        self.configure()?;
         if !self.starter.awaiting_results.is_empty() {
             self.read_outputs();
+        }
+        Ok(())
+    }
+
+    /// Has the breakers take over new settings of the job.
+    fn configure(&mut self) -> Result<(), DriveError> {
+        if self.origin.configures {
+            self.configure_breakers()?;
+            self.origin.configures = false;
         }
         Ok(())
     }
@@ -168,9 +175,12 @@ impl<'w> Drive<'w> {
             return Ok(Loaded::default());
         }
         let store = &self.context.world.store;
+        let requests = store.requests(&self.journal.claim.aggregate)?;
+        let attaches = self.job.plan().has_programs() && !self.job.stage.has_ended();
+        let last_segment = attaches.then(|| self.last_segment()).transpose()?.flatten();
         Ok(Loaded {
-            requests: store.requests(&self.journal.claim.aggregate)?,
-            last_segment: self.last_segment()?,
+            requests,
+            last_segment,
         })
     }
 
@@ -194,6 +204,11 @@ impl<'w> Drive<'w> {
                 self.decide(first);
             }
             self.origin.configures = matches!(first, Some(Input::Update { .. }));
+            // In the same append as the new policy, if the store can be reached.
+            match self.configure() {
+                Err(error) if error.outage().is_some() => {}
+                configured => configured?,
+            }
         }
         if self.job.stage.has_ended() {
             self.hand_over();

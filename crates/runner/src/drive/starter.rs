@@ -63,7 +63,10 @@ impl Drive<'_> {
             let before = self.journal.pending.records.len();
             for item in ready {
                 let uptime = self.context.world.machine.uptime();
-                if !self.starter.pace.allows(uptime) || !self.start(item)? {
+                if self.awaits_results(item.step)
+                    || !self.starter.pace.allows(uptime)
+                    || !self.start(item)?
+                {
                     return Ok(());
                 }
             }
@@ -75,12 +78,6 @@ impl Drive<'_> {
 
     /// Starts the next attempt of an item. False if that has to wait for the store.
     fn start(&mut self, item: ItemId) -> Result<bool, DriveError> {
-        if self.needs_results(item.step) {
-            if self.journal.is_written() {
-                self.read_outputs();
-            }
-            return Ok(false);
-        }
         let task = self.task(item);
         let prepared = task.and_then(|task| {
             let breaker = self.breaker_for(item, &task)?;

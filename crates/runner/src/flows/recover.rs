@@ -115,7 +115,15 @@ impl Host {
         recovered: &mut RecoveredFlows,
     ) -> Result<(), JournalError> {
         let mut ready = Vec::new();
+        let mut outage = None;
         for ((id, _), fate) in group.iter().zip(self.fates(group)) {
+            let fate = match fate {
+                Ok(fate) => fate,
+                Err(error) => {
+                    outage.get_or_insert(error);
+                    continue;
+                }
+            };
             match fate {
                 Fate::Nothing => {}
                 Fate::Owned => recovered.owned.push(id.clone()),
@@ -132,7 +140,8 @@ impl Host {
             }
         }
         // The catalog must have them before anything else happens to them.
-        if let Err(error) = self.book.flush() {
+        let flushed = self.book.flush();
+        if let Some(error) = outage.or(flushed.err()) {
             for (held, _) in ready {
                 self.store.let_go(&held.claim);
             }
@@ -144,7 +153,7 @@ impl Host {
         Ok(())
     }
 
-    fn fates(&self, group: &[(String, bool)]) -> Vec<Fate> {
+    fn fates(&self, group: &[(String, bool)]) -> Vec<Result<Fate, JournalError>> {
         let next = Mutex::new(group.iter().enumerate());
         let found = Mutex::new(Vec::new());
         let take = || next.lock().ok()?.next();
@@ -165,35 +174,40 @@ impl Host {
         found.into_iter().map(|(_, fate)| fate).collect()
     }
 
-    fn fate(&self, id: &str, known: bool) -> Fate {
-        match self.is_flow(id) {
-            Ok(true) => {}
-            Ok(false) => return Fate::Nothing,
-            Err(error) => return Fate::Broken(with_causes(&error)),
+    /// What becomes of a flow; an error is an outage.
+    fn fate(&self, id: &str, known: bool) -> Result<Fate, JournalError> {
+        match self.examined(id, known) {
+            Ok(fate) => Ok(fate),
+            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => Ok(Fate::Owned),
+            Err(JournalError::NotFound { .. }) => Ok(Fate::Nothing),
+            Err(error) if error.outage().is_some() => Err(error),
+            Err(error) => Ok(Fate::Broken(with_causes(&error))),
         }
-        let held = match journal::claim(&*self.store, id, &self.plans) {
-            Ok(held) => held,
-            Err(JournalError::Claim(ClaimError::OwnedBy { .. })) => return Fate::Owned,
-            Err(JournalError::NotFound { .. }) => return Fate::Nothing,
-            Err(error) => return Fate::Broken(with_causes(&error)),
-        };
+    }
+
+    fn examined(&self, id: &str, known: bool) -> Result<Fate, JournalError> {
+        if !self.is_flow(id)? {
+            return Ok(Fate::Nothing);
+        }
+        let held = journal::claim(&*self.store, id, &self.plans)?;
         let missing = activated(&held.job).filter(|_| !known);
         if held.job.stage.has_ended() {
             self.store.let_go(&held.claim);
-            return Fate::Noted(missing.into_iter().chain(deactivated(&held.job)).collect());
+            let events = missing.into_iter().chain(deactivated(&held.job));
+            return Ok(Fate::Noted(events.collect()));
         }
         // Not a flow of a host: it was suspended by hand, and is to be resumed by hand.
         if !known && held.job.stage == Stage::Suspended {
             self.store.let_go(&held.claim);
-            return Fate::Nothing;
+            return Ok(Fate::Nothing);
         }
-        match secrets(&held.job) {
+        Ok(match secrets(&held.job) {
             Ok(secrets) => Fate::Resumed(Box::new(held), secrets, missing),
             Err(error) => {
                 self.store.let_go(&held.claim);
                 Fate::Broken(with_causes(&error))
             }
-        }
+        })
     }
 
     fn is_flow(&self, id: &str) -> Result<bool, JournalError> {
