@@ -2,14 +2,42 @@
 
 use std::fmt;
 
-use minicbor::{Decode, Encode};
+use minicbor::encode::Write;
+use minicbor::{Decode, Decoder, Encode, Encoder};
+
+use crate::event::codec::{Decoded, Encoded};
+
+/// A number of its own type, stored as the bare number. Its codec is written by hand to be inlined: a
+/// record holds several numbers, and every record is decoded on recovery.
+macro_rules! stored_as_number {
+    ($name:ident, $number:ident) => {
+        impl<C> Encode<C> for $name {
+            #[inline]
+            fn encode<W: Write>(&self, to: &mut Encoder<W>, _: &mut C) -> Encoded<W> {
+                to.$number(self.0)?.ok()
+            }
+        }
+
+        impl<'b, C> Decode<'b, C> for $name {
+            #[inline]
+            fn decode(from: &mut Decoder<'b>, _: &mut C) -> Decoded<Self> {
+                from.$number().map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-        #[cbor(transparent)]
-        pub struct $name(#[n(0)] pub u32);
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub u32);
 
         impl $name {
             /// The number at this position of a list; saturates.
@@ -27,11 +55,7 @@ macro_rules! number {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        stored_as_number!($name, u32);
     };
 }
 
@@ -47,14 +71,16 @@ number!(
 
 /// Counted from 1. An [`AttemptId`](crate::event::AttemptId) that names the last attempt made has 0 if
 /// there was none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-#[cbor(transparent)]
-pub struct AttemptNumber(#[n(0)] pub u32);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptNumber(pub u32);
+
+stored_as_number!(AttemptNumber, u32);
 
 /// A start of an attempt, or of the command that gives the items of a map, counted over the whole job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-#[cbor(transparent)]
-pub struct StartId(#[n(0)] pub u64);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StartId(pub u64);
+
+stored_as_number!(StartId, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct ItemId {
@@ -68,17 +94,5 @@ pub struct ItemId {
 impl StepId {
     pub const fn item(self, index: u32) -> ItemId {
         ItemId { step: self, index }
-    }
-}
-
-impl fmt::Display for StartId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for AttemptNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

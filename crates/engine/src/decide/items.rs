@@ -66,7 +66,7 @@ pub(super) fn failed(
             step,
             reason,
             error,
-            stderr,
+            stderr: stderr.map(Box::new),
         });
     }
 }

@@ -36,7 +36,10 @@ impl Event {
     pub const fn outputs(&self) -> [Option<Kept>; 2] {
         match self {
             Self::Item(event) => event.outputs(),
-            Self::Step(StepEvent::InputFailed { stderr, .. }) => [None, *stderr],
+            Self::Step(StepEvent::InputFailed {
+                stderr: Some(stderr),
+                ..
+            }) => [None, Some(**stderr)],
             Self::Job(_) | Self::Step(_) | Self::Breaker(_) => [None, None],
         }
     }
@@ -82,6 +85,11 @@ impl<C> Encode<C> for Event {
 }
 
 impl<'b, C> Decode<'b, C> for Event {
+    #[expect(
+        clippy::inline_always,
+        reason = "an event is large, and would be moved once more"
+    )]
+    #[inline(always)]
     fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
         // An enum is an array of two: the variant number, in one byte or after 0x18, and the fields.
         let ahead = from.input().get(from.position()..).unwrap_or_default();

@@ -4,22 +4,49 @@
 //! added later are optional, and their absence has a meaning written at the field. A record of a newer
 //! release is refused. Whether the bytes arrived whole is the store's business.
 
-use minicbor::{Decode, Encode};
+use minicbor::decode::Error as Unread;
+use minicbor::{Decode, Decoder, Encode};
 use undaunted_policy::Timestamp;
 
-use super::codec;
+use super::codec::{self, Decoded};
 use super::fact::Event;
 
 /// The version of the format that is written.
 pub const FORMAT: u8 = 1;
 
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode)]
 pub struct Record {
     #[n(0)]
     #[cbor(with = "codec::time")]
     pub at: Timestamp,
     #[n(1)]
     pub event: Event,
+}
+
+/// By hand, since recovery decodes every record: a derived decoder moves the event once more.
+impl<'b, C> Decode<'b, C> for Record {
+    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Decoded<Self> {
+        // The header of an array of two, which is what is written, needs no call.
+        let fields = match from.input().get(from.position()) {
+            Some(0x82) => {
+                from.set_position(from.position().saturating_add(1));
+                2
+            }
+            _ => from.array()?.unwrap_or_default(),
+        };
+        if fields < 2 {
+            return Err(Unread::message("a record has a time and an event"));
+        }
+        let record = Self {
+            at: codec::time::decode(from, context)?,
+            event: Event::decode(from, context)?,
+        };
+        // Fields that a later release has added.
+        for _ in 2..fields {
+            from.skip()?;
+        }
+        Ok(record)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

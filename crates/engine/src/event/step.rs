@@ -40,7 +40,7 @@ pub enum StepEvent {
         #[n(2)]
         error: Text,
         #[n(3)]
-        stderr: Option<Kept>,
+        stderr: Option<Box<Kept>>,
     },
     #[n(17)]
     Completed {

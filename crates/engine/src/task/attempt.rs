@@ -111,7 +111,7 @@ fn known_to_commands(
     [
         ("UNDAUNTED_JOB", job.id().to_owned()),
         ("UNDAUNTED_ITEM", identity),
-        ("UNDAUNTED_ATTEMPT", of.attempt.to_string()),
+        ("UNDAUNTED_ATTEMPT", of.attempt.0.to_string()),
         (
             "UNDAUNTED_RECEIPT_TOKEN",
             receipt_token(job, of.item(), of.command, round),

@@ -126,7 +126,7 @@ impl EventView {
                 ..
             } => {
                 self.why(job, *reason, error);
-                self.put_some("stderr", stderr.map(kept));
+                self.put_some("stderr", stderr.as_deref().copied().map(kept));
             }
             StepEvent::Unreachable { missing, .. } => self.put("missing", missing.as_str()),
             StepEvent::AttributeSet { name, value, .. } => {

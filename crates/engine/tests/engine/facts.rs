@@ -125,7 +125,7 @@ fn of_steps() -> Vec<(&'static str, Event)> {
                 step: StepId(1),
                 reason: Reason::Permanent,
                 error: Text::Itself("not there".to_owned()),
-                stderr: Some(KEPT),
+                stderr: Some(Box::new(KEPT)),
             }),
         ),
         (

@@ -176,7 +176,7 @@ impl<'w> Drive<'w> {
         }
         let store = &self.context.world.store;
         let requests = store.requests(&self.journal.claim.aggregate)?;
-        let attaches = self.job.plan().has_programs() && !self.job.stage.has_ended();
+        let attaches = self.job.plan().has_programs();
         let last_segment = attaches.then(|| self.last_segment()).transpose()?.flatten();
         Ok(Loaded {
             requests,
