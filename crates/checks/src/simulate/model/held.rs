@@ -47,7 +47,6 @@ impl Run<'_> {
             let best = self.best_of(self.places(), &name);
             if let Some(place) = best
                 && self.is_held(place)
-                && self.has_room(place.0)
             {
                 self.doubt_probe(place, &name);
                 self.release(place);
@@ -63,9 +62,11 @@ impl Run<'_> {
         item.is_some_and(|item| matches!(item.doing, Doing::Held { .. }))
     }
 
-    /// Who of those that wait for a breaker finds out whether its target is back.
+    /// Of the items that wait for a breaker and have a slot, the one that finds out whether its target
+    /// is back.
     fn best_of(&self, places: Vec<Place>, name: &str) -> Option<Place> {
-        let waiting = places.into_iter().filter(|it| self.waits_for(*it, name));
+        let may_start = |it: &Place| self.has_room(it.0) && self.waits_for(*it, name);
+        let waiting = places.into_iter().filter(may_start);
         waiting.max_by_key(|place| (self.attempts_left(*place), Reverse(*place)))
     }
 
