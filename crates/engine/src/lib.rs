@@ -21,6 +21,7 @@ pub mod decide;
 pub mod effect;
 pub mod event;
 pub mod flow;
+mod fnv;
 mod gate;
 pub mod id;
 pub mod input;

@@ -66,6 +66,11 @@ impl JobFolder {
         self.path.join("results.json")
     }
 
+    /// See [`JobReader`](crate::reader::JobReader).
+    pub fn index(&self) -> PathBuf {
+        self.path.join("index")
+    }
+
     pub fn item(&self, item: ItemId) -> PathBuf {
         self.path
             .join("items")

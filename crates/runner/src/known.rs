@@ -104,7 +104,7 @@ fn saved<'s>(
 }
 
 /// The records after `at`, if the journal has `last` there.
-fn behind<'s>(
+pub(crate) fn behind<'s>(
     store: &'s dyn Store,
     aggregate: &AggregateId,
     at: Version,

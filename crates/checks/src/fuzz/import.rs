@@ -186,7 +186,7 @@ fn exported(submitted: &Job, job: &Job, commands: &[ImportedCommand]) {
     let state = export(
         job,
         &AdmissionControl::default(),
-        &Histories::of(|_| true).items,
+        &Histories::of_all().items,
     );
     let Ok(again) = import(&state, submitted) else {
         return uphold("what is exported can be imported", false, &state);

@@ -25,7 +25,7 @@ use super::law::uphold;
 
 /// What is folded beside a job.
 pub(super) struct Shown {
-    histories: Histories<'static>,
+    histories: Histories,
     flow: FlowState,
     metrics: Metrics,
 }
@@ -33,7 +33,7 @@ pub(super) struct Shown {
 impl Default for Shown {
     fn default() -> Self {
         Self {
-            histories: Histories::of(|_| true),
+            histories: Histories::of_all(),
             flow: FlowState::default(),
             metrics: Metrics::default(),
         }

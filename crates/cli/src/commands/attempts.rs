@@ -33,7 +33,7 @@ pub(crate) struct AttemptsArgs {
 pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let (id, whose) = Whose::typed(&jobs, &args.of)?;
-    let past = Past::read(&jobs, &id, |place| whose.includes(place))?;
+    let past = Past::read(&jobs, &id, |job| whose.items(job))?;
     let all = past.items.values().flat_map(|history| &history.attempts);
     let mut all: Vec<&PastAttempt> = all
         .filter(|attempt| whose.includes_command(attempt.of.command))

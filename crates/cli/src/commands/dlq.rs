@@ -176,7 +176,7 @@ fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemId, History)>), Ref
     let id = jobs.find(&which.job)?;
     let job = jobs.read(&id)?;
     let places = chosen(&job, which)?;
-    let mut histories = Histories::of(|item| places.binary_search(&item).is_ok());
+    let mut histories = Histories::of(places.into_iter().collect());
     journal::replay(&*jobs.store, &id, &jobs.plans, |job, _, record| {
         histories.take(job, record);
     })?;

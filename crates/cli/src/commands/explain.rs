@@ -56,7 +56,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
         out.flush()?;
         return Ok(Exit::Done);
     };
-    let past = Past::read(&jobs, &id, |found| found == place)?;
+    let past = Past::read(&jobs, &id, |_| [place].into())?;
     let none = History::default();
     let history = past.items.get(&place).unwrap_or(&none);
     let explained = Explained {
@@ -65,7 +65,6 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
         place,
         command,
         history,
-        rules: &past.rules,
         now,
         is_there: owner.is_some(),
         forecast: foretold(&past, place, command, now),

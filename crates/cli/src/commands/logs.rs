@@ -79,7 +79,7 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
         let now = jobs.store.pulse().map_err(Refused::from)?;
         let past = match seen.take() {
             Some((pulse, past)) if pulse == now => past,
-            _ => Past::read(&jobs, &id, |place| whose.includes(place))?,
+            _ => Past::read(&jobs, &id, |job| whose.items(job))?,
         };
         let wanted = |attempt: &&PastAttempt| {
             let of = attempt.of;

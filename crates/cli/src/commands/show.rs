@@ -1,5 +1,6 @@
 //! `undaunted show`: how a job stands.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -48,7 +49,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     let owner = jobs.owner(&id)?;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.resumes {
-        let past = Past::read(&jobs, &id, |_| false)?;
+        let past = Past::read(&jobs, &id, |_| BTreeSet::new())?;
         if args.json {
             resumes::json(&mut out, &past, owner.as_ref())?;
         } else {
@@ -59,7 +60,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ShowArgs) -> Result<Exit> {
     }
     let (found, late) = read_late(&jobs, &id)?;
     let drawn = timeline::worth_drawing(&found);
-    let past = Past::read(&jobs, &id, |place| drawn.contains(&place))?;
+    let past = Past::read(&jobs, &id, |_| drawn.into_iter().collect())?;
     let now = Clock::set().now();
     if args.json {
         job::json(&mut out, &past, owner.as_ref(), now, &late)?;

@@ -20,7 +20,7 @@ use undaunted_runner::journal;
 use super::run::{plan_file, submit};
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::past::Past;
+use crate::past::{Past, all_items};
 use crate::screen::count;
 
 /// What to do with the retries of a job.
@@ -90,9 +90,10 @@ pub(crate) fn run(store: Option<&Path>, args: &StateArgs) -> Result<Exit> {
 fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let job = jobs.read(&id)?;
-    let wanted = |item: ItemId| job.active(item).is_some() || job.dead.contains_key(&item);
-    let past = Past::read(&jobs, &id, wanted)?;
+    let past = Past::read(&jobs, &id, |job| {
+        let open = |item: &ItemId| job.active(*item).is_some() || job.dead.contains_key(item);
+        all_items(job).filter(open).collect()
+    })?;
     let mut out = BufWriter::new(io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.breakers, &past.items))?;
     writeln!(out)?;

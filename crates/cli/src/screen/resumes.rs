@@ -9,7 +9,8 @@ use undaunted_store::Owner;
 
 use super::duration::{measured, millis};
 use super::words::count;
-use crate::past::{Past, Resume};
+use crate::past::Past;
+use undaunted_engine::view::Resume;
 
 #[derive(Serialize)]
 struct ResumesJson<'a> {
@@ -40,7 +41,7 @@ struct RestoredJson {
 }
 
 pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> io::Result<()> {
-    let resumes = past.resumes.iter().map(|resume| {
+    let resumes = past.projection.resumes.iter().map(|resume| {
         let Resume { at, resumed, .. } = resume;
         let found = resumed.restored;
         ResumeJson {
@@ -71,14 +72,14 @@ pub(crate) fn json(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
 
 pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> io::Result<()> {
     let job: &Job = &past.job;
-    let first = past.resumes.first();
+    let first = past.projection.resumes.first();
     let first = first.map_or(job.counts.attempts, |it| it.resumed.restored.attempts);
     let runs = count(job.run, "run", "runs");
     let standing = JobStanding::of(job, owner.is_some()).word();
     writeln!(out, "job {}  {standing}, {runs}", job.id())?;
     writeln!(out, "  run 1  {}", rfc3339(job.times.submitted_at))?;
     writeln!(out, "    attempts  {first} started")?;
-    for resume in &past.resumes {
+    for resume in &past.projection.resumes {
         let resumed = resume.resumed;
         let found = resumed.restored;
         let why = if resumed.planned {
@@ -103,7 +104,7 @@ pub(crate) fn show(out: &mut impl Write, past: &Past, owner: Option<&Owner>) -> 
             found.attempts, resume.attempts
         )?;
     }
-    if past.resumes.is_empty() {
+    if past.projection.resumes.is_empty() {
         writeln!(out, "  nobody has had to go on with it")?;
     }
     Ok(())

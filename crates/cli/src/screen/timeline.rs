@@ -265,6 +265,7 @@ mod tests {
                     cause: Cause::Exit(1),
                     class: Class::Transient,
                     rule: None,
+                    row: None,
                     error: String::new(),
                 }),
                 stdout: None,

@@ -27,7 +27,7 @@ pub use job::{
     CompletionDefaults, Counts, Ended, JobEvent, NewItem, Passing, PolicyChange, Restored, Resumed,
     Submitted,
 };
-pub use record::{FORMAT, Record, RecordError};
+pub use record::{FORMAT, Record, RecordError, items_of};
 pub use step::StepEvent;
 pub use text::Text;
 pub use workflow_text::WorkflowText;

@@ -58,6 +58,32 @@ pub enum RecordError {
     Malformed { what: String },
 }
 
+/// The names and values of a record of [`StepEvent::ItemsRead`](super::StepEvent::ItemsRead), without
+/// copying them: it has up to a mebibyte, of which a reader wants a few. `None` for any other record.
+pub fn items_of<'b>(record: &'b [u8]) -> Option<Vec<(&'b str, &'b str)>> {
+    const ITEMS_READ: u32 = 3;
+    let mut from = Decoder::new(record.strip_prefix(&[FORMAT])?);
+    let walk = |from: &mut Decoder<'_>| -> Decoded<Option<u64>> {
+        from.array()?;
+        from.skip()?;
+        from.array()?;
+        if from.u32()? != ITEMS_READ {
+            return Ok(None);
+        }
+        from.array()?;
+        from.skip()?;
+        from.array()
+    };
+    let many = walk(&mut from).ok()??;
+    let item = |from: &mut Decoder<'b>| -> Decoded<(&'b str, &'b str)> {
+        let fields = from.array()?.unwrap_or_default();
+        let item = (from.str()?, from.str()?);
+        (2..fields).try_for_each(|_| from.skip())?;
+        Ok(item)
+    };
+    (0..many).map(|_| item(&mut from).ok()).collect()
+}
+
 impl Record {
     pub fn encode(&self) -> Vec<u8> {
         versioned(self)

@@ -3,6 +3,11 @@
 //! There may be a million, most of them a dozen letters long, so no item has an allocation or even a word
 //! of its own. Each text follows its length; the offset of every sixteenth item is known, and the others
 //! are found from there. A string item that is named by its own value is stored once.
+//!
+//! A process that only shows a job does not need the names and values of all its items: it restores them as
+//! [`Inputs::left_out`], and learns those that it shows.
+
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
@@ -10,12 +15,27 @@ pub(super) struct Inputs {
     /// Where every [`STRIDE`]th item begins.
     marks: Vec<usize>,
     many: usize,
+    /// Set if names and values were left out: those that were learned since.
+    learned: Option<BTreeMap<usize, (String, String)>>,
 }
 
 const STRIDE: usize = 16;
 
 impl Inputs {
+    /// So many items, whose names and values are not here.
+    pub(super) fn left_out(many: usize) -> Self {
+        Self {
+            many,
+            learned: Some(BTreeMap::new()),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn push(&mut self, identity: &str, input: &str) {
+        if self.learned.is_some() {
+            self.many = self.many.saturating_add(1);
+            return;
+        }
         if self.many.is_multiple_of(STRIDE) {
             self.marks.push(self.bytes.len());
         }
@@ -56,10 +76,36 @@ impl Inputs {
             rest.pair()?;
         }
         let bytes = bytes.to_vec();
-        rest.0.is_empty().then_some(Self { bytes, marks, many })
+        rest.0.is_empty().then_some(Self {
+            bytes,
+            marks,
+            many,
+            learned: None,
+        })
+    }
+
+    pub(super) const fn are_left_out(&self) -> bool {
+        self.learned.is_some()
+    }
+
+    /// Only for items that were left out.
+    pub(super) fn learn(&mut self, item: usize, identity: &str, input: &str) {
+        if let Some(learned) = self.learned.as_mut().filter(|_| item < self.many) {
+            let _ = learned.insert(item, (identity.to_owned(), input.to_owned()));
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        if let Some(learned) = &mut self.learned {
+            learned.clear();
+        }
     }
 
     pub(super) fn get(&self, item: usize) -> Option<(&str, &str)> {
+        if let Some(learned) = &self.learned {
+            let (identity, input) = learned.get(&item)?;
+            return Some((identity, input));
+        }
         let begin = self.marks.get(item / STRIDE)?;
         let mut rest = Rest(self.bytes.get(*begin..)?);
         for _ in 0..item % STRIDE {
@@ -131,6 +177,18 @@ mod tests {
             }
             prop_assert_eq!(inputs.get(given.len()), None);
         }
+    }
+
+    #[test]
+    fn items_that_were_left_out_are_learned_one_by_one() {
+        let mut inputs = Inputs::left_out(2);
+        assert_eq!(inputs.get(0), None);
+        inputs.push("c", "1");
+        for item in [1, 2, 3] {
+            inputs.learn(item, "b", "null");
+        }
+        assert_eq!([1, 2].map(|it| inputs.get(it)), [Some(("b", "null")); 2]);
+        assert_eq!([0, 3].map(|it| inputs.get(it)), [None; 2]);
     }
 
     #[test]

@@ -48,6 +48,31 @@ impl Items {
         self.states.push(State::Pending);
     }
 
+    /// Whether names and values were left out when the job was saved.
+    pub fn are_left_out(&self) -> bool {
+        self.inputs.are_left_out()
+    }
+
+    /// Whether the name and value of an item are here.
+    pub fn knows(&self, item: u32) -> bool {
+        self.inputs.get(index(item)).is_some()
+    }
+
+    /// The items whose names and values are here.
+    pub fn known(&self) -> impl Iterator<Item = u32> {
+        (0..self.len()).filter(|item| self.knows(*item))
+    }
+
+    /// The name and value of an item that was left out.
+    pub fn learn(&mut self, item: u32, identity: &str, input: &str) {
+        self.inputs.learn(index(item), identity, input);
+    }
+
+    /// Forgets what was learned.
+    pub fn forget(&mut self) {
+        self.inputs.forget();
+    }
+
     pub fn len(&self) -> u32 {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
     }

@@ -2,6 +2,7 @@
 
 use undaunted_policy::Seed;
 
+use crate::fnv::Fnv1a;
 use crate::id::{CommandId, ItemId};
 use crate::job::Job;
 
@@ -35,7 +36,5 @@ fn name_of(job: &Job) -> Seed {
     let key = job.submitted().token_key;
     let key = key.map(u64::to_le_bytes).into_iter().flatten();
     let name = job.id().bytes().chain(key);
-    Seed(name.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    }))
+    Seed(Fnv1a::of(name))
 }

@@ -8,6 +8,7 @@ use super::call::{as_uuid, parent_of};
 use super::identity::receipt_token;
 use super::seen::Seen;
 use crate::event::{AttemptId, FlowRun, Parent, Submitted, WorkflowText};
+use crate::fnv::Fnv1a;
 use crate::job::{Job, JobError, Plans};
 use crate::plan::Plan;
 use crate::workflow::aim_at;
@@ -51,9 +52,7 @@ pub fn short(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
     }
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = Fnv1a::of(name.bytes());
     let end = name.floor_char_boundary(KEPT);
     format!("{}~{hash:016x}", name.get(..end).unwrap_or_default())
 }

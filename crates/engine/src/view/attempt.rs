@@ -8,7 +8,7 @@ use serde::Serialize;
 use undaunted_policy::{Cause, Timestamp};
 
 use super::event::rfc3339;
-use super::history::PastAttempt;
+use super::history::{AttemptFailure, PastAttempt};
 use crate::event::{Sum, cause_parts, class_word};
 use crate::job::Job;
 
@@ -86,9 +86,12 @@ impl PastAttempt {
         }
     }
 
+    pub fn failure(&self) -> Option<&AttemptFailure> {
+        self.outcome.as_ref()?.failure.as_ref()
+    }
+
     pub fn cause(&self) -> Option<Cause> {
-        let failure = self.outcome.as_ref()?.failure.as_ref()?;
-        Some(failure.cause)
+        Some(self.failure()?.cause)
     }
 }
 

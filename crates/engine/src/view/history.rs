@@ -3,19 +3,31 @@
 //! A fold beside the job's own, which keeps only what the next decision needs. Only requested items are
 //! kept, so that one item of a million costs as much as one item.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use undaunted_policy::{Cause, Class, Reason, Timestamp};
+use minicbor::{Decode, Encode};
+use serde_json::Value;
+use undaunted_policy::{Cause, Class, Reason, RetryConfig, Timestamp};
 
+use crate::event::codec;
 use crate::event::{AttemptFailed, AttemptId, Event, ItemEvent, JobEvent, Kept, Record, Sum};
-use crate::id::ItemId;
+use crate::id::{CommandId, ItemId};
 use crate::job::Job;
 use crate::workflow::StepPhase;
 
-pub struct Histories<'w> {
-    wanted: Box<dyn Fn(ItemId) -> bool + 'w>,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histories {
+    wanted: Wanted,
     pub items: BTreeMap<ItemId, History>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Wanted {
+    #[default]
+    None,
+    All,
+    Some(BTreeSet<ItemId>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,6 +75,8 @@ pub struct AttemptFailure {
     pub class: Class,
     /// Row of the rule table that decided, from 0.
     pub rule: Option<u32>,
+    /// That row as it was then, as it would be written in a workflow.
+    pub row: Option<Value>,
     /// The last lines it wrote, or another explanation.
     pub error: String,
 }
@@ -115,11 +129,16 @@ pub struct BreakerHold {
 }
 
 /// A result after the step was complete without the item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct LateEnd {
+    #[n(0)]
+    #[cbor(with = "codec::time")]
     pub at: Timestamp,
     /// `None` if it succeeded.
+    #[n(1)]
+    #[cbor(with = "codec::maybe_reason", has_nil)]
     pub reason: Option<Reason>,
+    #[n(2)]
     pub counted: bool,
 }
 
@@ -132,15 +151,31 @@ pub struct ItemEnd {
     pub dead: bool,
 }
 
-impl<'w> Histories<'w> {
-    pub fn of(wanted: impl Fn(ItemId) -> bool + 'w) -> Self {
+impl Histories {
+    pub fn of_all() -> Self {
         Self {
-            wanted: Box::new(wanted),
+            wanted: Wanted::All,
             items: BTreeMap::new(),
         }
     }
 
-    /// `job` is the state after the record.
+    pub fn of(wanted: BTreeSet<ItemId>) -> Self {
+        Self {
+            wanted: Wanted::Some(wanted),
+            items: BTreeMap::new(),
+        }
+    }
+
+    fn wants(&self, item: ItemId) -> bool {
+        match &self.wanted {
+            Wanted::None => false,
+            Wanted::All => true,
+            Wanted::Some(items) => items.contains(&item),
+        }
+    }
+
+    /// Of the job, only the plan and the texts are read: it may be ahead of the record, unless the plan
+    /// was changed since.
     pub fn take(&mut self, job: &Job, record: &Record) {
         if let Event::Job(JobEvent::Redriven { reduce: true }) = &record.event {
             self.begin_again(job);
@@ -149,7 +184,7 @@ impl<'w> Histories<'w> {
             return;
         };
         let item = event.item();
-        if !(self.wanted)(item) {
+        if !self.wants(item) {
             return;
         }
         let history = self.items.entry(item).or_insert_with(|| History {
@@ -262,6 +297,9 @@ impl History {
             cause: failed.cause,
             class: failed.class,
             rule: failed.rule,
+            row: failed
+                .rule
+                .and_then(|row| rule(job, failed.of.command, row)),
             error: error.unwrap_or_default(),
         };
         let outcome = AttemptOutcome {
@@ -293,4 +331,12 @@ impl History {
             dead,
         });
     }
+}
+
+/// A row of a command's table of rules, as it would be written in a workflow.
+fn rule(job: &Job, command: CommandId, row: u32) -> Option<Value> {
+    let policy = &job.plan().command(command)?.retry.policy;
+    let config = serde_json::to_value(RetryConfig::from(policy)).ok()?;
+    let row = usize::try_from(row).ok()?;
+    config.get("rules")?.get(row).cloned()
 }

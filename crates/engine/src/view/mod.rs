@@ -5,6 +5,8 @@ mod breaker;
 mod event;
 mod forecast;
 pub mod history;
+mod index;
+mod projection;
 mod report;
 mod shared;
 mod signature;
@@ -14,6 +16,8 @@ pub use attempt::{AttemptView, SumView, attempt};
 pub use breaker::breaker_event;
 pub use event::{EventView, event, rfc3339};
 pub use forecast::{Forecast, forecast};
+pub use index::{Keys, Page, RecordIndex};
+pub use projection::{JobEnd, LateItem, Projection, Resume, StepFailure, StepPast};
 pub use report::{ItemCounts, Missing, Report, Status, report};
 pub use shared::{
     BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names,

@@ -247,7 +247,7 @@ fn what_had_succeeded_is_run_again_and_somebody_is_told() {
 }
 
 fn histories(scene: &Scene) -> BTreeMap<ItemId, History> {
-    let mut histories = Histories::of(|_| true);
+    let mut histories = Histories::of_all();
     let records = scene.journal.iter().map(|it| Record::decode(it).unwrap());
     let mut job: Option<Job> = None;
     for record in records {

@@ -1,5 +1,4 @@
 //! The records of a journal, a few rows at a time.
-//! The records of a journal, a few rows at a time.
 //!
 //! A reader holds no transaction between rows, so even a slow one does not stop a checkpoint. It stops at
 //! the head there was when it began, and fails if it cannot read that far: rows do not vanish unseen.
@@ -20,7 +19,9 @@ use crate::aggregate::AggregateId;
 use crate::error::StoreError;
 use crate::version::Version;
 
-/// Rows are fetched until they have this many bytes in total.
+/// Rows are fetched until they have this many bytes in total: first a few, since a reader may want one record,
+/// then more each time.
+const FIRST: usize = 16 << 10;
 const ENOUGH: usize = 4 << 20;
 const MISSING: Flaw = "it is missing";
 
@@ -44,6 +45,8 @@ pub(super) struct Reading<'a> {
     /// Where to stop, or why that could not be read.
     head: Result<Version, StoreError>,
     rows: VecDeque<Row>,
+    /// The bytes of the next fetch.
+    enough: usize,
     failed: bool,
 }
 
@@ -80,6 +83,7 @@ impl<'a> Reading<'a> {
             at: Version(start.saturating_sub(1)),
             head,
             rows: VecDeque::new(),
+            enough: FIRST,
             failed: false,
         })
     }
@@ -88,7 +92,11 @@ impl<'a> Reading<'a> {
     fn step(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         if self.rows.is_empty() {
             let (number, next) = (self.number, signed(self.at.next().0));
-            self.rows = self.readers.ask(|reader| fetch(reader, number, next))?;
+            let enough = self.enough;
+            self.enough = enough.saturating_mul(4).min(ENOUGH);
+            self.rows = self
+                .readers
+                .ask(|reader| fetch(reader, number, next, enough))?;
         }
         // Everything before the error that hid the head has been returned.
         if let (true, Err(error)) = (self.rows.is_empty(), &self.head) {
@@ -175,7 +183,12 @@ impl Iterator for Reading<'_> {
     }
 }
 
-fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<VecDeque<Row>> {
+fn fetch(
+    connection: &Connection,
+    number: i64,
+    first: i64,
+    enough: usize,
+) -> rusqlite::Result<VecDeque<Row>> {
     let mut select = connection.prepare_cached(
         "SELECT first, count, body FROM batches WHERE aggregate = ?1 AND first >= ?2 ORDER BY first",
     )?;
@@ -194,7 +207,7 @@ fn fetch(connection: &Connection, number: i64, first: i64) -> rusqlite::Result<V
             Err(_) if !rows.is_empty() => break,
             Err(error) => return Err(error),
         }
-        if bytes >= ENOUGH {
+        if bytes >= enough {
             break;
         }
     }

@@ -1,9 +1,7 @@
 //! An item as text: every attempt, the decision about it, and the numbers behind it.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde_json::Value;
 use undaunted_engine::breaker::AdmissionControl;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Sum;
@@ -16,7 +14,6 @@ use undaunted_engine::view::{Forecast, ItemStanding, holding, rfc3339};
 use undaunted_policy::{Cause, Class, Decision, RetryConfig, Timestamp};
 
 use super::place;
-use crate::past::RuleKey;
 use crate::screen::duration::{measured, short};
 use crate::screen::limits::late_words;
 use crate::screen::policies;
@@ -33,7 +30,6 @@ pub(crate) struct Explained<'a> {
     pub(crate) place: ItemId,
     pub(crate) command: Option<CommandId>,
     pub(crate) history: &'a History,
-    pub(crate) rules: &'a BTreeMap<RuleKey, Value>,
     pub(crate) now: Timestamp,
     pub(crate) is_there: bool,
     pub(crate) forecast: Option<Forecast>,
@@ -76,10 +72,6 @@ impl Explained<'_> {
     pub(super) fn command_name(&self, command: CommandId) -> &str {
         let command = self.job.plan().command(command);
         command.map_or("", |command| command.id.as_str())
-    }
-
-    pub(super) fn rule(&self, attempt: &PastAttempt) -> Option<&Value> {
-        self.rules.get(&(attempt.of, attempt.round))
     }
 
     pub(super) fn entries(&self) -> Vec<Entry<'_>> {
@@ -236,7 +228,7 @@ impl Explained<'_> {
             let config = command.map(|command| RetryConfig::from(&command.retry.policy));
             let config = config.and_then(|config| serde_json::to_value(config).ok());
             let usual = |name: &str| config.as_ref()?.get(name);
-            let written = self.rule(attempt);
+            let written = failure.row.as_ref();
             let written = written.map(|written| policies::rule(written, &usual));
             let written = written.unwrap_or_default();
             return format!("{} of the table: {written}", row.saturating_add(1));

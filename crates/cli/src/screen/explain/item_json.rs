@@ -136,11 +136,11 @@ impl Explained<'_> {
         }
     }
 
-    fn attempt_json(&self, of: &PastAttempt) -> AttemptJson<'_> {
+    fn attempt_json<'a>(&self, of: &'a PastAttempt) -> AttemptJson<'a> {
         let retry = of.retry;
         AttemptJson {
             attempt: attempt(self.job, of),
-            rule: self.rule(of),
+            rule: of.failure().and_then(|failure| failure.row.as_ref()),
             decision: retry.map(|planned| SumView::of(&planned.sum, Some(planned.due))),
         }
     }

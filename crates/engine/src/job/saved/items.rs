@@ -1,6 +1,7 @@
 //! The items of a step.
 
 use minicbor::Decoder;
+use minicbor::data::Type;
 use minicbor::decode::Error as Unread;
 
 use super::super::inputs::Inputs;
@@ -14,8 +15,13 @@ const PENDING: u8 = 0;
 const ACTIVE: u8 = 1;
 const SETTLED: u8 = 2;
 
-pub(super) fn put(items: &Items, written: &mut Written, to: &mut To<'_>) -> Put {
-    to.u32(items.len())?.bytes(items.inputs.as_bytes())?;
+pub(super) fn put(items: &Items, written: &mut Written, leaves_out: bool, to: &mut To<'_>) -> Put {
+    to.u32(items.len())?;
+    if leaves_out {
+        to.null()?;
+    } else {
+        to.bytes(items.inputs.as_bytes())?;
+    }
     let (states, ends) = states_of(items);
     to.bytes(&states)?.encode(&ends)?;
     for (_, item) in items.iter() {
@@ -45,8 +51,13 @@ fn states_of(items: &Items) -> (Vec<u8>, Vec<Settled>) {
 
 pub(super) fn take(from: &mut Decoder<'_>, read: &mut Read) -> Take<Items> {
     let many = usize::try_from(from.u32()?).unwrap_or(usize::MAX);
-    let inputs = Inputs::from_bytes(from.bytes()?, many);
-    let inputs = inputs.ok_or_else(|| Unread::message("the items are cut short"))?;
+    let inputs = if from.datatype()? == Type::Null {
+        from.null()?;
+        Inputs::left_out(many)
+    } else {
+        let inputs = Inputs::from_bytes(from.bytes()?, many);
+        inputs.ok_or_else(|| Unread::message("the items are cut short"))?
+    };
     let states = from.bytes()?;
     if states.len() != many {
         return Err(Unread::message("not every item has a state"));

@@ -45,7 +45,12 @@ struct Part {
     forgiven: u32,
 }
 
-pub(super) fn put(step: &StepState, written: &mut Written, to: &mut To<'_>) -> Put {
+pub(super) fn put(
+    step: &StepState,
+    written: &mut Written,
+    leaves_out: bool,
+    to: &mut To<'_>,
+) -> Put {
     // Names every field, so that a new one is not forgotten here.
     let StepState {
         stage,
@@ -83,7 +88,7 @@ pub(super) fn put(step: &StepState, written: &mut Written, to: &mut To<'_>) -> P
         again: *again,
         forgiven: *forgiven,
     })?;
-    items::put(items, written, to)?;
+    items::put(items, written, leaves_out, to)?;
     put_holds(held, to)
 }
 

@@ -84,16 +84,26 @@ impl Job {
     pub fn save(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
-        let _ = self.put(&mut Encoder::new(&mut bytes));
+        let _ = self.put(false, &mut Encoder::new(&mut bytes));
         bytes
     }
 
-    fn put(&self, to: &mut To<'_>) -> Put {
+    /// As [`Job::save`], without the names and values of the items of maps, which are most of a large job.
+    /// For a process that only shows the job: it has them learned ([`Items::learn`](crate::job::Items::learn)).
+    pub fn save_without_inputs(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.put(true, &mut Encoder::new(&mut bytes));
+        bytes
+    }
+
+    fn put(&self, leaves_out: bool, to: &mut To<'_>) -> Put {
         to.str(MARK)?.encode(self.whole())?;
         let mut written = Written::default();
         to.encode(u32::try_from(self.steps.len()).unwrap_or(u32::MAX))?;
-        for state in &self.steps {
-            step::put(state, &mut written, to)?;
+        for (number, state) in StepId::all().zip(&self.steps) {
+            let leaves_out = leaves_out && self.plan.is_map(number);
+            step::put(state, &mut written, leaves_out, to)?;
         }
         to.encode(u32::try_from(self.dead.len()).unwrap_or(u32::MAX))?;
         for (item, dead) in &self.dead {

@@ -1,13 +1,9 @@
-//! A 64-bit fingerprint of a value: FNV-1a over its canonical text.
-//!
-//! Written out here because stored identities depend on every bit of it, and the hashes of the standard
-//! library may change. It is not secure: two contents may share a fingerprint, and callers must cope.
-
-use std::fmt;
+//! A 64-bit fingerprint of a value: the hash of its canonical text.
 
 use serde_json::Value;
 
 use super::canonical::write_canonical;
+use crate::fnv::Fnv1a;
 
 /// Equal contents have equal fingerprints, now and in every later version.
 pub(super) fn fingerprint(value: &Value) -> u64 {
@@ -17,41 +13,11 @@ pub(super) fn fingerprint(value: &Value) -> u64 {
     hash.0
 }
 
-struct Fnv1a(u64);
-
-impl Default for Fnv1a {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl fmt::Write for Fnv1a {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use fmt::Write;
     use serde_json::json;
 
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        for (text, hash) in [
-            ("", 0xcbf2_9ce4_8422_2325),
-            ("a", 0xaf63_dc4c_8601_ec8c),
-            ("foobar", 0x8594_4171_f739_67e8),
-        ] {
-            let mut fnv = Fnv1a::default();
-            fnv.write_str(text).unwrap();
-            assert_eq!(fnv.0, hash, "{text}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn fingerprints_never_change() {

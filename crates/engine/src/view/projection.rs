@@ -1,0 +1,338 @@
+//! What a journal says of its job beyond the state that the next decision needs: times, ends, resumes,
+//! late results, and where the records of each item are.
+//!
+//! Kept up to date record by record beside the [`Job`], by a process that runs the job and by one that only
+//! shows it. Of the job it reads the plan and the texts, and otherwise only what later records repeat, so
+//! it does not matter if the job is ahead of the record.
+
+use std::collections::BTreeMap;
+
+use minicbor::{Decode, Encode};
+use serde_json::{Map, Value};
+use undaunted_policy::{Reason, Timestamp};
+
+use super::history::{Histories, LateEnd};
+use super::index::{Keys, Page, RecordIndex};
+use crate::event::{
+    Ended, Event, ItemEvent, JobEvent, Record, RecordError, Resumed, StepEvent, codec,
+};
+use crate::id::{ItemId, StepId};
+use crate::job::{Job, StepStage};
+use crate::workflow::Role;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Projection {
+    pub resumes: Vec<Resume>,
+    pub late: Vec<LateItem>,
+    pub steps: BTreeMap<StepId, StepPast>,
+    /// When the attributes of a flow were set, by name.
+    pub set_at: BTreeMap<String, Timestamp>,
+    pub end: Option<JobEnd>,
+    /// The first step that has failed, unless the job was redriven since.
+    pub failed: Option<StepId>,
+    /// Versions of the records that changed the plan, or began reduce steps again.
+    pub turns: Vec<u64>,
+    pub index: RecordIndex,
+    /// Of the items that are followed, see [`Projection::following`].
+    pub items: Histories,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Resume {
+    #[n(0)]
+    #[cbor(with = "codec::time")]
+    pub at: Timestamp,
+    #[n(1)]
+    pub resumed: Resumed,
+    /// Started from then until the next resume, without those of handlers.
+    #[n(2)]
+    pub attempts: u64,
+}
+
+/// An item that ended after its step was complete without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LateItem {
+    #[n(0)]
+    pub item: ItemId,
+    #[n(1)]
+    pub end: LateEnd,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct JobEnd {
+    #[n(0)]
+    #[cbor(with = "codec::time")]
+    pub at: Timestamp,
+    #[n(1)]
+    #[cbor(with = "codec::maybe_reason", has_nil)]
+    pub reason: Option<Reason>,
+    #[n(2)]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepPast {
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    pub failure: Option<StepFailure>,
+    /// All inputs of a flow step, before they are split into items.
+    pub inputs: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum StepFailure {
+    /// Its items could not be read.
+    #[n(0)]
+    Input(#[n(0)] String),
+    /// The name of what it requires and can no longer come.
+    #[n(1)]
+    Unreachable(#[n(0)] String),
+    /// An item of it has failed, or the job was stopped.
+    #[n(2)]
+    Items,
+}
+
+impl Projection {
+    /// Keeps the histories of all items.
+    pub fn following_all() -> Self {
+        Self {
+            items: Histories::of_all(),
+            ..Self::default()
+        }
+    }
+
+    /// The next record, which the job has applied.
+    pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
+        self.index.take(version, record);
+        self.items.take(job, record);
+        match &record.event {
+            Event::Job(event) => self.take_of_job(job, event, version, record.at),
+            Event::Step(event) => self.take_of_step(job, event, record.at),
+            Event::Item(ItemEvent::LateResult(late)) => self.late.push(LateItem {
+                item: late.item(),
+                end: LateEnd {
+                    at: record.at,
+                    reason: late.reason,
+                    counted: late.counted,
+                },
+            }),
+            Event::Item(ItemEvent::AttemptStarted(started)) => {
+                let counts = job.plan().is_main(started.of.command);
+                if let Some(last) = self.resumes.last_mut().filter(|_| counts) {
+                    last.attempts = last.attempts.saturating_add(1);
+                }
+            }
+            Event::Item(
+                ItemEvent::AttemptSucceeded(_)
+                | ItemEvent::AttemptFailed(_)
+                | ItemEvent::AttemptAccepted { .. }
+                | ItemEvent::RetryScheduled(_)
+                | ItemEvent::CommandStopped(_)
+                | ItemEvent::CommandRepeated { .. }
+                | ItemEvent::CommandRecovered { .. }
+                | ItemEvent::Succeeded { .. }
+                | ItemEvent::DeadLettered { .. }
+                | ItemEvent::Skipped { .. }
+                | ItemEvent::Redriven { .. }
+                | ItemEvent::Dropped { .. }
+                | ItemEvent::Held(_)
+                | ItemEvent::Released(_),
+            )
+            | Event::Breaker(_) => {}
+        }
+    }
+
+    fn take_of_job(&mut self, job: &Job, event: &JobEvent, version: u64, at: Timestamp) {
+        match event {
+            JobEvent::Completed(ended)
+            | JobEvent::Partial(ended)
+            | JobEvent::Failed(ended)
+            | JobEvent::Cancelled(ended) => self.end = Some(JobEnd::of(job, ended, at)),
+            JobEvent::Resumed(resumed) => self.resumes.push(Resume {
+                at,
+                resumed: *resumed,
+                attempts: 0,
+            }),
+            JobEvent::Redriven { reduce } => {
+                if *reduce {
+                    self.turns.push(version);
+                }
+                self.reopen(job);
+            }
+            JobEvent::PolicyChanged { .. } => self.turns.push(version),
+            JobEvent::Submitted(_)
+            | JobEvent::TextKept { .. }
+            | JobEvent::Stopping { .. }
+            | JobEvent::Suspended
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::StateImported { .. }
+            | JobEvent::PoolToppedUp { .. } => {}
+        }
+    }
+
+    fn take_of_step(&mut self, job: &Job, event: &StepEvent, at: Timestamp) {
+        let step = event.step();
+        match event {
+            StepEvent::Started { .. } => {
+                let past = StepPast {
+                    started: Some(at),
+                    inputs: arguments(job, step),
+                    ..StepPast::default()
+                };
+                let _ = self.steps.insert(step, past);
+            }
+            StepEvent::InputFailed { error, .. } => {
+                let error = job.texts.read(error).to_owned();
+                self.fail(step, at, StepFailure::Input(error));
+            }
+            StepEvent::Unreachable { missing, .. } => {
+                self.fail(step, at, StepFailure::Unreachable(missing.clone()));
+            }
+            StepEvent::Failed { .. } => self.fail(step, at, StepFailure::Items),
+            StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
+                self.steps.entry(step).or_default().ended = Some(at);
+            }
+            StepEvent::AttributeSet { name, .. } => {
+                let _ = self.set_at.insert(name.clone(), at);
+            }
+            StepEvent::ItemsRead { .. } | StepEvent::CompletionReached(_) => {}
+        }
+    }
+
+    fn fail(&mut self, step: StepId, at: Timestamp, failure: StepFailure) {
+        let past = self.steps.entry(step).or_default();
+        past.ended = Some(at);
+        past.failure = Some(failure);
+        let _ = self.failed.get_or_insert(step);
+    }
+
+    /// After a redrive, steps that had ended run again.
+    fn reopen(&mut self, job: &Job) {
+        self.end = None;
+        self.failed = None;
+        for (step, past) in &mut self.steps {
+            let is_open = job.step(*step).is_some_and(|state| match state.stage {
+                StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => true,
+                StepStage::Completed | StepStage::Failed | StepStage::Skipped => false,
+            });
+            if is_open {
+                past.ended = None;
+                past.failure = None;
+            }
+        }
+    }
+}
+
+impl JobEnd {
+    fn of(job: &Job, ended: &Ended, at: Timestamp) -> Self {
+        let error = ended.error.as_ref();
+        Self {
+            at,
+            reason: ended.reason,
+            error: error.map(|error| job.texts.read(error).to_owned()),
+        }
+    }
+}
+
+/// All inputs of a flow step; a `for_each` attribute has its whole list.
+fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
+    let call = job.plan().call(step);
+    let taken = call.into_iter().flat_map(|call| &call.attributes);
+    let taken = taken.filter_map(|(name, taken)| {
+        let known = match taken.role {
+            Role::Output => return None,
+            Role::Const => None,
+            Role::Required | Role::Optional => job.attributes.get(name).map(|it| &it.value),
+        };
+        let value = known.or(taken.default.as_ref())?.clone();
+        let inner = taken.mapping.as_ref().unwrap_or(name).clone();
+        Some((inner, value))
+    });
+    taken.collect()
+}
+
+/// What is saved of a projection, without the columns of its index. Flows are not saved.
+#[derive(Encode, Decode)]
+struct Saved {
+    #[n(0)]
+    resumes: Vec<Resume>,
+    #[n(1)]
+    late: Vec<LateItem>,
+    /// When they began and ended.
+    #[n(2)]
+    steps: BTreeMap<StepId, SavedStep>,
+    #[n(3)]
+    end: Option<JobEnd>,
+    #[n(4)]
+    failed: Option<StepId>,
+    #[n(5)]
+    turns: Vec<u64>,
+    #[n(6)]
+    pages: Vec<Page>,
+}
+
+#[derive(Encode, Decode)]
+struct SavedStep {
+    #[n(0)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    started: Option<Timestamp>,
+    #[n(1)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    ended: Option<Timestamp>,
+    #[n(2)]
+    failure: Option<StepFailure>,
+}
+
+impl Projection {
+    /// Everything but the two columns of the index and the histories. Only for jobs that are no flows.
+    pub fn save(&self) -> Vec<u8> {
+        let steps = self.steps.iter().map(|(step, past)| {
+            let saved = SavedStep {
+                started: past.started,
+                ended: past.ended,
+                failure: past.failure.clone(),
+            };
+            (*step, saved)
+        });
+        let mut bytes = Vec::new();
+        let saved = Saved {
+            resumes: self.resumes.clone(),
+            late: self.late.clone(),
+            steps: steps.collect(),
+            end: self.end.clone(),
+            failed: self.failed,
+            turns: self.turns.clone(),
+            pages: self.index.pages.clone(),
+        };
+        codec::put(&saved, &mut bytes);
+        bytes
+    }
+
+    pub fn restore(bytes: &[u8], names: Vec<u8>, records: Vec<u8>) -> Result<Self, RecordError> {
+        let saved: Saved = codec::read(bytes)?;
+        let steps = saved.steps.into_iter().map(|(step, saved)| {
+            let past = StepPast {
+                started: saved.started,
+                ended: saved.ended,
+                failure: saved.failure,
+                inputs: Map::new(),
+            };
+            (step, past)
+        });
+        Ok(Self {
+            resumes: saved.resumes,
+            late: saved.late,
+            steps: steps.collect(),
+            end: saved.end,
+            failed: saved.failed,
+            turns: saved.turns,
+            index: RecordIndex {
+                records: Keys(records),
+                names: Keys(names),
+                pages: saved.pages,
+            },
+            ..Self::default()
+        })
+    }
+}

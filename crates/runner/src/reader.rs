@@ -1,0 +1,317 @@
+//! A job as it is read to be shown: its state, its projection, and the histories of the items asked for.
+//!
+//! With its index in place a reader restores the state without the names and values of items, applies the
+//! records since, and reads from the journal only what is asked of it. Without one it reads the whole
+//! journal, and saves an index if that took long.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use undaunted_engine::event::{Event, JobEvent, Record, items_of};
+use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::view::Projection;
+use undaunted_engine::view::history::{Histories, History};
+use undaunted_store::{AggregateId, Records, Store, Version};
+
+use crate::folder::{JobFolder, keep};
+use crate::index_file;
+use crate::journal::{JournalError, aggregate, begin, decode, not_found};
+use crate::known::behind;
+
+mod attempts;
+
+/// Reading fewer records takes no time to speak of.
+const MANY: u64 = 10_000;
+
+/// Records that are read and thrown away rather than looked up anew.
+const NEAR: u64 = 256;
+
+/// Pages of items that are remembered at a time.
+const PAGES: usize = 4;
+
+pub struct JobReader<'s> {
+    store: &'s dyn Store,
+    aggregate: AggregateId,
+    pub job: Job,
+    pub projection: Projection,
+    version: Version,
+    /// The pages whose items were all learned, by version.
+    pages: BTreeSet<u64>,
+}
+
+impl<'s> JobReader<'s> {
+    pub fn open(
+        store: &'s dyn Store,
+        folder: &JobFolder,
+        job: &str,
+        plans: &Plans,
+    ) -> Result<Self, JournalError> {
+        let aggregate = aggregate(job)?;
+        let path = folder.index();
+        if let Some(saved) = index_file::read(&path, job)
+            && let Some(rest) = behind(store, &aggregate, saved.version, &saved.last)
+            && let Some(job) = saved.job(plans)
+        {
+            let mut reader = Self {
+                store,
+                aggregate,
+                job,
+                version: saved.version,
+                projection: saved.projection,
+                pages: BTreeSet::new(),
+            };
+            reader.follow(rest, saved.last, folder)?;
+            return Ok(reader);
+        }
+        let mut records = store.read(&aggregate, Version::EMPTY)?;
+        let (version, last) = records.next().ok_or_else(|| not_found(job))??;
+        let first = decode(job, version, &last)?;
+        let state = begin(job, &first, plans)?;
+        let mut projection = Projection::default();
+        projection.take(&state, version.0, &first);
+        let mut reader = Self {
+            store,
+            aggregate,
+            job: state,
+            projection,
+            version,
+            pages: BTreeSet::new(),
+        };
+        reader.follow(records, last, folder)?;
+        Ok(reader)
+    }
+
+    /// Takes the records after the known ones, and saves an index if they were many.
+    fn follow(
+        &mut self,
+        records: Records<'_>,
+        mut last: Vec<u8>,
+        folder: &JobFolder,
+    ) -> Result<(), JournalError> {
+        let before = self.version.0;
+        for read in records {
+            let (version, bytes) = read?;
+            let record = decode(self.job.id(), version, &bytes)?;
+            self.job.apply(&record);
+            self.projection.take(&self.job, version.0, &record);
+            (self.version, last) = (version, bytes);
+        }
+        if self.version.0.saturating_sub(before) >= MANY && index_file::is_for(&self.job) {
+            let bytes = index_file::bytes(&self.job, &self.projection, self.version, &last);
+            // Without it the next reader takes as long; a full disk or a foreign store is no error here.
+            drop(keep(&folder.index(), &bytes));
+        }
+        Ok(())
+    }
+
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Has the names and values of these items at hand.
+    pub fn learn(&mut self, items: impl IntoIterator<Item = ItemId>) -> Result<(), JournalError> {
+        let mut wanted: BTreeMap<u64, Vec<ItemId>> = BTreeMap::new();
+        for item in items {
+            let state = self.job.step(item.step);
+            if state.is_some_and(|state| !state.items.knows(item.index))
+                && let Some(page) = self.projection.index.page_of(item)
+            {
+                wanted.entry(page.version).or_default().push(item);
+            }
+        }
+        for (version, items) in wanted {
+            self.with_page(version, |step, first, texts| {
+                for item in &items {
+                    let place = item.index.saturating_sub(first);
+                    let text = texts.get(usize::try_from(place).unwrap_or(usize::MAX));
+                    if let Some((identity, input)) = text {
+                        step.items.learn(item.index, identity, input);
+                    }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// As [`JobReader::learn`], for one item after the other in about the order of the input: has those
+    /// around it at hand too, and forgets others.
+    fn learn_around(&mut self, item: ItemId) -> Result<(), JournalError> {
+        let left_out = self.job.step(item.step);
+        if !left_out.is_some_and(|state| state.items.are_left_out()) {
+            return Ok(());
+        }
+        let Some(version) = self.projection.index.page_of(item).map(|page| page.version) else {
+            return Ok(());
+        };
+        if self.pages.contains(&version) {
+            return Ok(());
+        }
+        if self.pages.len() >= PAGES {
+            self.pages.clear();
+            for step in &mut self.job.steps {
+                step.items.forget();
+            }
+        }
+        self.pages.insert(version);
+        self.with_page(version, |step, first, texts| {
+            for (index, (identity, input)) in (first..).zip(texts) {
+                step.items.learn(index, identity, input);
+            }
+        })
+    }
+
+    /// Calls `each` with the step, the index of the first item, and the names and values of a page.
+    fn with_page(
+        &mut self,
+        version: u64,
+        each: impl FnOnce(&mut undaunted_engine::job::StepState, u32, &[(&str, &str)]),
+    ) -> Result<(), JournalError> {
+        let pages = self.projection.index.pages.iter();
+        let Some(page) = pages.copied().find(|page| page.version == version) else {
+            return Ok(());
+        };
+        let before = Version(version.saturating_sub(1));
+        let read = self
+            .store
+            .read(&self.aggregate, before)?
+            .next()
+            .transpose()?;
+        let (_, bytes) = read.unwrap_or_default();
+        let texts = items_of(&bytes).unwrap_or_default();
+        if let Some(step) = self.job.steps.get_mut(page.step.position()) {
+            each(step, page.first, &texts);
+        }
+        Ok(())
+    }
+
+    /// The histories of these items, with their names at hand. Items without a record have none.
+    pub fn histories(
+        &mut self,
+        items: BTreeSet<ItemId>,
+    ) -> Result<BTreeMap<ItemId, History>, JournalError> {
+        self.learn(items.iter().copied())?;
+        let mut versions = self.projection.index.records_of(&items);
+        versions.extend(&self.projection.turns);
+        versions.sort_unstable();
+        // The plan may have been another one when a record was written.
+        let mut then = match self.projection.turns.as_slice() {
+            [] => None,
+            _ => Some(self.first()?),
+        };
+        let mut histories = Histories::of(items);
+        self.each_of(&versions, |record| {
+            if let (Some(then), Event::Job(JobEvent::PolicyChanged { .. })) =
+                (&mut then, &record.event)
+            {
+                then.apply(record);
+            }
+            histories.take(then.as_ref().unwrap_or(&self.job), record);
+        })?;
+        Ok(histories.items)
+    }
+
+    /// The job as it was submitted, with the texts that are known by now.
+    fn first(&self) -> Result<Job, JournalError> {
+        let (id, first) = (self.job.id(), Version::EMPTY);
+        let read = self.store.read(&self.aggregate, first)?.next();
+        let (version, bytes) = read.ok_or_else(|| not_found(id))??;
+        let record = decode(id, version, &bytes)?;
+        let mut job = begin(id, &record, &Plans::default())?;
+        job.texts = self.job.texts.clone();
+        Ok(job)
+    }
+
+    /// Reads the records with these versions, which are in order.
+    fn each_of(&self, versions: &[u64], mut each: impl FnMut(&Record)) -> Result<(), JournalError> {
+        let mut open: Option<(u64, Records<'_>)> = None;
+        for &version in versions {
+            let (at, mut records) = match open.take() {
+                Some((at, records)) if version.saturating_sub(at) <= NEAR => (at, records),
+                _ => {
+                    let before = version.saturating_sub(1);
+                    (before, self.store.read(&self.aggregate, Version(before))?)
+                }
+            };
+            let ahead = version.saturating_sub(at).saturating_sub(1);
+            let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+            if let Some(read) = records.nth(ahead) {
+                let (found, bytes) = read?;
+                each(&decode(self.job.id(), found, &bytes)?);
+            }
+            open = Some((version, records));
+        }
+        Ok(())
+    }
+
+    /// The items that a name means: `#3` by place, else all items with this name, else all whose names
+    /// begin with it. Of the last, not every name is at hand afterwards.
+    pub fn find(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
+        if let Some(index) = typed
+            .strip_prefix('#')
+            .and_then(|it| it.parse::<u32>().ok())
+        {
+            let found = self.at_place(index);
+            self.learn(found)?;
+            return Ok(found.into_iter().collect());
+        }
+        let named = self.projection.index.named(typed);
+        self.learn(named)?;
+        let exact = |reader: &Self| -> Vec<ItemId> {
+            let known = reader.known();
+            known
+                .filter(|it| reader.job.identity(*it) == typed)
+                .collect()
+        };
+        let found = exact(self);
+        if found.is_empty() {
+            return self.beginning_with(typed);
+        }
+        Ok(found)
+    }
+
+    fn at_place(&self, index: u32) -> Option<ItemId> {
+        let steps = || StepId::all().zip(&self.job.steps);
+        let map = steps().find(|(step, _)| self.job.plan().is_map(*step));
+        if let Some((step, state)) = map {
+            return (index < state.items.len()).then_some(step.item(index));
+        }
+        let mut all = steps()
+            .flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)));
+        all.nth(usize::try_from(index).unwrap_or(usize::MAX))
+    }
+
+    /// All items whose names are at hand.
+    fn known(&self) -> impl Iterator<Item = ItemId> {
+        let steps = StepId::all().zip(&self.job.steps);
+        steps.flat_map(|(step, state)| state.items.known().map(move |index| step.item(index)))
+    }
+
+    fn beginning_with(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
+        const LEARNED: usize = 10;
+        let job = &self.job;
+        let here = self.known().filter(|it| {
+            let left_out = job
+                .step(it.step)
+                .is_some_and(|step| step.items.are_left_out());
+            !left_out && job.identity(*it).starts_with(typed)
+        });
+        let mut found: Vec<ItemId> = here.collect();
+        for page in self.projection.index.pages.clone() {
+            self.with_page(page.version, |step, first, texts| {
+                if !step.items.are_left_out() {
+                    return;
+                }
+                let numbered = (first..).zip(texts);
+                for (index, (identity, input)) in numbered.filter(|(_, it)| it.0.starts_with(typed))
+                {
+                    if found.len() < LEARNED {
+                        step.items.learn(index, identity, input);
+                    }
+                    found.push(page.step.item(index));
+                }
+            })?;
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
