@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use undaunted_engine::breaker::AdmissionControl;
-use undaunted_engine::event::{Event, JobEvent, Record};
+use undaunted_engine::event::Record;
 use undaunted_engine::job::{Job, Plans};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
@@ -153,7 +153,7 @@ impl Jobs {
         match (exact, found.as_slice()) {
             (Some(job), _) => Ok(job.aggregate.id().to_owned()),
             (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
-            (None, []) => Err(Refused::NotFound(format!(
+            (None, []) => Err(Refused::not_found("no_job", format!(
                 "there is no job `{named}`; `undaunted ls` lists those there are"
             ))),
             (None, several) => {
@@ -180,7 +180,7 @@ impl Jobs {
             }
         }
         last.map(|(_, id)| id)
-            .ok_or_else(|| Refused::NotFound("there is no job yet".to_owned()))
+            .ok_or_else(|| Refused::not_found("no_job", "there is no job yet".to_owned()))
     }
 
     /// The submission of a job, if it can be decoded.
@@ -219,13 +219,6 @@ impl Jobs {
     }
 }
 
-pub(crate) fn file_of(record: &Record) -> Option<&str> {
-    let Event::Job(JobEvent::Submitted(submitted)) = &record.event else {
-        return None;
-    };
-    Some(&submitted.file)
-}
-
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         of_store(&error)
@@ -247,25 +240,25 @@ fn of_store(error: &StoreError) -> Refused {
 
 pub(crate) fn of_journal(error: &JournalError) -> Refused {
     match error {
-        JournalError::NotFound { job } => Refused::NotFound(format!("there is no job `{job}`")),
-        JournalError::NoBreaker { .. } => Refused::NotFound(format!(
+        JournalError::NotFound { job } => Refused::not_found("no_job", format!("there is no job `{job}`")),
+        JournalError::NoBreaker { .. } => Refused::not_found("no_breaker", format!(
             "{error}; `undaunted breaker ls` lists those there are"
         )),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => {
             of_store(error)
         }
         JournalError::Append(error) => of_append(error),
-        JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => Refused::Store {
+        JournalError::Claim(ClaimError::OwnedBy { aggregate, owner }) => Refused::Owned {
             message: format!(
                 "job {} is being run by process {} on {}",
                 aggregate.id(),
                 owner.pid,
                 owner.host
             ),
-            help: Some(format!(
+            help: format!(
                 "`undaunted show {0}` shows how it stands, `undaunted cancel {0}` ends it",
                 aggregate.id()
-            )),
+            ),
         },
         JournalError::Record { .. } => Refused::Store {
             message: with_causes(error),

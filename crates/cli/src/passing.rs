@@ -16,15 +16,17 @@ use std::time::Duration;
 use undaunted_engine::breaker::{AdmissionControl, BreakerChange};
 use undaunted_engine::event::{Event, ItemEvent, Kept, Passing, Record};
 use undaunted_engine::id::{ItemId, StartId, StepId};
-use undaunted_engine::job::Job;
+use undaunted_engine::job::{Item, Job};
 use undaunted_policy::Cause;
 use undaunted_runner::drive::{Handle, Observer, StoreOutage};
 use undaunted_runner::folder::JobFolder;
-use undaunted_runner::journal;
+use undaunted_runner::reader::JobReader;
 use undaunted_runner::spool::{Spool, SpooledOutput};
+use undaunted_store::Version;
 
 use crate::exit::Refused;
 use crate::jobs::Jobs;
+use crate::opened::OpenedJob;
 use crate::screen::progress::Display;
 
 /// How often the output files of a running command are polled.
@@ -44,8 +46,6 @@ pub(crate) struct Passer {
     /// Settled items that wait for items before them to be printed.
     settled: BTreeSet<ItemId>,
     next: ItemId,
-    /// While records are replayed whose output was printed already.
-    muted: bool,
     /// A file with the number of the last record whose output was printed.
     printed: Option<File>,
     /// The first error of printing.
@@ -77,7 +77,6 @@ impl Passer {
             kept: BTreeMap::new(),
             settled: BTreeSet::new(),
             next: step.item(0),
-            muted: false,
             // Without the file, the next run does not print what a killed one had not printed yet.
             printed: printed.ok(),
             trouble: None,
@@ -87,23 +86,60 @@ impl Passer {
         }
     }
 
-    /// Replays the journal, and prints output that an earlier run had recorded but not printed.
+    /// Prints output that an earlier run had recorded but not printed, and learns what it had not settled.
     pub(crate) fn catch_up(&mut self, jobs: &Jobs, id: &str) -> Result<(), Refused> {
+        let mut opened = OpenedJob::open(jobs, id)?;
+        let reader = &mut opened.reader;
+        if self.how == Passing::Through {
+            let active = reader.job.active(self.next);
+            self.cause = active.and_then(|active| active.cause);
+            return Ok(());
+        }
+        let done = self.printed_until();
+        if self.is_in_order() {
+            // Printed are those before the first item that was not settled; others wait for it.
+            self.settled = settled_by(reader, done)?;
+            while self.settled.remove(&self.next) {
+                self.next.index = self.next.index.saturating_add(1);
+            }
+        }
+        let steps = StepId::all().zip(&reader.job.steps);
+        let active = steps.flat_map(|(step, state)| {
+            let items = state.items.iter();
+            let active = items.filter(|(_, item)| matches!(item, Item::Active(_)));
+            active.map(move |(index, _)| step.item(index))
+        });
+        let mut items: BTreeSet<ItemId> = active.collect();
+        items.extend(&self.settled);
+        reader.each_record(done, |_, record| {
+            if let Event::Item(event) = &record.event {
+                items.insert(event.item());
+            }
+        })?;
+        for (item, history) in reader.histories(items)? {
+            let ended = history.attempts.iter().rev();
+            let last = ended.filter_map(|attempt| attempt.outcome.as_ref()).next();
+            if let Some(last) = last {
+                self.kept.insert(item, [last.stdout, last.stderr]);
+            }
+        }
+        reader.each_record(done, |job, record| self.learn(job, record))?;
+        Ok(())
+    }
+
+    /// The version of the last record whose output was printed.
+    fn printed_until(&self) -> Version {
         let mut number = [0; 8];
         let noted = self.printed.as_ref();
         let is_noted = noted.is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
-        let done = if is_noted {
-            u64::from_le_bytes(number)
-        } else {
-            0
-        };
-        let replayed = journal::replay(&*jobs.store, id, &jobs.plans, |job, version, record| {
-            self.muted = version.0 <= done || self.how == Passing::Through;
-            self.learn(job, record);
-        });
-        self.muted = false;
-        replayed?;
-        Ok(())
+        match is_noted {
+            true => Version(u64::from_le_bytes(number)),
+            false => Version::EMPTY,
+        }
+    }
+
+    const fn is_in_order(&self) -> bool {
+        matches!(self.how, Passing::InOrder | Passing::TaggedInOrder)
     }
 
     /// The first error of printing.
@@ -118,9 +154,6 @@ impl Passer {
     }
 
     fn write(&mut self, stream: usize, bytes: &[u8]) {
-        if self.muted {
-            return;
-        }
         if let Err(error) = print(stream, bytes)
             && error.kind() != io::ErrorKind::BrokenPipe
         {
@@ -160,9 +193,8 @@ impl Passer {
         if !job.plan().is_map(item.step) {
             return;
         }
-        let in_order = matches!(self.how, Passing::InOrder | Passing::TaggedInOrder);
         // A redriven dead letter before `next` is printed at once: an earlier run printed those around it.
-        if !in_order || item < self.next {
+        if !self.is_in_order() || item < self.next {
             return self.print(job, item);
         }
         self.settled.insert(item);
@@ -182,7 +214,7 @@ impl Passer {
         let tagged = matches!(self.how, Passing::Tagged | Passing::TaggedInOrder);
         let kept = self.kept.remove(&place).unwrap_or_default();
         for (stream, kept) in kept.into_iter().enumerate() {
-            let Some(kept) = kept.filter(|_| !self.muted) else {
+            let Some(kept) = kept else {
                 continue;
             };
             let bytes = self.read(&kept);
@@ -277,6 +309,51 @@ impl Observer for Passer {
     fn turned(&mut self, job: &Job, breaker: &str, change: &BreakerChange) {
         self.display.turned(job, breaker, change);
     }
+}
+
+/// The items of maps that had been settled at a version.
+fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemId>, Refused> {
+    let job = &reader.job;
+    let maps = StepId::all().zip(&job.steps);
+    let maps = maps.filter(|(step, _)| job.plan().is_map(*step));
+    let settled = maps.flat_map(|(step, state)| {
+        let items = state.items.iter();
+        let settled = items.filter(|(_, item)| matches!(item, Item::Settled(_)));
+        settled.map(move |(index, _)| step.item(index))
+    });
+    let mut settled: BTreeSet<ItemId> = settled.collect();
+    // What an item became first after the version says what it was before.
+    let mut known = BTreeSet::new();
+    reader.each_record(version, |_, record| {
+        let Event::Item(event) = &record.event else {
+            return;
+        };
+        let item = event.item();
+        let was_settled = match event {
+            ItemEvent::Succeeded { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::DeadLettered { .. } => false,
+            ItemEvent::Redriven { .. } | ItemEvent::Dropped { .. } => true,
+            ItemEvent::AttemptStarted(_)
+            | ItemEvent::AttemptSucceeded(_)
+            | ItemEvent::AttemptFailed(_)
+            | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::RetryScheduled(_)
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_)
+            | ItemEvent::LateResult(_) => return,
+        };
+        if known.insert(item) {
+            match was_settled {
+                true => settled.insert(item),
+                false => settled.remove(&item),
+            };
+        }
+    })?;
+    Ok(settled)
 }
 
 /// The input of an item on one line.

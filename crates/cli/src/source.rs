@@ -19,7 +19,7 @@ pub(crate) fn check_file_by(
     check: impl FnOnce(&Source) -> Checked,
 ) -> Result<(Source, Checked), Refused> {
     let bytes = read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Refused::NotFound(format!("there is no file `{path}`")),
+        ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{path}`")),
         _ => Refused::Invalid(format!("`{path}` cannot be read: {error}")),
     })?;
     let name = if path == "-" { "standard input" } else { path };

@@ -3,10 +3,11 @@
 //! An item is named by its identity, by an unambiguous beginning of it, or as `#3` by its position in the
 //! input, from 0. Names may contain slashes; the whole rest is tried as an item first.
 
+use undaunted_engine::id::{CommandId, ItemId};
 use undaunted_engine::job::Job;
+use undaunted_runner::reader::JobReader;
 
 use crate::exit::Refused;
-use undaunted_engine::id::{CommandId, ItemId, StepId};
 
 /// The job, and the rest of what was typed.
 pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
@@ -17,10 +18,13 @@ pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
     }
 }
 
-pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemId, Refused> {
-    match candidates(job, typed).as_slice() {
+/// Its name and value are known to the job afterwards.
+pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Refused> {
+    let found = reader.find(typed)?;
+    let job = &reader.job;
+    match found.as_slice() {
         [only] => Ok(*only),
-        [] => Err(Refused::NotFound(format!(
+        [] => Err(Refused::not_found("no_item", format!(
             "job {} has no item `{typed}`",
             job.id()
         ))),
@@ -42,18 +46,20 @@ pub(crate) fn item(job: &Job, typed: &str) -> Result<ItemId, Refused> {
 
 /// An item, and one of its commands if one was typed.
 pub(crate) fn item_and_command(
-    job: &Job,
+    reader: &mut JobReader<'_>,
     typed: &str,
 ) -> Result<(ItemId, Option<CommandId>), Refused> {
-    let whole = item(job, typed);
+    let whole = item(reader, typed);
     let Some((before, last)) = typed.rsplit_once('/') else {
         return Ok((whole?, None));
     };
-    match (whole, item(job, before)) {
+    let inner = item(reader, before);
+    let job = &reader.job;
+    match (whole, inner) {
         (Ok(found), _) => Ok((found, None)),
         (Err(_), Ok(found)) => match command(job, last) {
             Some(command) => Ok((found, Some(command))),
-            None => Err(Refused::NotFound(format!(
+            None => Err(Refused::not_found("no_command", format!(
                 "job {} has no command `{last}`",
                 job.id()
             ))),
@@ -65,30 +71,4 @@ pub(crate) fn item_and_command(
 fn command(job: &Job, id: &str) -> Option<CommandId> {
     let mut commands = job.plan().numbered();
     commands.find_map(|(number, command)| (command.id == id).then_some(number))
-}
-
-fn candidates(job: &Job, typed: &str) -> Vec<ItemId> {
-    let all = || {
-        let steps = StepId::all().zip(&job.steps);
-        steps.flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)))
-    };
-    if let Some(index) = typed
-        .strip_prefix('#')
-        .and_then(|it| it.parse::<u32>().ok())
-    {
-        let map = StepId::all().zip(&job.steps);
-        let mut map = map.filter(|(step, _)| job.plan().is_map(*step));
-        let found = match map.next() {
-            Some((step, state)) => (index < state.items.len()).then_some(step.item(index)),
-            None => all().nth(usize::try_from(index).unwrap_or(usize::MAX)),
-        };
-        return found.into_iter().collect();
-    }
-    let exact: Vec<_> = all().filter(|it| job.identity(*it) == typed).collect();
-    if exact.is_empty() {
-        return all()
-            .filter(|it| job.identity(*it).starts_with(typed))
-            .collect();
-    }
-    exact
 }

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let said = result.output.or(result.error).unwrap_or_default();
         println!("{} {}: {said}", result.item, result.status);
     }
-    let counts = done.report().counts;
-    println!("{} attempts, {} retries", counts.attempts, counts.retries);
+    let report = done.report();
+    println!("{} attempts, {} retries", report.attempts, report.retries);
     Ok(())
 }

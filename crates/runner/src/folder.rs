@@ -10,8 +10,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use undaunted_policy::Timestamp;
 use undaunted_store::Location;
 
+use crate::clock::wall;
 use crate::failpoint;
 use undaunted_engine::id::ItemId;
 
@@ -90,9 +92,10 @@ impl JobFolder {
         }
     }
 
-    pub(crate) fn seen_alive(&self) -> Option<SystemTime> {
+    /// The last sign of a process that runs the job.
+    pub fn seen_alive(&self) -> Option<Timestamp> {
         let found = self.path.join("alive").metadata().ok()?;
-        found.modified().ok()
+        found.modified().ok().map(wall)
     }
 
     pub fn make(&self) -> io::Result<()> {

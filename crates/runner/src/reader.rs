@@ -104,6 +104,39 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
+    /// Takes the records that were written since, and gives the items they are about.
+    pub fn refresh(&mut self) -> Result<BTreeSet<ItemId>, JournalError> {
+        let mut items = BTreeSet::new();
+        let store = self.store;
+        for read in store.read(&self.aggregate, self.version)? {
+            let (version, bytes) = read?;
+            let record = decode(self.job.id(), version, &bytes)?;
+            self.job.apply(&record);
+            self.projection.take(&self.job, version.0, &record);
+            self.version = version;
+            if let Event::Item(event) = &record.event {
+                items.insert(event.item());
+            }
+        }
+        Ok(items)
+    }
+
+    /// Calls `each` with the records after a version.
+    pub fn each_record(
+        &self,
+        after: Version,
+        mut each: impl FnMut(&Job, &Record),
+    ) -> Result<(), JournalError> {
+        for read in self.store.read(&self.aggregate, after)? {
+            let (version, bytes) = read?;
+            if version > self.version {
+                break;
+            }
+            each(&self.job, &decode(self.job.id(), version, &bytes)?);
+        }
+        Ok(())
+    }
+
     pub const fn version(&self) -> Version {
         self.version
     }

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .at_once(8)
         .retry(json!({"attempts": 20, "backoff": "fixed", "initial_delay": "5ms"}));
     let done = runner.begin("noted", &work)?.wait()?;
-    let counts = done.report().counts;
-    println!("{} {}", counts.attempts, counts.retries);
+    let report = done.report();
+    println!("{} {}", report.attempts, report.retries);
     Ok(())
 }

@@ -12,10 +12,10 @@ use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::Histories;
 use undaunted_engine::view::{
-    all_held, attempt, best_effort, best_effort_names, event, forecast, holding, prober, report,
-    signature, tolerated,
+    BudgetView, DeadLetterView, HoldView, ItemView, JobExplanation, JobLine, JobView, Projection,
+    ResumesView, ViewContext, all_held, attempt, event, forecast, group_dead_letters, prober,
+    report, signature,
 };
 use undaunted_policy::Timestamp;
 use undaunted_server::{FlowState, Metrics, flow_event, plan, records_of};
@@ -25,7 +25,7 @@ use super::law::uphold;
 
 /// What is folded beside a job.
 pub(super) struct Shown {
-    histories: Histories,
+    projection: Projection,
     flow: FlowState,
     metrics: Metrics,
 }
@@ -33,7 +33,7 @@ pub(super) struct Shown {
 impl Default for Shown {
     fn default() -> Self {
         Self {
-            histories: Histories::of_all(),
+            projection: Projection::following_all(),
             flow: FlowState::default(),
             metrics: Metrics::default(),
         }
@@ -43,7 +43,7 @@ impl Default for Shown {
 impl Shown {
     /// Looks at one record. The job is as it is after it.
     pub(super) fn take(&mut self, job: &Job, seq: u64, record: &Record) {
-        self.histories.take(job, record);
+        self.projection.take(job, seq, record);
         self.flow.take(job, record);
         self.metrics.observe(job, record);
         let _ = wanted_by(record);
@@ -69,22 +69,24 @@ impl Shown {
 
     /// Looks at what it has come to.
     pub(super) fn look(&self, job: &Job) {
-        let now = job.times.last_at;
         let _ = report(job);
         let _ = job.tally();
-        if let Some(of) = best_effort(job) {
-            let _ = best_effort_names(job, &of);
-        }
-        let _ = tolerated(job);
         let breakers = AdmissionControl::of(job.plan().breakers());
-        for item in all_held(job) {
-            let known = holding(job, &breakers, item).is_some();
-            uphold("what is held can be shown", known, &item);
+        for now in [job.times.last_at, Timestamp::MAX] {
+            let context = ViewContext {
+                job,
+                projection: &self.projection,
+                breakers: &breakers,
+                owner: None,
+                seen: None,
+                now,
+            };
+            self.views(&context);
         }
         for name in job.breakers() {
             let _ = prober(job, &name);
         }
-        for (&item, history) in &self.histories.items {
+        for history in self.projection.items.items.values() {
             for made in &history.attempts {
                 uphold("an attempt has a word", !made.word().is_empty(), made);
                 let _ = made.cause();
@@ -92,12 +94,6 @@ impl Shown {
             }
             for stop in &history.stops {
                 let _ = signature(&stop.error);
-            }
-            for now in [now, Timestamp::MAX] {
-                let most = 5;
-                let told = forecast(job, &breakers, item, now, most);
-                let few = told.is_none_or(|told| told.retries.len() <= most);
-                uphold("a forecast is as long as was asked", few, &item);
             }
         }
         self.exported(job);
@@ -111,9 +107,38 @@ impl Shown {
         uphold("metrics have an end", text.ends_with("# EOF\n"), &text);
     }
 
+    fn views(&self, context: &ViewContext<'_>) {
+        let job = context.job;
+        let histories = &self.projection.items.items;
+        shows(&JobView::of(context, histories));
+        shows(&JobExplanation::of(context));
+        shows(&ResumesView::of(context));
+        shows(&BudgetView::of(context));
+        shows(&JobLine::of(job, context.owner));
+        for item in all_held(job) {
+            let known = HoldView::of(context, item).is_some();
+            uphold("what is held can be shown", known, &item);
+        }
+        for (&item, history) in histories {
+            shows(&ItemView::of(context, item, None, history));
+            shows(&DeadLetterView::of(job, item, history));
+            let most = 5;
+            let told = forecast(context, item, most);
+            let few = told.is_none_or(|told| told.retries.len() <= most);
+            uphold("a forecast is as long as was asked", few, &item);
+        }
+        let dead = group_dead_letters(job, job.dead.keys().copied());
+        let grouped: usize = dead.iter().map(|(_, items)| items.len()).sum();
+        uphold(
+            "every dead letter is in one group",
+            grouped == job.dead.len(),
+            &dead,
+        );
+    }
+
     /// What is written for another system can be read by this one.
     fn exported(&self, job: &Job) {
-        let histories: BTreeMap<_, _> = self.histories.items.clone();
+        let histories: BTreeMap<_, _> = self.projection.items.items.clone();
         let state = export(job, &AdmissionControl::default(), &histories);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);
@@ -125,4 +150,9 @@ impl Shown {
         let same = again.is_ok_and(|again| serde_json::to_string(&again).ok() == Some(text));
         uphold("what was exported is read as it was", same, &state);
     }
+}
+
+fn shows<T: std::fmt::Debug + serde::Serialize>(view: &T) {
+    let written = serde_json::to_string(view).is_ok();
+    uphold("a view can be written as JSON", written, view);
 }

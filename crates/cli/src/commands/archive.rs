@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::view::ArchivedView;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::archive::{ArchiveError, archive, restore};
 use undaunted_runner::clock::Clock;
@@ -13,6 +14,7 @@ use undaunted_runner::with_causes;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_journal};
+use crate::screen::json;
 
 /// The jobs to move to files.
 #[derive(Debug, Args)]
@@ -96,8 +98,8 @@ pub(crate) fn run(store: Option<&Path>, args: &ArchiveArgs) -> Result<Exit> {
         };
         let mut out = io::stdout().lock();
         if args.json {
-            let said = serde_json::json!({ "job": id, "file": file.display().to_string() });
-            writeln!(out, "{said}")?;
+            let (job, file) = (id.clone(), file.display().to_string());
+            json(&mut out, &ArchivedView { job, file })?;
         } else {
             writeln!(out, "{}", file.display())?;
         }
@@ -118,8 +120,8 @@ pub(crate) fn bring_back(store: Option<&Path>, args: &RestoreArgs) -> Result<Exi
         let id = restore(&*jobs.store, Some(&book), file).map_err(|error| of_archive(&error))?;
         let mut out = io::stdout().lock();
         if args.json {
-            let said = serde_json::json!({ "job": id, "file": file.display().to_string() });
-            writeln!(out, "{said}")?;
+            let (job, file) = (id.clone(), file.display().to_string());
+            json(&mut out, &ArchivedView { job, file })?;
         } else {
             writeln!(out, "job {id} restored")?;
         }
@@ -171,7 +173,7 @@ fn of_archive(error: &ArchiveError) -> Refused {
             "{error}; `undaunted archive {job} --to DIR` makes room for it"
         )),
         ArchiveError::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            Refused::NotFound(format!("there is no file `{}`", path.display()))
+            Refused::not_found("no_file", format!("there is no file `{}`", path.display()))
         }
         ArchiveError::Journal(error) => of_journal(error),
         ArchiveError::Io { .. } => Refused::Store {

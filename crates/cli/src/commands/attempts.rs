@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::view;
-use undaunted_engine::view::history::PastAttempt;
+use undaunted_engine::view::{self, AttemptView};
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::past::{Past, Whose};
-use crate::screen::attempts;
+use crate::opened::Target;
+use crate::screen::attempts::Table;
+use crate::screen::json;
 
 /// Whose attempts to list.
 #[derive(Debug, Args)]
@@ -32,22 +32,51 @@ pub(crate) struct AttemptsArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &AttemptsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (id, whose) = Whose::typed(&jobs, &args.of)?;
-    let past = Past::read(&jobs, &id, |job| whose.items(job))?;
-    let all = past.items.values().flat_map(|history| &history.attempts);
-    let mut all: Vec<&PastAttempt> = all
-        .filter(|attempt| whose.includes_command(attempt.of.command))
-        .collect();
-    all.sort_by_key(|attempt| (attempt.began, attempt.of));
-    let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
-        for attempt in all {
-            serde_json::to_writer(&mut out, &view::attempt(&past.job, attempt))?;
-            writeln!(out)?;
+    let (mut opened, target) = Target::open(&jobs, &args.of)?;
+    let out = BufWriter::new(io::stdout().lock());
+    let mut sink = Sink {
+        out,
+        table: (!args.json).then(Table::default),
+    };
+    match target {
+        // One after the other, so that a million attempts take no more memory than one.
+        Target::Job => opened
+            .reader
+            .each_attempt(|job, found| sink.put(view::attempt(job, found)))?,
+        Target::Item(item, _) => {
+            let mut histories = opened.histories([item])?;
+            let history = histories.remove(&item).unwrap_or_default();
+            let mut found = history.attempts;
+            found.retain(|attempt| target.includes_command(attempt.of.command));
+            found.sort_by_key(|attempt| (attempt.began, attempt.of));
+            for attempt in &found {
+                sink.put(view::attempt(opened.job(), attempt))?;
+            }
         }
-    } else {
-        attempts::table(&mut out, &past.job, &all)?;
     }
-    out.flush()?;
+    sink.end()?;
     Ok(Exit::Done)
+}
+
+struct Sink<W: Write> {
+    out: W,
+    /// For people.
+    table: Option<Table>,
+}
+
+impl<W: Write> Sink<W> {
+    fn put(&mut self, attempt: AttemptView) -> Result<()> {
+        match &mut self.table {
+            Some(table) => table.put(&mut self.out, attempt)?,
+            None => json(&mut self.out, &attempt)?,
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<()> {
+        if let Some(table) = self.table {
+            table.end(&mut self.out)?;
+        }
+        Ok(self.out.flush()?)
+    }
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::breaker::Fact;
+use undaunted_engine::view::{BreakerHistoryView, BreakerView};
 use undaunted_policy::Timestamp;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::screen::breakers as screen;
+use crate::screen::{breakers as screen, json as print_json};
 
 /// What to do with the breakers of the store.
 #[derive(Debug, Args)]
@@ -64,14 +65,25 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
         What::Ls { json } => {
             let found = breakers::list(&*jobs.store).map_err(Refused::from)?;
             let mut out = BufWriter::new(io::stdout().lock());
-            screen::list(&mut out, &found, now, *json)?;
+            let found = found.iter();
+            let found = found.map(|(name, journal)| BreakerView::of(name, &journal.state));
+            let found: Vec<_> = found.collect();
+            if *json {
+                found.iter().try_for_each(|it| print_json(&mut out, it))?;
+            } else {
+                screen::list(&mut out, &found, now)?;
+            }
             out.flush()?;
         }
         What::Show(one) => {
             let journal = breakers::read(&*jobs.store, &one.name).map_err(Refused::from)?;
             let journal = journal.ok_or_else(|| unknown(&one.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
-            screen::one(&mut out, &one.name, &journal, now, one.json)?;
+            let shown = BreakerHistoryView::of(&one.name, &journal);
+            match one.json {
+                true => print_json(&mut out, &shown)?,
+                false => screen::one(&mut out, &shown, now)?,
+            }
             out.flush()?;
         }
         What::Reset(one) => change(&jobs, one, Fact::Reset { at: now }, now)?,
@@ -83,7 +95,12 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
 fn change(jobs: &Jobs, one: &One, fact: Fact, now: Timestamp) -> Result<()> {
     let change = |_: &_| Some(fact);
     let state = breakers::change(&*jobs.store, &one.name, change).map_err(Refused::from)?;
-    screen::changed(&mut io::stdout().lock(), &one.name, &state, now, one.json)?;
+    let shown = BreakerView::of(&one.name, &state);
+    let mut out = io::stdout().lock();
+    match one.json {
+        true => print_json(&mut out, &shown)?,
+        false => screen::changed(&mut out, &shown, now)?,
+    }
     Ok(())
 }
 

@@ -1,15 +1,12 @@
 //! `undaunted budget`: the retries a whole job may make.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
-use undaunted_engine::event::{Event, Record};
-use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
+use undaunted_engine::view::{TopUpRequestView, TopUpView};
 use undaunted_policy::Pool;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, JournalError};
@@ -18,7 +15,8 @@ use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::screen::plain;
+use crate::opened::OpenedJob;
+use crate::screen::{json, plain};
 
 const NAMED: usize = 20;
 
@@ -72,43 +70,14 @@ pub(crate) fn run(store: Option<&Path>, args: &BudgetArgs) -> Result<Exit> {
     }
 }
 
-/// How many units each item has taken from the pool. Read from the journal: settled items no longer have it.
-fn taken(jobs: &Jobs, id: &str) -> Result<(Job, BTreeMap<String, u32>), Refused> {
-    let mut taken: BTreeMap<ItemId, u32> = BTreeMap::new();
-    let read = journal::replay(&*jobs.store, id, &jobs.plans, |_, _, record: &Record| {
-        if let Event::Item(event) = &record.event
-            && event.is_charged()
-        {
-            let units = taken.entry(event.item()).or_default();
-            *units = units.saturating_add(1);
-        }
-    });
-    let (job, _) = read?;
-    let mut named: BTreeMap<String, u32> = BTreeMap::new();
-    for (item, units) in taken.into_iter().filter(|_| job.pool.is_some()) {
-        let name = job.identity(item).to_owned();
-        // Items of different steps may have the same name.
-        let all = named.entry(name).or_default();
-        *all = all.saturating_add(units);
-    }
-    Ok((job, named))
-}
-
-fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
-    let (job, taken) = taken(jobs, id)?;
+fn show(jobs: &Jobs, id: &str, as_json: bool) -> Result<Exit> {
+    let view = OpenedJob::open(jobs, id)?.budget()?;
     let mut out = io::stdout().lock();
-    if json {
-        let shown = json!({
-            "job_id": id,
-            "total_budget": job.pool.map(|pool| pool.limits.total),
-            "per_workflow_max": job.pool.map(|pool| pool.limits.per_item),
-            "consumed": job.pool.map_or(0, |pool| pool.consumed),
-            "per_workflow_consumed": taken,
-        });
-        writeln!(out, "{shown}")?;
+    if as_json {
+        json(&mut out, &view)?;
         return Ok(Exit::Done);
     }
-    let Some(Pool { limits, consumed }) = job.pool else {
+    let (Some(total), Some(per_item)) = (view.total_budget, view.per_workflow_max) else {
         writeln!(
             out,
             "job {id} has no pool: only the limits of each command bound its retries\n\
@@ -116,16 +85,16 @@ fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
         )?;
         return Ok(Exit::Done);
     };
-    let left = limits.total.saturating_sub(consumed);
+    let consumed = view.consumed;
+    let left = total.saturating_sub(consumed);
     writeln!(
         out,
-        "job {id}: {consumed} of {} retries used, {left} left; at most {} an item",
-        limits.total, limits.per_item
+        "job {id}: {consumed} of {total} retries used, {left} left; at most {per_item} an item"
     )?;
-    let mut items: Vec<(&String, &u32)> = taken.iter().collect();
+    let mut items: Vec<(&String, &u32)> = view.per_workflow_consumed.iter().collect();
     items.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     for (item, units) in items.iter().take(NAMED) {
-        let share = if **units >= limits.per_item {
+        let share = if **units >= per_item {
             "  (all of its share)"
         } else {
             ""
@@ -135,9 +104,9 @@ fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
     if let more @ 1.. = items.len().saturating_sub(NAMED) {
         writeln!(out, "         … {more} more items: --json has all")?;
     }
-    let most = job.ceilings().max_total;
-    if left == 0 && limits.total < most {
-        let room = most.saturating_sub(limits.total);
+    let most = view.maximum;
+    if left == 0 && total < most {
+        let room = most.saturating_sub(total);
         writeln!(
             out,
             "allow more, {room} at most:  undaunted budget top-up {id} {room}"
@@ -151,7 +120,7 @@ fn show(jobs: &Jobs, id: &str, json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
+fn top_up(jobs: &Jobs, id: &str, retries: u32, as_json: bool) -> Result<Exit> {
     let job = jobs.read(id)?;
     let most = job.ceilings().max_total;
     let Some(pool) = job.pool else {
@@ -176,7 +145,7 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
             let now = Clock::set().now();
             let told = journal::tell(&*jobs.store, held, &request.input(), now);
             let told = told.map_err(Refused::from)?;
-            return topped_up(&told, pool, retries, json);
+            return topped_up(&told, pool, retries, as_json);
         }
         Err(JournalError::Claim(ClaimError::OwnedBy { owner, .. })) => {
             ask(&*jobs.store, id, request).map_err(Refused::from)?;
@@ -186,9 +155,14 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
     };
     // The owner decides how many are added.
     let mut out = io::stdout().lock();
-    if json {
-        let told = json!({ "job_id": id, "asked": retries, "requested": true, "owner": owner });
-        writeln!(out, "{told}")?;
+    if as_json {
+        let told = TopUpRequestView {
+            job_id: id.to_owned(),
+            asked: retries,
+            requested: true,
+            owner,
+        };
+        json(&mut out, &told)?;
     } else {
         writeln!(
             out,
@@ -199,16 +173,19 @@ fn top_up(jobs: &Jobs, id: &str, retries: u32, json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn topped_up(job: &Job, before: Pool, retries: u32, json: bool) -> Result<Exit> {
+fn topped_up(job: &Job, before: Pool, retries: u32, as_json: bool) -> Result<Exit> {
     let id = job.id();
     let total = job.pool.map_or(0, |pool| pool.limits.total);
     let added = total.saturating_sub(before.limits.total);
     let mut out = io::stdout().lock();
-    if json {
-        let told = json!({
-            "job_id": id, "asked": retries, "added": added, "total_budget": total,
-        });
-        writeln!(out, "{told}")?;
+    if as_json {
+        let told = TopUpView {
+            job_id: id.to_owned(),
+            asked: retries,
+            added,
+            total_budget: total,
+        };
+        json(&mut out, &told)?;
         return Ok(Exit::Done);
     }
     let bound = if added < retries {

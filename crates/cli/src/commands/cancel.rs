@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::input::Input;
+use undaunted_engine::view::CancelRequestView;
 use undaunted_runner::drive::{Hub, Quiet};
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{JobRequest, ask};
@@ -15,6 +16,7 @@ use undaunted_store::ClaimError;
 use crate::commands::run::tell;
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_drive};
+use crate::screen::json;
 
 /// The job to end.
 #[derive(Debug, Args)]
@@ -43,8 +45,12 @@ pub(crate) fn run(store: Option<&Path>, args: &CancelArgs) -> Result<Exit> {
             ask(&*jobs.store, &id, JobRequest::Cancel).map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
-                let asked = serde_json::json!({"job": id, "requested": true, "owner": owner.pid});
-                writeln!(out, "{asked}")?;
+                let asked = CancelRequestView {
+                    job: id,
+                    requested: true,
+                    owner: owner.pid,
+                };
+                json(&mut out, &asked)?;
             } else {
                 writeln!(
                     out,

@@ -68,7 +68,7 @@ fn verdict(checked: &[(Source, Checked)], mut unread: Vec<Refused>) -> Result<()
         ([], 1) => unread.remove(0),
         ([], _) => {
             let all: Vec<_> = unread.iter().map(ToString::to_string).collect();
-            Refused::NotFound(all.join("; "))
+            Refused::not_found("no_file", all.join("; "))
         }
         ([(source, checked)], 0) => refusal(source, &checked.diagnostics),
         (several, _) => {
@@ -94,8 +94,18 @@ fn summary(checked: &Checked) -> String {
 }
 
 pub(crate) fn refusal(source: &Source, diagnostics: &[Diagnostic]) -> Refused {
-    let severities = diagnostics.iter().map(|found| found.code.severity());
-    let errors = severities.filter(|it| *it == Severity::Error).count();
-    let errors = count(errors, "error", "errors");
-    Refused::Invalid(format!("{} is not valid: {errors}", source.name()))
+    let errors = diagnostics.iter();
+    let mut errors = errors.filter(|found| found.code.severity() == Severity::Error);
+    let number = errors.clone().count();
+    let first = errors.next().map(|found| {
+        let at = source.position(found.span);
+        let help = found.help.as_ref().map(|help| format!(" ({help})"));
+        let help = help.unwrap_or_default();
+        format!("line {}: {}{help}", at.line, found.message)
+    });
+    Refused::Diagnosed {
+        file: source.name().to_owned(),
+        errors: count(number, "error", "errors"),
+        first: first.unwrap_or_default(),
+    }
 }

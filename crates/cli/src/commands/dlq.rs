@@ -1,6 +1,5 @@
 //! `undaunted dlq`: dead letters, looked at, tried again or given up.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,9 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{Histories, History};
-use undaunted_engine::view::signature;
+use undaunted_engine::view::{
+    DeadLetterGroup, DeadLetterView, DroppedView, RedrivenView, group_dead_letters,
+};
 use undaunted_engine::workflow::filter::Filter;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
@@ -18,8 +18,9 @@ use crate::commands::rm::confirmed;
 use crate::commands::run::{drive, read_secrets};
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
+use crate::opened::OpenedJob;
 use crate::screen::progress::Quietness;
-use crate::screen::{count, dead};
+use crate::screen::{count, dead, json, plain};
 use crate::target;
 use undaunted_engine::id::ItemId;
 
@@ -145,99 +146,114 @@ pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
     }
 }
 
-/// The dead letters that `which` names, in input order.
-fn chosen(job: &Job, which: &Which) -> Result<Vec<ItemId>, Refused> {
-    let mut places: Vec<ItemId> = if which.items.is_empty() {
-        job.dead.keys().copied().collect()
+/// The dead letters that `which` names, in input order; their names and inputs are known to the job
+/// afterwards.
+fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refused> {
+    let mut items: Vec<ItemId> = if which.items.is_empty() {
+        opened.job().dead.keys().copied().collect()
     } else {
-        let found: Result<_, _> = which.items.iter().map(|it| target::item(job, it)).collect();
+        let found = which.items.iter();
+        let found: Result<_, _> = found
+            .map(|it| target::item(&mut opened.reader, it))
+            .collect();
         found?
     };
-    places.sort_unstable();
-    places.dedup();
-    if let Some(place) = places.iter().find(|place| !job.dead.contains_key(place)) {
-        let name = job.identity(*place);
-        return Err(Refused::NotFound(format!("`{name}` is no dead letter")));
+    items.sort_unstable();
+    items.dedup();
+    let job = opened.job();
+    if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
+        let name = job.identity(*item);
+        return Err(Refused::not_found("no_item", format!("`{name}` is no dead letter")));
     }
+    opened.reader.learn(items.iter().copied())?;
     if let Some(text) = &which.filter {
         let filter = Filter::parse(text)
             .map_err(|error| Refused::Usage(format!("--where `{text}`: {error}")))?;
-        places.retain(|place| filter.matches(&input(job, *place)));
+        let job = opened.job();
+        items.retain(|item| filter.matches(&input(job, *item)));
     }
-    Ok(places)
+    Ok(items)
 }
 
 fn input(job: &Job, item: ItemId) -> serde_json::Value {
     serde_json::from_str(job.value(item)).unwrap_or_default()
 }
 
-/// A job with the histories of its dead letters that `which` names.
-fn read(jobs: &Jobs, which: &Which) -> Result<(Job, Vec<(ItemId, History)>), Refused> {
+fn open<'j>(jobs: &'j Jobs, which: &Which) -> Result<(OpenedJob<'j>, Vec<ItemId>), Refused> {
     let id = jobs.find(&which.job)?;
-    let job = jobs.read(&id)?;
-    let places = chosen(&job, which)?;
-    let mut histories = Histories::of(places.into_iter().collect());
-    journal::replay(&*jobs.store, &id, &jobs.plans, |job, _, record| {
-        histories.take(job, record);
-    })?;
-    Ok((job, histories.items.into_iter().collect()))
+    let mut opened = OpenedJob::open(jobs, &id)?;
+    let items = chosen(&mut opened, which)?;
+    Ok((opened, items))
+}
+
+/// How many histories are read at a time.
+const TOGETHER: usize = 1000;
+
+/// Calls `each` with the dead letters that `which` names.
+fn each_letter(
+    jobs: &Jobs,
+    which: &Which,
+    mut each: impl FnMut(&DeadLetterView) -> io::Result<()>,
+) -> Result<Exit> {
+    let (mut opened, items) = open(jobs, which)?;
+    for items in items.chunks(TOGETHER) {
+        let histories = opened.histories(items.iter().copied())?;
+        for (item, history) in &histories {
+            each(&DeadLetterView::of(opened.job(), *item, history))?;
+        }
+    }
+    if items.is_empty() && !which.json {
+        println_none(opened.job())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn println_none(job: &Job) -> io::Result<()> {
+    writeln!(io::stdout(), "job {} has no dead letters", job.id())
 }
 
 fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
-    let (job, letters) = read(jobs, which)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    if which.json {
-        for (place, history) in &letters {
-            let letter = dead::json(&job, *place, &input(&job, *place), history);
-            serde_json::to_writer(&mut out, &letter)?;
-            writeln!(out)?;
+    let mut listed = None;
+    let done = each_letter(jobs, which, |letter| {
+        listed = Some(());
+        match which.json {
+            true => json(&mut out, letter),
+            false => dead::line(&mut out, letter),
         }
-    } else {
-        dead::list(&mut out, &job, &letters)?;
+    })?;
+    if listed.is_some() && !which.json {
+        dead::next(&mut out, &jobs.find(&which.job)?)?;
     }
     out.flush()?;
-    Ok(Exit::Done)
+    Ok(done)
 }
 
 fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {
     if which.json {
         return list(jobs, which);
     }
-    let (job, letters) = read(jobs, which)?;
+    let job = jobs.find(&which.job)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    for (place, history) in &letters {
-        dead::show(&mut out, &job, *place, &input(&job, *place), history)?;
-    }
-    if letters.is_empty() {
-        writeln!(out, "job {} has no dead letters", job.id())?;
-    }
+    let done = each_letter(jobs, which, |letter| dead::show(&mut out, &job, letter))?;
     out.flush()?;
-    Ok(Exit::Done)
+    Ok(done)
 }
 
 fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
-    let (job, letters) = read(jobs, which)?;
-    let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
-    for (place, history) in &letters {
-        let group = groups.entry(signature(dead::last_error(&job, history)));
-        group.or_default().push(*place);
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.0.cmp(&b.0)));
-    let mut out = BufWriter::new(io::stdout().lock());
-    for (signature, places) in &groups {
-        if which.json {
-            let items: Vec<_> = places.iter().map(|it| job.identity(*it)).collect();
-            let said = serde_json::json!({
-                "signature": signature, "count": places.len(), "items": items,
-            });
-            writeln!(out, "{said}")?;
-        } else {
-            dead::group(&mut out, &job, signature, places)?;
-        }
-    }
+    let (opened, items) = open(jobs, which)?;
+    let job = opened.job();
+    let groups = group_dead_letters(job, items);
     if groups.is_empty() && !which.json {
-        writeln!(out, "job {} has no dead letters", job.id())?;
+        println_none(job)?;
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    for group in groups {
+        let group = DeadLetterGroup::of(job, group);
+        match which.json {
+            true => json(&mut out, &group)?,
+            false => dead::group(&mut out, &group)?,
+        }
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -251,11 +267,11 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     {
         return Err(Refused::Usage("--rate is a number above 0".to_owned()).into());
     }
-    let id = jobs.find(&which.job)?;
-    let job = jobs.read(&id)?;
-    let items = chosen(&job, which)?;
+    let (opened, items) = open(jobs, which)?;
+    let job = opened.job();
+    let id = job.id().to_owned();
     if (items.is_empty() && !args.reduce) || args.dry_run {
-        say_chosen(&job, which, &items, "would be tried again")?;
+        say_chosen(job, which, &items, false)?;
         return Ok(Exit::Done);
     }
     let letters = count(items.len(), "dead letter", "dead letters");
@@ -263,7 +279,7 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let secrets = read_secrets(job.workflow(), &job.submitted().working_dir)?;
-    drop(job);
+    drop(opened);
     let mut held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
     held.first = Some(Input::Redrive {
         items,
@@ -275,27 +291,28 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
 
 fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
     let which = &args.which;
-    let id = jobs.find(&which.job)?;
-    let held = journal::claim(&*jobs.store, &id, &jobs.plans).map_err(Refused::from)?;
-    let items = chosen(&held.job, which)?;
+    let (opened, items) = open(jobs, which)?;
+    let id = opened.job().id();
     let letters = count(items.len(), "dead letter", "dead letters");
     if !items.is_empty() && !args.yes && !confirmed(&format!("drop {letters} of job {id}"))? {
         return Ok(Exit::Done);
     }
+    let held = journal::claim(&*jobs.store, id, &jobs.plans).map_err(Refused::from)?;
+    // Another process may have redriven or dropped some of them meanwhile.
+    let mut items = items;
+    items.retain(|item| held.job.dead.contains_key(item));
     let asked = Input::Drop {
         items: items.clone(),
     };
     let job = journal::tell(&*jobs.store, held, &asked, Clock::set().now());
     let job = job.map_err(Refused::from)?;
-    say_chosen(&job, which, &items, "dropped")?;
+    say_chosen(&job, which, &items, true)?;
     Ok(Exit::Done)
 }
 
 fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
-    let which = &args.which;
-    let id = jobs.find(&which.job)?;
-    let job = jobs.read(&id)?;
-    let items = chosen(&job, which)?;
+    let (opened, items) = open(jobs, &args.which)?;
+    let job = opened.job();
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {
             Refused::Usage(format!("`{}` cannot be written: {error}", path.display()))
@@ -310,18 +327,25 @@ fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn say_chosen(job: &Job, which: &Which, items: &[ItemId], what: &str) -> io::Result<()> {
+fn say_chosen(job: &Job, which: &Which, items: &[ItemId], dropped: bool) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    for place in items {
-        let name = job.identity(*place);
-        if which.json {
-            let said = match what {
-                "dropped" => serde_json::json!({ "job": job.id(), "item": name, "dropped": true }),
-                _ => serde_json::json!({ "job": job.id(), "item": name, "redriven": false }),
-            };
-            writeln!(out, "{said}")?;
-        } else {
-            writeln!(out, "{name}: {what}")?;
+    for item in items {
+        let (job, item) = (job.id().to_owned(), job.identity(*item).to_owned());
+        match (which.json, dropped) {
+            (true, true) => json(&mut out, &DroppedView { job, item, dropped })?,
+            (true, false) => {
+                let redriven = false;
+                json(
+                    &mut out,
+                    &RedrivenView {
+                        job,
+                        item,
+                        redriven,
+                    },
+                )?;
+            }
+            (false, true) => writeln!(out, "{}: dropped", plain(&item))?,
+            (false, false) => writeln!(out, "{}: would be tried again", plain(&item))?,
         }
     }
     if items.is_empty() && !which.json {

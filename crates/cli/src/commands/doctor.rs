@@ -6,9 +6,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::jobs::Jobs;
+use crate::screen::json;
 
 /// How to say it.
 #[derive(Debug, Args)]
@@ -57,10 +59,8 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
             (false, false) => "absent",
         };
         if args.json {
-            let said = serde_json::json!({
-                "what": finding.what, "state": state, "says": finding.says,
-            });
-            writeln!(out, "{said}")?;
+            let (what, says) = (finding.what, finding.says.as_str());
+            json(&mut out, &FindingJson { what, state, says })?;
         } else {
             writeln!(out, "{state:<8} {:<20} {}", finding.what, finding.says)?;
         }
@@ -69,6 +69,13 @@ pub(crate) fn run(store: Option<&Path>, args: &DoctorArgs) -> Result<Exit> {
         .iter()
         .all(|finding| finding.fine || !finding.needed);
     Ok(if fit { Exit::Done } else { Exit::Failed })
+}
+
+#[derive(Serialize)]
+struct FindingJson<'f> {
+    what: &'f str,
+    state: &'f str,
+    says: &'f str,
 }
 
 fn store_finding(named: Option<&Path>) -> Finding {

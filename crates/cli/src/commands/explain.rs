@@ -5,18 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use undaunted_engine::view::forecast;
-use undaunted_engine::view::history::History;
-use undaunted_runner::clock::Clock;
 
-use super::show::read_late;
 use crate::exit::Exit;
 use crate::jobs::Jobs;
-use crate::past::{Past, Whose};
-use crate::screen::explain::{Explained, job_json, job_text};
-use undaunted_engine::id::{CommandId, ItemId};
-
-const FORETOLD: usize = 100;
+use crate::opened::Target;
+use crate::screen::{explain, json};
 
 /// What to explain.
 #[derive(Debug, Args)]
@@ -41,54 +34,25 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (id, whose) = Whose::typed(&jobs, &args.of)?;
-    let owner = jobs.owner(&id)?;
-    let now = Clock::set().now();
+    let (mut opened, target) = Target::open(&jobs, &args.of)?;
+    let now = opened.now();
     let mut out = BufWriter::new(io::stdout().lock());
-    let Whose::One(place, command) = whose else {
-        let (job, late) = read_late(&jobs, &id)?;
-        let job = (&job, &jobs.breakers_of(&job)?);
-        if args.json {
-            job_json(&mut out, job, owner.as_ref(), &late)?;
-        } else {
-            job_text(&mut out, job, owner.as_ref(), now, &late)?;
+    match target {
+        Target::Job => {
+            let view = opened.explanation()?;
+            match args.json {
+                true => json(&mut out, &view)?,
+                false => explain::job(&mut out, &view, now)?,
+            }
         }
-        out.flush()?;
-        return Ok(Exit::Done);
-    };
-    let past = Past::read(&jobs, &id, |_| [place].into())?;
-    let none = History::default();
-    let history = past.items.get(&place).unwrap_or(&none);
-    let explained = Explained {
-        job: &past.job,
-        breakers: &past.breakers,
-        place,
-        command,
-        history,
-        now,
-        is_there: owner.is_some(),
-        forecast: foretold(&past, place, command, now),
-    };
-    if args.json {
-        explained.json(&mut out)?;
-    } else {
-        explained.text(&mut out)?;
+        Target::Item(item, command) => {
+            let view = opened.item(item, command)?;
+            match args.json {
+                true => json(&mut out, &view)?,
+                false => explain::item(&mut out, &view, now)?,
+            }
+        }
     }
     out.flush()?;
     Ok(Exit::Done)
-}
-
-/// The forecast, if the item is at the command in question.
-fn foretold(
-    past: &Past,
-    item: ItemId,
-    command: Option<CommandId>,
-    now: undaunted_policy::Timestamp,
-) -> Option<undaunted_engine::view::Forecast> {
-    let job = &past.job;
-    let at = job.active(item)?.command;
-    if job.stage.has_ended() || command.is_some_and(|asked| asked != at) {
-        return None;
-    }
-    forecast(job, &past.breakers, item, now, FORETOLD)
 }

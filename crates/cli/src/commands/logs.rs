@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::event::AttemptId;
-use undaunted_engine::id::StartId;
+use undaunted_engine::id::{ItemId, StartId};
 use undaunted_engine::job::{Doing, Job};
 use undaunted_engine::view::history::PastAttempt;
 use undaunted_runner::redact::Redaction;
@@ -17,8 +17,8 @@ use undaunted_runner::spool::{Fate, Spool, SpooledOutput};
 use super::run::read_secrets;
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
+use crate::opened::{OpenedJob, Target};
 use crate::passing::spooled;
-use crate::past::{Past, Whose};
 use crate::screen::logs::{Label, Sink, Stream};
 
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,10 +55,9 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
-    let (id, whose) = Whose::typed(&jobs, &args.of)?;
-    let job = jobs.read(&id)?;
-    let secrets = secrets(&job)?;
-    drop(job);
+    let (opened, target) = Target::open(&jobs, &args.of)?;
+    let id = opened.job().id().to_owned();
+    let secrets = secrets(opened.job())?;
     let folder = jobs.local.job(&id).spool();
     // Reading must not create anything: a job that has run no program has no spool.
     let spool = if folder.is_dir() {
@@ -74,30 +73,34 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
         done: BTreeSet::new(),
         live: BTreeMap::new(),
     };
-    let mut seen = None;
-    loop {
-        let now = jobs.store.pulse().map_err(Refused::from)?;
-        let past = match seen.take() {
-            Some((pulse, past)) if pulse == now => past,
-            _ => Past::read(&jobs, &id, |job| whose.items(job))?,
-        };
-        let wanted = |attempt: &&PastAttempt| {
-            let of = attempt.of;
-            whose.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt.0)
-        };
-        let all = past.items.values().flat_map(|history| &history.attempts);
-        let mut all: Vec<&PastAttempt> = all.filter(wanted).collect();
-        all.sort_by_key(|attempt| (attempt.began, attempt.of));
-        reader.sink.many = reader.sink.many || all.len() > 1;
-        for attempt in all {
-            reader.show(&past.job, attempt)?;
+    let wanted = |attempt: &PastAttempt| {
+        let of = attempt.of;
+        target.includes_command(of.command) && args.attempt.is_none_or(|n| n == of.attempt.0)
+    };
+    let mut opened = opened;
+    match target {
+        Target::Job => {
+            reader.sink.many = opened.job().starts.next.0 > 2;
+            opened
+                .reader
+                .each_attempt(|job, attempt| match wanted(attempt) {
+                    true => reader.show(job, attempt),
+                    false => Ok(()),
+                })?;
         }
-        if !args.follow || past.job.stage.has_ended() {
-            return Ok(Exit::Done);
-        }
-        seen = Some((now, past));
-        std::thread::sleep(LOOK);
+        Target::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
     }
+    while args.follow && !opened.job().stage.has_ended() {
+        std::thread::sleep(LOOK);
+        let mut items = opened.reader.refresh().map_err(Refused::from)?;
+        items.extend(opened.job().starts.running.values());
+        items.retain(|item| match target {
+            Target::Job => true,
+            Target::Item(only, _) => *item == only,
+        });
+        reader.show_of(&mut opened, items, &wanted)?;
+    }
+    Ok(Exit::Done)
 }
 
 /// The secrets of a job, as they are now. Without them nothing is shown, since nothing can be redacted.
@@ -137,6 +140,22 @@ impl Live {
 }
 
 impl Reader {
+    /// Shows what is new of these items.
+    fn show_of(
+        &mut self,
+        opened: &mut OpenedJob<'_>,
+        items: BTreeSet<ItemId>,
+        wanted: &dyn Fn(&PastAttempt) -> bool,
+    ) -> Result<()> {
+        let histories = opened.histories(items)?;
+        let attempts = histories.values().flat_map(|history| &history.attempts);
+        let mut attempts: Vec<&PastAttempt> = attempts.filter(|it| wanted(it)).collect();
+        attempts.sort_by_key(|attempt| (attempt.began, attempt.of));
+        self.sink.many = self.sink.many || attempts.len() > 1;
+        let mut attempts = attempts.into_iter();
+        attempts.try_for_each(|attempt| self.show(opened.job(), attempt))
+    }
+
     fn show(&mut self, job: &Job, attempt: &PastAttempt) -> Result<()> {
         let key = (attempt.of, attempt.round);
         if self.done.contains(&key) {

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::view::JobLine;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::screen::jobs::{JobLine, json, show};
+use crate::screen::{jobs, json};
 
 /// What to list.
 #[derive(Debug, Args)]
@@ -30,19 +31,24 @@ pub(crate) fn run(store: Option<&Path>, args: &LsArgs) -> Result<Exit> {
         lines.push(match line(&jobs, id, listed.head.version) {
             Ok(line) => line,
             // A damaged job must not hide the others.
-            Err(why) => JobLine::unreadable(id, &why.to_string()),
+            Err(why) => {
+                let why = why.to_string();
+                JobLine::unreadable(id, why.lines().next().unwrap_or_default())
+            }
         });
     }
     lines.sort_by(|a, b| {
-        b.submitted
-            .cmp(&a.submitted)
+        b.submitted_at
+            .cmp(&a.submitted_at)
             .then_with(|| a.job.cmp(&b.job))
     });
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        json(&mut out, &lines)?;
+        for line in &lines {
+            json(&mut out, line)?;
+        }
     } else {
-        show(&mut out, &lines)?;
+        jobs::show(&mut out, &lines)?;
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -55,9 +61,12 @@ fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobL
     // The last record of an ended job has its result: a long history need not be read.
     let ended = first
         .zip(last)
-        .and_then(|(first, last)| JobLine::ended(id, &first, &last));
+        .and_then(|(first, last)| JobLine::ended(&first, &last, &jobs.plans));
     match ended {
         Some(line) => Ok(line),
-        None => Ok(JobLine::of(&jobs.read(id)?, jobs.owner(id)?)),
+        None => {
+            let owner = jobs.owner(id)?.map(|owner| owner.pid);
+            Ok(JobLine::of(&jobs.read(id)?, owner))
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use undaunted_engine::view::PausedView;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal::{self, JournalError};
 use undaunted_runner::request::{JobRequest, ask};
@@ -12,6 +13,7 @@ use undaunted_store::ClaimError;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
+use crate::screen::json;
 
 /// The job to pause, or to let go on.
 #[derive(Debug, Args)]
@@ -53,8 +55,8 @@ pub(crate) fn run(store: Option<&Path>, args: &PauseArgs, request: JobRequest) -
     };
     let mut out = io::stdout().lock();
     if args.json {
-        let told = serde_json::json!({ "job": id, "paused": paused, "owner": owner });
-        writeln!(out, "{told}")?;
+        let job = id;
+        json(&mut out, &PausedView { job, paused, owner })?;
         return Ok(Exit::Done);
     }
     let state = if paused { "paused" } else { "no longer paused" };

@@ -9,6 +9,7 @@ use clap::Args;
 use undaunted_engine::catalog::CatalogEvent;
 use undaunted_engine::input::Input;
 use undaunted_engine::task::short;
+use undaunted_engine::view::RemovedView;
 use undaunted_policy::shape::parse_duration;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{Hub, Quiet};
@@ -17,7 +18,7 @@ use undaunted_runner::secrets::Secrets;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::{Jobs, of_drive};
-use crate::screen::count;
+use crate::screen::{count, json as print_json};
 
 /// The jobs to remove.
 #[derive(Debug, Args)]
@@ -124,11 +125,8 @@ fn say(id: &str, json: bool, what: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if json {
         let removed = what == "removed";
-        writeln!(
-            out,
-            "{}",
-            serde_json::json!({ "job": id, "removed": removed })
-        )
+        let job = id.to_owned();
+        print_json(&mut out, &RemovedView { job, removed })
     } else {
         writeln!(out, "job {id} {what}")
     }

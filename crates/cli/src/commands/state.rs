@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
 use undaunted_engine::breaker::{BreakerState, Fact};
 use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::checkpoint::{Imported, export, import};
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::id::ItemId;
 use undaunted_engine::job::Job;
+use undaunted_engine::view::ImportedView;
 use undaunted_runner::breakers;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::journal;
@@ -20,8 +20,9 @@ use undaunted_runner::journal;
 use super::run::{plan_file, submit};
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::past::{Past, all_items};
+use crate::opened::OpenedJob;
 use crate::screen::count;
+use crate::screen::json as print_line;
 
 /// What to do with the retries of a job.
 #[derive(Debug, Args)]
@@ -90,12 +91,14 @@ pub(crate) fn run(store: Option<&Path>, args: &StateArgs) -> Result<Exit> {
 fn export_state(store: Option<&Path>, args: &ExportArgs) -> Result<Exit> {
     let jobs = Jobs::open(store)?;
     let id = jobs.find(&args.job)?;
-    let past = Past::read(&jobs, &id, |job| {
-        let open = |item: &ItemId| job.active(*item).is_some() || job.dead.contains_key(item);
-        all_items(job).filter(open).collect()
-    })?;
+    let mut opened = OpenedJob::open(&jobs, &id)?;
+    let job = opened.job();
+    let open = |item: &ItemId| job.active(*item).is_some() || job.dead.contains_key(item);
+    let open: Vec<ItemId> = opened.items().filter(open).collect();
+    let histories = opened.histories(open)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &export(&past.job, &past.breakers, &past.items))?;
+    let state = export(opened.job(), opened.breakers(), &histories);
+    serde_json::to_writer_pretty(&mut out, &state)?;
     writeln!(out)?;
     out.flush()?;
     Ok(Exit::Done)
@@ -137,7 +140,7 @@ fn read(file: &Path) -> Result<RetryCheckpointState, Refused> {
         _ => fs::read_to_string(file),
     };
     let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Refused::NotFound(format!("there is no file `{name}`")),
+        io::ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{name}`")),
         _ => Refused::Usage(format!("`{name}` cannot be read: {error}")),
     })?;
     serde_json::from_str(&text)
@@ -150,14 +153,14 @@ fn tell(job: &str, imported: &Imported, json: bool) -> io::Result<()> {
     }
     let mut out = io::stdout().lock();
     if json {
-        let shown = json!({
-            "job": job,
-            "status": "suspended",
-            "commands": imported.commands,
-            "pending": imported.pending,
-            "notes": imported.notes,
-        });
-        writeln!(out, "{shown}")?;
+        let shown = ImportedView {
+            job: job.to_owned(),
+            status: "suspended",
+            commands: imported.commands,
+            pending: imported.pending,
+            notes: imported.notes.clone(),
+        };
+        print_line(&mut out, &shown)?;
     } else {
         let commands = count(imported.commands, "command has", "commands have");
         writeln!(out, "job {job} suspended")?;

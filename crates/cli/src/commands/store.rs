@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde::Serialize;
 use undaunted_engine::job::Job;
 use undaunted_engine::law;
 use undaunted_runner::{breakers, catalog, journal};
@@ -13,7 +13,7 @@ use undaunted_store::Version;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
-use crate::screen::{count, plain};
+use crate::screen::{count, json, plain};
 
 /// What to do with the store.
 #[derive(Debug, Args)]
@@ -44,8 +44,11 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
             let [before, after] = jobs.store.compact().map_err(Refused::from)?;
             let mut out = io::stdout().lock();
             if args.json {
-                let said = json!({ "bytes_before": before, "bytes_after": after });
-                writeln!(out, "{said}")?;
+                let compacted = CompactedJson {
+                    bytes_before: before,
+                    bytes_after: after,
+                };
+                json(&mut out, &compacted)?;
             } else {
                 writeln!(out, "{before} bytes before, {after} after")?;
             }
@@ -55,7 +58,7 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
             let mut out = io::stdout().lock();
             if args.json {
                 let path = jobs.location.to_string();
-                writeln!(out, "{}", json!({ "path": path }))?;
+                json(&mut out, &PathJson { path })?;
             } else {
                 writeln!(out, "{}", jobs.location)?;
             }
@@ -67,10 +70,10 @@ pub(crate) fn run(store: Option<&Path>, args: &StoreArgs) -> Result<Exit> {
 fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
     let mut out = io::stdout().lock();
     let (mut number, mut records, mut wrong) = (0_usize, 0_u64, 0_usize);
-    let mut problem = |machine: Value, person: String| {
+    let mut problem = |found: ProblemJson<'_>, person: String| {
         wrong = wrong.saturating_add(1);
         if as_json {
-            writeln!(out, "{machine}")
+            json(&mut out, &found)
         } else {
             writeln!(out, "{person}")
         }
@@ -81,35 +84,83 @@ fn check(jobs: &Jobs, as_json: bool) -> Result<Exit> {
         records = records.saturating_add(listed.head.version.0);
         let found = check_job(jobs, id).unwrap_or_else(|refused| vec![refused.to_string()]);
         for what in found {
-            problem(
-                json!({ "job": id, "problem": what }),
-                format!("job {id}: {what}"),
-            )?;
+            let said = format!("job {id}: {what}");
+            let problem_json = ProblemJson {
+                job: Some(id),
+                ..ProblemJson::of(what)
+            };
+            problem(problem_json, said)?;
         }
     }
     for listed in breakers::names(&*jobs.store).map_err(Refused::from)? {
         if let Err(error) = breakers::records(&*jobs.store, &listed, Version::default()) {
-            problem(
-                json!({ "breaker": listed, "problem": error.to_string() }),
-                format!("breaker {}: {error}", plain(&listed)),
-            )?;
+            let said = format!("breaker {}: {error}", plain(&listed));
+            let problem_json = ProblemJson {
+                breaker: Some(&listed),
+                ..ProblemJson::of(error.to_string())
+            };
+            problem(problem_json, said)?;
         }
     }
     if let Err(error) = catalog::records(&*jobs.store, Version::default()) {
-        problem(
-            json!({ "catalog": true, "problem": error.to_string() }),
-            format!("catalog: {error}"),
-        )?;
+        let problem_json = ProblemJson {
+            catalog: Some(true),
+            ..ProblemJson::of(error.to_string())
+        };
+        problem(problem_json, format!("catalog: {error}"))?;
     }
     if as_json {
-        let said = json!({ "jobs": number, "records": records, "problems": wrong });
-        writeln!(out, "{said}")?;
+        let checked = CheckedJson {
+            jobs: number,
+            records,
+            problems: wrong,
+        };
+        json(&mut out, &checked)?;
     } else {
         let jobs = count(number, "job", "jobs");
         let problems = count(wrong, "problem", "problems");
         writeln!(out, "{jobs}, {records} records, {problems}")?;
     }
     Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
+}
+
+#[derive(Serialize)]
+struct PathJson {
+    path: String,
+}
+
+#[derive(Serialize)]
+struct CompactedJson {
+    bytes_before: u64,
+    bytes_after: u64,
+}
+
+/// Where a problem is: what does not apply is left out.
+#[derive(Default, Serialize)]
+struct ProblemJson<'p> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaker: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    catalog: Option<bool>,
+    problem: String,
+}
+
+impl ProblemJson<'_> {
+    fn of(problem: String) -> Self {
+        Self {
+            problem,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CheckedJson {
+    jobs: usize,
+    records: u64,
+    problems: usize,
 }
 
 fn check_job(jobs: &Jobs, id: &str) -> Result<Vec<String>, Refused> {

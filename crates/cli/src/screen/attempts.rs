@@ -2,71 +2,108 @@
 
 use std::io::{self, Write};
 
-use undaunted_engine::decide::cause_in_words;
-use undaunted_engine::job::Job;
-use undaunted_engine::view::history::PastAttempt;
-use undaunted_engine::view::rfc3339;
+use undaunted_engine::view::AttemptView;
 
 use super::duration::{measured, short};
-use super::words::one_line;
+use super::words::{one_line, plain};
 
 const WIDEST: usize = 40;
 
+/// Rows that decide how wide the columns are; those after them are printed as they come.
+const MEASURED: usize = 1000;
+
+type Row = [String; 6];
+
 /// `item  command  attempt  when  took  outcome  then`
-pub(crate) fn table(out: &mut impl Write, job: &Job, attempts: &[&PastAttempt]) -> io::Result<()> {
-    if attempts.is_empty() {
-        return writeln!(out, "no attempt was started yet");
-    }
-    let rounds = attempts.iter().any(|attempt| attempt.round > 1);
-    let mut rows =
-        vec![["item", "command", "attempt", "when", "took", "outcome"].map(str::to_owned)];
-    rows.extend(attempts.iter().map(|attempt| row(job, attempt, rounds)));
-    let width = |column: usize| {
-        let texts = rows.iter().filter_map(|row| row.get(column));
-        let widths = texts.map(|text| text.chars().count());
-        widths.max().unwrap_or_default().min(WIDEST)
-    };
-    let [item, command, attempt, when, took] = [0, 1, 2, 3, 4].map(width);
-    for [a, b, c, d, e, f] in &rows {
-        let line = format!("{a:item$}  {b:command$}  {c:>attempt$}  {d:when$}  {e:>took$}  {f}");
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+    /// Known once the first rows were printed.
+    widths: Option<[usize; 5]>,
+    rounds: bool,
+    waiting: Vec<AttemptView>,
 }
 
-fn row(job: &Job, attempt: &PastAttempt, rounds: bool) -> [String; 6] {
-    let of = attempt.of;
-    let command = job.plan().command(of.command);
-    let number = if rounds {
-        format!("{} (round {})", of.attempt, attempt.round)
+impl Table {
+    pub(crate) fn put(&mut self, out: &mut impl Write, attempt: AttemptView) -> io::Result<()> {
+        match &self.widths {
+            Some(widths) => print(out, widths, &row(&attempt, self.rounds)),
+            None => {
+                self.waiting.push(attempt);
+                match self.waiting.len() < MEASURED {
+                    true => Ok(()),
+                    false => self.measure(out),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn end(mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.widths.is_none() && self.waiting.is_empty() {
+            return writeln!(out, "no attempt was started yet");
+        }
+        self.measure(out)
+    }
+
+    /// Prints the rows that decide how wide the columns are.
+    fn measure(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.widths.is_some() {
+            return Ok(());
+        }
+        self.rounds = self.waiting.iter().any(|attempt| attempt.round > 1);
+        let titles = ["item", "command", "attempt", "when", "took", "outcome"];
+        self.rows.push(titles.map(str::to_owned));
+        let rows = self.waiting.drain(..);
+        let rounds = self.rounds;
+        self.rows.extend(rows.map(|attempt| row(&attempt, rounds)));
+        let width = |column: usize| {
+            let texts = self.rows.iter().filter_map(|row| row.get(column));
+            let widths = texts.map(|text| text.chars().count());
+            widths.max().unwrap_or_default().min(WIDEST)
+        };
+        let widths = [0, 1, 2, 3, 4].map(width);
+        self.widths = Some(widths);
+        let mut rows = self.rows.drain(..);
+        rows.try_for_each(|row| print(out, &widths, &row))
+    }
+}
+
+fn print(out: &mut impl Write, widths: &[usize; 5], row: &Row) -> io::Result<()> {
+    let [item, command, attempt, when, took] = *widths;
+    let [a, b, c, d, e, f] = row;
+    let line = format!("{a:item$}  {b:command$}  {c:>attempt$}  {d:when$}  {e:>took$}  {f}");
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn row(attempt: &AttemptView, rounds: bool) -> Row {
+    let number = if rounds || attempt.round > 1 {
+        format!("{} (round {})", attempt.attempt, attempt.round)
     } else {
-        of.attempt.to_string()
+        attempt.attempt.to_string()
     };
-    let took = attempt.outcome.as_ref().map(|it| measured(it.took));
+    let took = attempt.duration_ms.map(|took| measured(took.0));
     [
-        job.identity(of.item()).to_owned(),
-        command.map_or_else(String::new, |command| command.id.clone()),
+        plain(&attempt.item),
+        attempt.command.clone().unwrap_or_default(),
         number,
-        rfc3339(attempt.began),
+        attempt.at.to_string(),
         took.unwrap_or_default(),
         outcome(attempt),
     ]
 }
 
 /// `failed: exit status 1: no answer; retry 1 in 2s`
-fn outcome(attempt: &PastAttempt) -> String {
-    let failure = attempt.outcome.as_ref();
-    let Some(failure) = failure.and_then(|outcome| outcome.failure.as_ref()) else {
-        return attempt.word().to_owned();
+fn outcome(attempt: &AttemptView) -> String {
+    let Some(failure) = &attempt.failure else {
+        return attempt.outcome.to_owned();
     };
-    let cause = cause_in_words(failure.cause);
-    let error = match one_line(&failure.error).as_str() {
+    let error = match one_line(attempt.error.as_deref().unwrap_or_default()).as_str() {
         "" => String::new(),
         line => format!(": {line}"),
     };
-    let then = match attempt.retry {
-        Some(planned) => format!("; retry {} in {}", planned.sum.retry, short(planned.delay)),
+    let then = match attempt.retry.zip(attempt.delay_ms) {
+        Some((retry, delay)) => format!("; retry {retry} in {}", short(delay.0)),
         None => String::new(),
     };
-    format!("failed: {cause}{error}{then}")
+    format!("failed: {failure}{error}{then}")
 }

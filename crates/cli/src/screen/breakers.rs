@@ -2,30 +2,15 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-use undaunted_engine::breaker::{BreakerChange, BreakerJournal, BreakerState, Change};
-use undaunted_engine::view::rfc3339;
-use undaunted_policy::shape::format_duration;
-use undaunted_policy::{Phase, Timestamp, WhenOpen};
+use undaunted_engine::view::{BreakerChangeView, BreakerHistoryView, BreakerView};
+use undaunted_policy::Timestamp;
 
 use super::holds::ahead;
-use super::policies::when_open;
 use super::words::{count, plain, quoted};
 
 const SHOWN: usize = 20;
 
-pub(crate) fn list(
-    out: &mut impl Write,
-    found: &[(String, BreakerJournal)],
-    now: Timestamp,
-    as_json: bool,
-) -> io::Result<()> {
-    if as_json {
-        for (name, journal) in found {
-            writeln!(out, "{}", machine(name, &journal.state))?;
-        }
-        return Ok(());
-    }
+pub(crate) fn list(out: &mut impl Write, found: &[BreakerView], now: Timestamp) -> io::Result<()> {
     if found.is_empty() {
         return writeln!(
             io::stderr(),
@@ -33,13 +18,13 @@ pub(crate) fn list(
              job that does makes it"
         );
     }
-    let longest = found.iter().map(|(name, _)| plain(name).chars().count());
+    let longest = found.iter().map(|it| plain(&it.breaker).chars().count());
     let width = longest.max().unwrap_or_default().max("BREAKER".len());
     writeln!(out, "{:<width$}  {:<9}  STANDS", "BREAKER", "STATE")?;
-    for (name, journal) in found {
-        let name = plain(name);
-        let word = journal.state.word();
-        let sentence = sentence(&journal.state, now);
+    for found in found {
+        let name = plain(&found.breaker);
+        let word = found.state;
+        let sentence = sentence(found, now);
         writeln!(out, "{name:<width$}  {word:<9}  {sentence}")?;
     }
     Ok(())
@@ -47,34 +32,18 @@ pub(crate) fn list(
 
 pub(crate) fn one(
     out: &mut impl Write,
-    name: &str,
-    journal: &BreakerJournal,
+    breaker: &BreakerHistoryView,
     now: Timestamp,
-    as_json: bool,
 ) -> io::Result<()> {
-    let (last, records) = (&journal.state, &journal.changes);
-    if as_json {
-        let mut shown = machine(name, last);
-        let history = records.iter().map(|(version, record)| {
-            json!({
-                "seq": version, "at": rfc3339(record.at), "change": record.change.word(),
-                "job": record.job, "state": record.state.word(),
-                "failures": record.state.failures(),
-                "until": record.state.until().map(rfc3339),
-            })
-        });
-        if let Value::Object(fields) = &mut shown {
-            fields.insert("history".to_owned(), history.collect());
-        }
-        return writeln!(out, "{shown}");
-    }
-    let settings = &last.settings;
-    writeln!(out, "breaker {}: {}", plain(name), sentence(last, now))?;
+    let (view, changes) = (breaker.now(), &breaker.history);
+    let settings = &view.settings;
+    let name = plain(&view.breaker);
+    writeln!(out, "breaker {name}: {}", sentence(&view, now))?;
     writeln!(
         out,
         "  opens after {} in a row, for {}; {} {} it",
         count(settings.failure_threshold, "failure", "failures"),
-        format_duration(settings.recovery_timeout),
+        settings.recovery_timeout,
         count(settings.half_open_max_calls, "success", "successes"),
         if settings.half_open_max_calls == 1 {
             "closes"
@@ -82,67 +51,65 @@ pub(crate) fn one(
             "close"
         }
     )?;
-    let longest = settings.max_hold.map(format_duration);
+    let longest = settings.max_hold.as_ref();
     let longest = longest.map_or_else(String::new, |longest| format!(", for {longest} at most"));
     let becomes = match settings.when_open {
-        WhenOpen::Hold => format!("is held{longest}; no attempt is used"),
-        WhenOpen::Fail => "fails (circuit_open); no attempt is used".to_owned(),
+        "hold" => format!("is held{longest}; no attempt is used"),
+        _ => "fails (circuit_open); no attempt is used".to_owned(),
     };
     writeln!(out, "  while it is open, what would start {becomes}")?;
-    let earlier = records.len().saturating_sub(SHOWN);
+    let earlier = changes.len().saturating_sub(SHOWN);
     if earlier > 0 {
         let earlier = count(earlier, "earlier change", "earlier changes");
         writeln!(out, "  {earlier}: --json shows them")?;
     }
-    for (_, record) in records.iter().skip(earlier) {
+    for record in changes.iter().skip(earlier) {
         let by = match &record.job {
             Some(job) => format!("job {job}"),
             None => "by hand".to_owned(),
         };
         let said = change(record);
-        writeln!(out, "  {}  {by:<14}  {said}", rfc3339(record.at))?;
+        writeln!(out, "  {}  {by:<14}  {said}", record.at)?;
     }
-    next(out, name, last)
+    next(out, &view)
 }
 
-fn change(record: &BreakerChange) -> String {
-    let state = &record.state;
-    let settings = &state.settings;
-    let until = state.until().map(rfc3339);
-    let until = until.map_or_else(String::new, |until| format!(", until {until}"));
-    let successes = match state.breaker.phase() {
-        Phase::HalfOpen { successes, .. } => successes,
-        Phase::Open { .. } | Phase::Closed { .. } => 0,
+fn change(record: &BreakerChangeView) -> String {
+    let until = record.until.map(|until| format!(", until {until}"));
+    let until = until.unwrap_or_default();
+    let said = match record.change {
+        "configured" => "has given it these settings",
+        "failure" => {
+            return format!(
+                "a failure, {} of {} in a row",
+                record.failures, record.needed
+            );
+        }
+        "success" => "a success, the count starts again",
+        "opened" => return format!("opened it{until}"),
+        "tripped" if record.job.is_some() => return format!("opened it by a rule{until}"),
+        "tripped" => return format!("tripped{until}"),
+        "half_opened" => "half open: the first probe",
+        "probe" => "another probe",
+        "probe_succeeded" => {
+            return format!(
+                "the probe succeeded, {} of {}",
+                record.successes, record.needed
+            );
+        }
+        "probe_lost" => "the probe came to nothing",
+        "closed" => "closed it: enough probes succeeded",
+        other => other,
     };
-    match record.change {
-        Change::Configured => "has given it these settings".to_owned(),
-        Change::Failed => format!(
-            "a failure, {} of {} in a row",
-            state.failures(),
-            settings.failure_threshold
-        ),
-        Change::Succeeded => "a success, the count starts again".to_owned(),
-        Change::Opened => format!("opened it{until}"),
-        Change::Tripped if record.job.is_some() => format!("opened it by a rule{until}"),
-        Change::Tripped => format!("tripped{until}"),
-        Change::HalfOpened => "half open: the first probe".to_owned(),
-        Change::Probed => "another probe".to_owned(),
-        Change::ProbeSucceeded => format!(
-            "the probe succeeded, {successes} of {}",
-            settings.half_open_max_calls
-        ),
-        Change::ProbeLost => "the probe came to nothing".to_owned(),
-        Change::Closed => "closed it: enough probes succeeded".to_owned(),
-        Change::Reset => "reset".to_owned(),
-    }
+    said.to_owned()
 }
 
-fn next(out: &mut impl Write, name: &str, state: &BreakerState) -> io::Result<()> {
-    if state.is_shut() {
+fn next(out: &mut impl Write, breaker: &BreakerView) -> io::Result<()> {
+    if breaker.is_shut() {
         writeln!(
             out,
             "close it now:  undaunted breaker reset {}",
-            quoted(name)
+            quoted(&breaker.breaker)
         )?;
     }
     Ok(())
@@ -150,83 +117,44 @@ fn next(out: &mut impl Write, name: &str, state: &BreakerState) -> io::Result<()
 
 pub(crate) fn changed(
     out: &mut impl Write,
-    name: &str,
-    state: &BreakerState,
+    breaker: &BreakerView,
     now: Timestamp,
-    as_json: bool,
 ) -> io::Result<()> {
-    if as_json {
-        return writeln!(out, "{}", machine(name, state));
-    }
-    writeln!(out, "breaker {}: {}", plain(name), sentence(state, now))?;
-    if state.is_shut() {
-        let becomes = match state.settings.when_open {
-            WhenOpen::Hold => "is held until then",
-            WhenOpen::Fail => "fails until then",
+    let name = plain(&breaker.breaker);
+    writeln!(out, "breaker {name}: {}", sentence(breaker, now))?;
+    if breaker.is_shut() {
+        let becomes = match breaker.settings.when_open {
+            "hold" => "is held until then",
+            _ => "fails until then",
         };
         writeln!(
             out,
             "what names it {becomes}, in every job of this store; what runs goes on"
         )?;
     }
-    next(out, name, state)
+    next(out, breaker)
 }
 
-pub(crate) fn sentence(state: &BreakerState, now: Timestamp) -> String {
-    let settings = &state.settings;
-    match state.breaker.phase() {
-        Phase::Closed { failures: 0 } => "closed, lets everything through".to_owned(),
-        Phase::Closed { failures } => format!(
-            "closed, {failures} of {} failures in a row",
-            settings.failure_threshold
+pub(crate) fn sentence(breaker: &BreakerView, now: Timestamp) -> String {
+    let settings = &breaker.settings;
+    match (breaker.state, breaker.opened_at, breaker.until) {
+        ("open", Some(since), Some(until)) if until.0 > now => format!(
+            "open since {since}, looks again in {} at {until}",
+            ahead(until.0.since(now)),
         ),
-        Phase::Open { since, until } if until > now => format!(
-            "open since {}, looks again in {} at {}",
-            rfc3339(since),
-            ahead(until.since(now)),
-            rfc3339(until)
-        ),
-        Phase::Open { since, .. } => {
-            format!("open since {}, lets the next one through", rfc3339(since))
-        }
-        Phase::HalfOpen { successes, probing } => {
-            let calls = settings.half_open_max_calls;
-            let who = match (&state.probe, probing) {
-                (Some(probe), true) => format!(
-                    ", job {} finds out since {}",
-                    probe.job,
-                    rfc3339(probe.since)
-                ),
-                _ => ", lets the next one through".to_owned(),
+        ("open", Some(since), _) => format!("open since {since}, lets the next one through"),
+        ("half_open", _, _) => {
+            let (calls, successes) = (settings.half_open_max_calls, breaker.successes);
+            let who = match &breaker.probe {
+                Some(probe) => format!(", job {} finds out since {}", probe.job, probe.since),
+                None => ", lets the next one through".to_owned(),
             };
             format!("half open, {successes} of {calls} successes{who}")
         }
+        _ if breaker.failures == 0 => "closed, lets everything through".to_owned(),
+        _ => format!(
+            "closed, {} of {} failures in a row",
+            breaker.failures, settings.failure_threshold
+        ),
     }
-}
-
-pub(super) fn machine(name: &str, state: &BreakerState) -> Value {
-    let settings = &state.settings;
-    let (since, successes) = match state.breaker.phase() {
-        Phase::Closed { .. } => (None, 0),
-        Phase::Open { since, .. } => (Some(since), 0),
-        Phase::HalfOpen { successes, .. } => (None, successes),
-    };
-    json!({
-        "breaker": name,
-        "state": state.word(),
-        "failures": state.failures(),
-        "successes": successes,
-        "opened_at": since.map(rfc3339),
-        "until": state.until().map(rfc3339),
-        "probe": state.probe.as_ref().map(|probe| json!({
-            "job": probe.job, "since": rfc3339(probe.since),
-        })),
-        "settings": {
-            "failure_threshold": settings.failure_threshold,
-            "recovery_timeout": format_duration(settings.recovery_timeout),
-            "half_open_max_calls": settings.half_open_max_calls,
-            "when_open": when_open(settings.when_open),
-            "max_hold": settings.max_hold.map(format_duration),
-        },
-    })
 }

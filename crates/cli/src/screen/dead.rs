@@ -2,12 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-use undaunted_engine::decide::cause_in_words;
-use undaunted_engine::id::ItemId;
-use undaunted_engine::job::Job;
-use undaunted_engine::view::history::{History, PastAttempt};
-use undaunted_engine::view::{self, rfc3339};
+use undaunted_engine::view::{AttemptView, DeadLetterGroup, DeadLetterView};
 use undaunted_policy::Reason;
 
 use super::duration::short;
@@ -18,166 +13,100 @@ use super::words::{count, plain, quoted};
 const NAMED: usize = 5;
 const WIDEST: usize = 90;
 
-/// The last error of a dead letter, without the reason it was stopped for.
-pub(crate) fn last_error<'h>(job: &Job, history: &'h History) -> &'h str {
-    let failures = of_commands(job, history).rev();
-    let mut failures = failures.filter_map(|it| it.outcome.as_ref()?.failure.as_ref());
-    match failures.next() {
-        Some(failure) if !failure.error.is_empty() => &failure.error,
-        _ => history
-            .end
-            .as_ref()
-            .and_then(|end| end.error.as_deref())
-            .unwrap_or_default(),
-    }
-}
-
-/// The attempts of an item's commands, without those of handlers.
-fn of_commands<'h>(
-    job: &Job,
-    history: &'h History,
-) -> impl DoubleEndedIterator<Item = &'h PastAttempt> {
-    let attempts = history.attempts.iter();
-    attempts.filter(|attempt| job.plan().is_main(attempt.of.command))
-}
-
-/// The object of `dlq ls --json`.
-pub(crate) fn json(job: &Job, place: ItemId, input: &Value, history: &History) -> Value {
-    let end = history.end.as_ref();
-    let attempts = history.attempts.iter().map(|it| view::attempt(job, it));
-    let attempts: Vec<_> = attempts.collect();
-    json!({
-        "item": job.identity(place),
-        "index": place.index,
-        "input": input,
-        "reason": end.and_then(|end| end.reason).map(Reason::word),
-        "error": end.and_then(|end| end.error.as_deref()),
-        "at": end.map(|end| rfc3339(end.at)),
-        "round": history.round,
-        "correlation_id": undaunted_engine::task::correlation_id(job, place),
-        "attempts": attempts,
-    })
-}
-
 /// How often the failed command was tried in the last round.
-fn tried(job: &Job, history: &History) -> String {
-    let Some(last) = of_commands(job, history).next_back() else {
+fn tried(letter: &DeadLetterView) -> String {
+    let Some(last) = letter.of_commands().next_back() else {
         return "never tried".to_owned();
     };
-    let attempts = history.attempts.iter();
-    let same = attempts.filter(|it| it.round == last.round && it.of.command == last.of.command);
-    let command = job.plan().command(last.of.command);
-    let command = command.map_or("", |command| command.id.as_str());
+    let attempts = letter.attempts.iter();
+    let same = attempts.filter(|it| it.round == last.round && it.command == last.command);
     let attempts = count(same.count(), "attempt", "attempts");
-    format!("{attempts} of {command}")
+    format!("{attempts} of {}", command(last))
 }
 
-pub(crate) fn list(
-    out: &mut impl Write,
-    job: &Job,
-    letters: &[(ItemId, History)],
-) -> io::Result<()> {
-    if letters.is_empty() {
-        return writeln!(out, "job {} has no dead letters", job.id());
-    }
-    for (place, history) in letters {
-        let reason = history.end.as_ref().and_then(|end| end.reason);
-        let error = plain(last_error(job, history).lines().last().unwrap_or_default());
-        writeln!(
-            out,
-            "{}  {} ({}): {error}",
-            plain(job.identity(*place)),
-            reason.map(Reason::sentence).unwrap_or_default(),
-            tried(job, history),
-        )?;
-    }
-    let id = job.id();
-    writeln!(
-        out,
-        "look:   undaunted dlq show {id} ITEM        undaunted dlq group {id}"
-    )?;
-    writeln!(out, "again:  undaunted dlq redrive {id}")
+fn command(attempt: &AttemptView) -> &str {
+    attempt.command.as_deref().unwrap_or_default()
 }
 
-pub(crate) fn show(
-    out: &mut impl Write,
-    job: &Job,
-    place: ItemId,
-    input: &Value,
-    history: &History,
-) -> io::Result<()> {
-    writeln!(out, "{}", plain(job.identity(place)))?;
-    writeln!(out, "  input    {input}")?;
-    if let Some(end) = &history.end {
-        let reason = end.reason.map(Reason::word).unwrap_or_default();
-        writeln!(out, "  reason   {reason}")?;
-        let error = end.error.as_deref().unwrap_or_default();
-        writeln!(
-            out,
-            "  error    {}",
-            error_lines(error).join("\n           ")
-        )?;
-    }
-    for attempt in &history.attempts {
-        let command = job.plan().command(attempt.of.command);
-        let command = command.map_or("", |command| command.id.as_str());
-        let outcome = match &attempt.outcome {
-            None => "runs".to_owned(),
-            Some(outcome) => {
-                let how = match &outcome.failure {
-                    None => "succeeded".to_owned(),
-                    Some(failure) => cause_in_words(failure.cause),
-                };
-                format!("{how} after {}", short(outcome.took))
-            }
-        };
-        let next = match &attempt.retry {
-            Some(retry) => format!(", then a delay of {}", short(retry.delay)),
-            None => String::new(),
-        };
-        let round = match attempt.round {
-            1 => String::new(),
-            round => format!("round {round}, "),
-        };
-        writeln!(
-            out,
-            "  {}  {round}{command} attempt {}: {outcome}{next}",
-            rfc3339(attempt.began),
-            attempt.of.attempt
-        )?;
-    }
-    let name = plain(job.identity(place));
+pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterView) -> io::Result<()> {
+    let error = plain(letter.last_error().lines().last().unwrap_or_default());
     writeln!(
         out,
-        "  why:     undaunted explain {}",
-        quoted(&format!("{}/{name}", job.id()))
-    )?;
-    writeln!(
-        out,
-        "  again:   undaunted dlq redrive {} {}",
-        job.id(),
-        quoted(&name)
+        "{}  {} ({}): {error}",
+        plain(&letter.item),
+        letter.reason.map(Reason::sentence).unwrap_or_default(),
+        tried(letter),
     )
 }
 
-pub(crate) fn group(
-    out: &mut impl Write,
-    job: &Job,
-    signature: &str,
-    places: &[ItemId],
-) -> io::Result<()> {
-    let names: Vec<String> = places
-        .iter()
-        .take(NAMED)
-        .map(|place| plain(job.identity(*place)))
-        .collect();
-    let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
-    let more = if places.len() > NAMED || long {
-        " …"
-    } else {
-        ""
+/// What follows the lines of all dead letters.
+pub(crate) fn next(out: &mut impl Write, job: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "look:   undaunted dlq show {job} ITEM        undaunted dlq group {job}"
+    )?;
+    writeln!(out, "again:  undaunted dlq redrive {job}")
+}
+
+pub(crate) fn show(out: &mut impl Write, job: &str, letter: &DeadLetterView) -> io::Result<()> {
+    let name = plain(&letter.item);
+    writeln!(out, "{name}")?;
+    writeln!(out, "  input    {}", plain(&letter.input.to_string()))?;
+    let reason = letter.reason.map(Reason::word).unwrap_or_default();
+    writeln!(out, "  reason   {reason}")?;
+    let error = letter.error.as_deref().unwrap_or_default();
+    writeln!(
+        out,
+        "  error    {}",
+        error_lines(error).join("\n           ")
+    )?;
+    for attempt in &letter.attempts {
+        writeln!(out, "  {}", tried_once(attempt))?;
+    }
+    writeln!(
+        out,
+        "  why:     undaunted explain {}",
+        quoted(&format!("{job}/{}", letter.item))
+    )?;
+    writeln!(
+        out,
+        "  again:   undaunted dlq redrive {job} {}",
+        quoted(&letter.item)
+    )
+}
+
+fn tried_once(attempt: &AttemptView) -> String {
+    let outcome = match attempt.duration_ms {
+        None => "runs".to_owned(),
+        Some(took) => {
+            let how = attempt.failure.as_deref().unwrap_or("succeeded");
+            format!("{how} after {}", short(took.0))
+        }
     };
-    writeln!(out, "{:>6}  {}", places.len(), plain(signature))?;
+    let next = match attempt.delay_ms {
+        Some(delay) => format!(", then a delay of {}", short(delay.0)),
+        None => String::new(),
+    };
+    let round = match attempt.round {
+        1 => String::new(),
+        round => format!("round {round}, "),
+    };
+    format!(
+        "{}  {round}{} attempt {}: {outcome}{next}",
+        attempt.at,
+        command(attempt),
+        attempt.attempt
+    )
+}
+
+/// `many` is the number of items of the group, of which some are named.
+pub(crate) fn group(out: &mut impl Write, group: &DeadLetterGroup) -> io::Result<()> {
+    let names = group.items.iter().take(NAMED);
+    let names: Vec<String> = names.map(|name| plain(name)).collect();
+    let long = names.iter().map(String::len).sum::<usize>() > WIDEST;
+    let few = usize::try_from(group.count).is_ok_and(|count| count <= NAMED);
+    let more = if few && !long { "" } else { " …" };
+    writeln!(out, "{:>6}  {}", group.count, plain(&group.signature))?;
     let names: String = names.join(", ").chars().take(WIDEST).collect();
     writeln!(out, "        {names}{more}")
 }

@@ -8,11 +8,17 @@ use serde::Serialize;
 use undaunted_engine::workflow::{Checked, Diagnostic, Severity, Source, Span};
 
 use super::words::is_colourful;
+use crate::exit::wants_json;
 
 /// More than a user reads before correcting something.
 const MOST: usize = 50;
 
 pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
+    let is_error = |found: &Diagnostic| found.code.severity() == Severity::Error;
+    if wants_json() && problems.iter().any(is_error) {
+        // The error that follows has the first of them.
+        return;
+    }
     let mut err = io::stderr().lock();
     let renderer = if is_colourful(&err) {
         Renderer::styled()

@@ -5,9 +5,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde::Serialize;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::PastAttempt;
+
+use super::json;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -60,6 +62,20 @@ impl Label {
     }
 }
 
+/// A piece of output, or how many bytes of it were not kept.
+#[derive(Serialize)]
+struct PieceJson<'p> {
+    item: &'p str,
+    command: &'p str,
+    attempt: u32,
+    round: u32,
+    stream: &'p str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
+}
+
 pub(crate) struct Sink {
     json: bool,
     pub(crate) many: bool,
@@ -81,7 +97,7 @@ impl Sink {
         }
         if self.json {
             let text = String::from_utf8_lossy(bytes);
-            return Self::line(label, stream, &json!({ "text": text }));
+            return Self::line(label, stream, Some(&text), None);
         }
         self.head(label)?;
         match stream {
@@ -97,7 +113,7 @@ impl Sink {
     /// Says that a part of the output was not kept.
     pub(crate) fn dropped(&mut self, label: &Label, stream: Stream, bytes: u64) -> io::Result<()> {
         if self.json {
-            return Self::line(label, stream, &json!({ "dropped": bytes }));
+            return Self::line(label, stream, None, Some(bytes));
         }
         self.head(label)?;
         let word = stream.word();
@@ -120,19 +136,23 @@ impl Sink {
         writeln!(io::stderr(), "== {} ==", label.heading())
     }
 
-    fn line(label: &Label, stream: Stream, rest: &serde_json::Value) -> io::Result<()> {
-        let mut shown = json!({
-            "item": label.item,
-            "command": label.command,
-            "attempt": label.attempt,
-            "round": label.round,
-            "stream": stream.word(),
-        });
-        if let (Some(shown), Some(rest)) = (shown.as_object_mut(), rest.as_object()) {
-            shown.extend(rest.clone());
-        }
+    fn line(
+        label: &Label,
+        stream: Stream,
+        text: Option<&str>,
+        dropped: Option<u64>,
+    ) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{shown}")?;
+        let shown = PieceJson {
+            item: &label.item,
+            command: &label.command,
+            attempt: label.attempt,
+            round: label.round,
+            stream: stream.word(),
+            text,
+            dropped,
+        };
+        json(&mut out, &shown)?;
         out.flush()
     }
 }

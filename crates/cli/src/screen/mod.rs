@@ -21,3 +21,13 @@ pub(crate) mod timeline;
 mod words;
 
 pub(crate) use words::{count, is_colourful, plain};
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// A view as one line of JSON.
+pub(crate) fn json(out: &mut impl Write, view: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, view)?;
+    writeln!(out)
+}

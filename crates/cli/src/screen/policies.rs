@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use undaunted_engine::view::{rule_in_words, value_in_words};
 use undaunted_engine::workflow::{
     Command, CommandBreaker, Resolved, Source, Span, StepWork, Workflow,
 };
@@ -205,7 +206,7 @@ fn rows(out: &mut impl Write, settings: &BTreeMap<String, SettingJson>) -> io::R
             table(out, rules, setting, settings)?;
             continue;
         }
-        let (value, origin) = (shown(&setting.value), setting.origin());
+        let (value, origin) = (value_in_words(&setting.value), setting.origin());
         writeln!(out, "  {name:<16} {value:<24} {origin}")?;
     }
     Ok(())
@@ -223,66 +224,11 @@ fn table(
         "  {name:<16} {:<24} {origin}",
         "the first that matches:"
     )?;
+    let usual = of_command.iter();
+    let usual = usual.map(|(name, setting)| (name.clone(), setting.value.clone()));
+    let usual = Value::Object(usual.collect());
     for (number, written) in (1_usize..).zip(rules) {
-        let usual = |name: &str| of_command.get(name).map(|setting| &setting.value);
-        writeln!(out, "    {number:>2}  {}", rule(written, &usual))?;
+        writeln!(out, "    {number:>2}  {}", rule_in_words(written, &usual))?;
     }
     Ok(())
-}
-
-/// A rule in one line: `exit_code 64, 65 → retry (attempts 20, backoff fixed)`. Settings that its command
-/// has too are not repeated.
-pub(super) fn rule<'v>(written: &Value, usual: &dyn Fn(&str) -> Option<&'v Value>) -> String {
-    let Value::Object(fields) = written else {
-        return shown(written);
-    };
-    let is_condition = |name: &str| !["then", "retry_config"].contains(&name);
-    let conditions = fields
-        .iter()
-        .filter(|(name, value)| is_condition(name) && !value.is_null() && !is_empty_list(value));
-    let conditions: Vec<String> = conditions
-        .map(|(name, value)| match (name.as_str(), value) {
-            ("stderr" | "output", Value::String(pattern)) => format!("{name} /{pattern}/"),
-            _ => format!("{name} {}", shown(value)),
-        })
-        .collect();
-    let when = if conditions.is_empty() {
-        "anything".to_owned()
-    } else {
-        conditions.join(" and ")
-    };
-    let then = fields.get("then").map(shown).unwrap_or_default();
-    let own = match fields.get("retry_config") {
-        Some(Value::Object(own)) => {
-            let own = own.iter().filter(|(name, value)| {
-                usual(name) != Some(value) && !value.is_null() && !is_empty_list(value)
-            });
-            let own: Vec<String> = own
-                .map(|(name, value)| format!("{name} {}", shown(value)))
-                .collect();
-            if own.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", own.join(", "))
-            }
-        }
-        _ => String::new(),
-    };
-    format!("{when} → {then}{own}")
-}
-
-/// A value without JSON syntax: `exponential (base 2.0)`.
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(list) => list.iter().map(shown).collect::<Vec<_>>().join(", "),
-        Value::Object(object) => {
-            let parts = object.iter().map(|(name, inner)| match inner {
-                Value::Object(_) => format!("{name} ({})", shown(inner)),
-                _ => format!("{name} {}", shown(inner)),
-            });
-            parts.collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
 }

@@ -1,8 +1,9 @@
 //! The result of a job in a few lines: what happened, and what to type next.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use undaunted_engine::view::{Report, Status};
+use undaunted_engine::view::{ItemCounts, Report, Status};
 
 use super::duration::short;
 use super::limits::decided;
@@ -27,13 +28,13 @@ pub(crate) fn show(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "  {label}{mark} {line}")?;
         }
     }
-    writeln!(out, "  {}", counts(report))?;
+    writeln!(out, "  {}", counts(&counted(report)))?;
     not_waited_for(out, report)?;
     match report.status {
         Status::Suspended | Status::Running | Status::Stopping => {
             writeln!(out, "  go on:  undaunted resume {job}")
         }
-        Status::Failed | Status::Partial if report.counts.dead > 0 => {
+        Status::Failed | Status::Partial if report.items.dead > 0 => {
             writeln!(out, "  why:    undaunted explain {job}")?;
             writeln!(out, "  again:  undaunted dlq redrive {job}")
         }
@@ -68,10 +69,10 @@ pub(super) fn error_lines(error: &str) -> Vec<String> {
 
 fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     const NAMED: usize = 10;
-    let Some(reached) = &report.reached else {
+    let Some(completion) = &report.completion else {
         return Ok(());
     };
-    let (reason, decided) = (reached.completion().reason, decided(reached));
+    let (reason, decided) = (&completion.reason, decided(completion));
     let missing = &report.missing;
     if missing.is_empty() {
         return writeln!(out, "  {reason}: {decided}");
@@ -86,48 +87,89 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out, "  {reason}: {decided}; not waited for: {names}{more}")
 }
 
-pub(super) const fn status(report: &Report) -> &'static str {
+/// `completion`: whether a completion rule decided.
+pub(super) const fn partial(completion: bool) -> &'static str {
+    match completion {
+        true => "completed below its minimum",
+        false => "completed with dead letters",
+    }
+}
+
+const fn status(report: &Report) -> &'static str {
     match report.status {
-        Status::Partial if report.reached.is_some() => "completed below its minimum",
-        Status::Partial => "completed with dead letters",
+        Status::Partial => partial(report.completion.is_some()),
         Status::Cancelled => "was cancelled",
         status => status.word(),
     }
 }
 
+/// What the numbers of a job are said of.
+pub(super) struct Counted<'c> {
+    pub(super) items: &'c ItemCounts,
+    pub(super) attempts: u64,
+    pub(super) retries: u64,
+    pub(super) delay: Duration,
+    pub(super) missing: u64,
+    /// Whether a completion rule decided.
+    pub(super) completion: bool,
+    pub(super) duration: Duration,
+    pub(super) has_ended: bool,
+}
+
+fn counted(report: &Report) -> Counted<'_> {
+    let has_ended = match report.status {
+        Status::Completed | Status::Partial | Status::Failed | Status::Cancelled => true,
+        Status::Running | Status::Stopping | Status::Suspended => false,
+    };
+    Counted {
+        items: &report.items,
+        attempts: report.attempts,
+        retries: report.retries,
+        delay: report.delay_ms.0,
+        missing: u64::try_from(report.missing.len()).unwrap_or(u64::MAX),
+        completion: report.completion.is_some(),
+        duration: report.duration_ms.0,
+        has_ended,
+    }
+}
+
 /// `3 of 5 items succeeded, 1 dead letter; 9 attempts, 4 retries, 7s of delays; took 12s`
-pub(super) fn counts(report: &Report) -> String {
-    let counts = &report.counts;
+pub(super) fn counts(of: &Counted<'_>) -> String {
     let mut items = vec![format!(
         "{} of {} succeeded",
-        counts.succeeded,
-        count(counts.total, "item", "items")
+        of.items.succeeded,
+        count(of.items.total, "item", "items")
     )];
-    if counts.dead > 0 {
-        items.push(count(counts.dead, "dead letter", "dead letters"));
+    if of.items.dead > 0 {
+        items.push(count(of.items.dead, "dead letter", "dead letters"));
     }
-    if counts.skipped > 0 {
-        items.push(format!("{} skipped", counts.skipped));
+    if of.items.skipped > 0 {
+        items.push(format!("{} skipped", of.items.skipped));
     }
-    if !report.missing.is_empty() {
-        let what = match report.reached {
-            Some(_) => "not waited for",
-            None => "never started",
+    if of.missing > 0 {
+        let what = match of.completion {
+            true => "not waited for",
+            false => "never started",
         };
-        items.push(format!("{} {what}", report.missing.len()));
+        items.push(format!("{} {what}", of.missing));
     }
-    let delays = match counts.retries {
+    let delays = match of.retries {
         0 => String::new(),
         retries => format!(
             ", {}, {} of delays",
             count(retries, "retry", "retries"),
-            short(counts.delay)
+            short(of.delay)
         ),
     };
+    let duration = short(of.duration);
+    let time = match of.has_ended {
+        true => format!("took {duration}"),
+        // From its submission to its last event.
+        false => format!("{duration} so far"),
+    };
     format!(
-        "{}; {}{delays}; took {}",
+        "{}; {}{delays}; {time}",
         items.join(", "),
-        count(counts.attempts, "attempt", "attempts"),
-        short(report.duration)
+        count(of.attempts, "attempt", "attempts"),
     )
 }

@@ -3,106 +3,34 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use serde::Serialize;
-use undaunted_engine::job::{Item, Job, Settled};
-use undaunted_engine::view::history::{BreakerHold, History, PastAttempt};
-use undaunted_engine::view::{AttemptView, attempt, rfc3339};
+use undaunted_engine::view::{AttemptView, TimelineHold, TimelineView, millis};
 use undaunted_policy::Timestamp;
 
-use super::duration::{millis, short};
-use super::words::count;
-use crate::past::Past;
-use undaunted_engine::id::{ItemId, StepId};
+use super::duration::short;
+use super::words::{count, plain};
 
-const DRAWN: usize = 8;
 const NAME: usize = 24;
 /// The shortest line, in columns.
 const NARROW: usize = 10;
 
-/// Dead letters, then items that are not settled, then the others.
-pub(crate) fn worth_drawing(job: &Job) -> Vec<ItemId> {
-    let kind = |wanted: fn(&Item<'_>) -> bool| {
-        let steps = StepId::all().zip(&job.steps);
-        steps.flat_map(move |(step, state)| {
-            let items = state.items.iter();
-            let items = items.filter(move |(_, item)| wanted(item));
-            items.map(move |(index, _)| step.item(index))
-        })
-    };
-    let dead = kind(|item| matches!(item, Item::Settled(Settled::Dead(_))));
-    let active = kind(|item| matches!(item, Item::Active(_)));
-    let settled = kind(|item| {
-        matches!(
-            item,
-            Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_))
-        )
-    });
-    let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
-    let mut chosen: Vec<_> = all.chain(settled).take(DRAWN).collect();
-    chosen.sort_unstable();
-    chosen
-}
-
-#[derive(Serialize)]
-pub(super) struct TimelineJson<'a> {
-    item: &'a str,
-    index: u32,
-    attempts: Vec<AttemptView>,
-    holds: Vec<HoldJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct HoldJson<'a> {
-    breaker: &'a str,
-    at: String,
-    released_at: Option<String>,
-}
-
-pub(super) fn json(past: &Past) -> Vec<TimelineJson<'_>> {
-    let items = past.items.iter();
-    items
-        .map(|(place, history)| TimelineJson {
-            item: past.job.identity(*place),
-            index: place.index,
-            attempts: history
-                .attempts
-                .iter()
-                .map(|it| attempt(&past.job, it))
-                .collect(),
-            holds: history
-                .holds
-                .iter()
-                .map(|hold| HoldJson {
-                    breaker: &hold.breaker,
-                    at: rfc3339(hold.at),
-                    released_at: hold.released.map(|(at, _)| rfc3339(at)),
-                })
-                .collect(),
-        })
-        .collect()
-}
-
 pub(super) fn show(
     out: &mut impl Write,
-    past: &Past,
+    timeline: &[TimelineView],
     now: Timestamp,
     columns: usize,
     colour: bool,
 ) -> io::Result<()> {
-    let rows: Vec<(&str, &History)> = past
-        .items
-        .iter()
-        .filter(|(_, history)| !history.attempts.is_empty() || !history.holds.is_empty())
-        .map(|(place, history)| (past.job.identity(*place), history))
-        .collect();
-    let held = rows.iter().flat_map(|(_, history)| &history.holds);
-    let held: Vec<Timestamp> = held.map(|hold| hold.at).collect();
-    let began = rows.iter().flat_map(|(_, history)| &history.attempts);
-    let began = began.map(|attempt| attempt.began);
+    let rows = timeline.iter();
+    let rows = rows.filter(|row| !row.attempts.is_empty() || !row.holds.is_empty());
+    let rows: Vec<(String, &TimelineView)> = rows.map(|row| (plain(&row.item), row)).collect();
+    let held = rows.iter().flat_map(|(_, row)| &row.holds);
+    let held: Vec<Timestamp> = held.map(|hold| hold.at.0).collect();
+    let began = rows.iter().flat_map(|(_, row)| &row.attempts);
+    let began = began.map(|attempt| attempt.at.0);
     let Some(from) = began.chain(held.iter().copied()).min() else {
         return Ok(());
     };
-    let ends = rows.iter().map(|(_, history)| end(history, now));
+    let ends = rows.iter().map(|(_, row)| end(row, now));
     let to = ends.max().unwrap_or(from);
     let names = rows.iter().map(|(name, _)| name.chars().count());
     let name_width = names.max().unwrap_or_default().min(NAME);
@@ -118,25 +46,23 @@ pub(super) fn show(
         short(Duration::from_millis(millis(scale.span))),
         if held.is_empty() { "" } else { "~ held, " }
     )?;
-    for (name, history) in rows {
-        let line = coloured(&scale.line(history, now), colour);
+    for (name, row) in rows {
+        let line = coloured(&scale.line(row, now), colour);
         let name: String = name.chars().take(NAME).collect();
-        let attempts = count(history.attempts.len(), "attempt", "attempts");
+        let attempts = count(row.attempts.len(), "attempt", "attempts");
         writeln!(out, "    {name:name_width$}  {line}  {attempts}")?;
     }
     Ok(())
 }
 
-fn end(history: &History, now: Timestamp) -> Timestamp {
-    let last = history.attempts.last();
-    let held = history.holds.last();
-    match (last, &history.end) {
-        (_, Some(end)) => end.at,
-        _ if held.is_some_and(|hold| hold.released.is_none()) => now,
+fn end(row: &TimelineView, now: Timestamp) -> Timestamp {
+    let held = row.holds.last();
+    match (row.attempts.last(), row.ended_at) {
+        (_, Some(end)) => end.0,
+        _ if held.is_some_and(|hold| hold.released_at.is_none()) => now,
         (Some(attempt), None) => {
-            let due = attempt.retry.map(|planned| planned.due);
-            let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
-            due.or(ended).unwrap_or(now)
+            let due = attempt.due_at.map(|due| due.0);
+            due.or(attempt.ended_at.map(|end| end.0)).unwrap_or(now)
         }
         (None, None) => now,
     }
@@ -157,28 +83,28 @@ impl Scale {
         usize::try_from(column).unwrap_or(last).min(last)
     }
 
-    fn line(&self, history: &History, now: Timestamp) -> String {
+    fn line(&self, row: &TimelineView, now: Timestamp) -> String {
         let mut cells = vec![' '; self.width];
-        let next = history.attempts.iter().skip(1).map(|it| it.began);
+        let next = row.attempts.iter().skip(1).map(|it| it.at.0);
         let next = next.map(Some).chain([None]);
-        for (attempt, next) in history.attempts.iter().zip(next) {
+        for (attempt, next) in row.attempts.iter().zip(next) {
             self.paint(
                 &mut cells,
                 attempt,
-                next.unwrap_or_else(|| end(history, now)),
+                next.unwrap_or_else(|| end(row, now)),
                 now,
             );
         }
-        for hold in &history.holds {
-            self.keep(&mut cells, hold, end(history, now));
+        for hold in &row.holds {
+            self.keep(&mut cells, hold, end(row, now));
         }
         cells.into_iter().collect()
     }
 
     /// Draws a hold up to its release or the end of the line, but not over an attempt.
-    fn keep(&self, cells: &mut [char], hold: &BreakerHold, end: Timestamp) {
-        let until = hold.released.map_or(end, |(at, _)| at);
-        let (from, to) = (self.column(hold.at), self.column(until));
+    fn keep(&self, cells: &mut [char], hold: &TimelineHold, end: Timestamp) {
+        let until = hold.released_at.map_or(end, |at| at.0);
+        let (from, to) = (self.column(hold.at.0), self.column(until));
         let kept = cells.iter_mut().take(to.saturating_add(1)).skip(from);
         for cell in kept.filter(|cell| [' ', '.'].contains(*cell)) {
             *cell = '~';
@@ -186,11 +112,10 @@ impl Scale {
     }
 
     /// Draws an attempt, and the wait after it until `next`.
-    fn paint(&self, cells: &mut [char], attempt: &PastAttempt, next: Timestamp, now: Timestamp) {
-        let ended = attempt.outcome.as_ref().map(|outcome| outcome.at);
-        let (begin, end) = (attempt.began, ended.unwrap_or(now));
+    fn paint(&self, cells: &mut [char], attempt: &AttemptView, next: Timestamp, now: Timestamp) {
+        let (begin, end) = (attempt.at.0, attempt.ended_at.map_or(now, |end| end.0));
         let (begin, end) = (self.column(begin), self.column(end));
-        let mark = match attempt.word() {
+        let mark = match attempt.outcome {
             "failed" => 'x',
             "succeeded" => '+',
             _ => '>',
@@ -219,10 +144,7 @@ fn coloured(line: &str, colour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use undaunted_engine::event::{AttemptId, Sum};
-    use undaunted_engine::id::{AttemptNumber, CommandId};
-    use undaunted_engine::view::history::{AttemptFailure, AttemptOutcome, ScheduledRetry};
-    use undaunted_policy::{Cause, Class};
+    use undaunted_engine::view::{At, Millis};
 
     use super::*;
 
@@ -234,87 +156,71 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn sum() -> Sum {
-        Sum {
-            retry: 1,
-            allowed: None,
-            computed: None,
-            capped: None,
-            drawn: None,
-            spent_before: secs(0),
-            spent_after: secs(0),
-            budget: None,
-            expires: None,
-            retry_after: None,
-            deadline: None,
-            pool: None,
-            share: None,
-        }
-    }
-
-    fn tried(attempt: u32, began: u64, ended: Option<u64>, due: Option<u64>) -> PastAttempt {
-        PastAttempt {
-            of: AttemptId::new(StepId(0).item(0), CommandId(0), AttemptNumber(attempt)),
+    fn tried(attempt: u32, began: u64, ended: Option<u64>, due: Option<u64>) -> AttemptView {
+        AttemptView {
+            item: String::new(),
+            index: 0,
+            step: None,
+            command: None,
+            handler: false,
+            attempt,
             round: 1,
-            began: at(began),
-            pass: None,
-            outcome: ended.map(|ended| AttemptOutcome {
-                at: at(ended),
-                took: secs(ended.saturating_sub(began)),
-                failure: due.map(|_| AttemptFailure {
-                    cause: Cause::Exit(1),
-                    class: Class::Transient,
-                    rule: None,
-                    row: None,
-                    error: String::new(),
-                }),
-                stdout: None,
-                stderr: None,
-            }),
-            retry: due.map(|due| ScheduledRetry {
-                sum: sum(),
-                delay: secs(1),
-                due: at(due),
-            }),
+            breaker: None,
+            probe: false,
+            at: At(at(began)),
+            ended_at: ended.map(|ended| At(at(ended))),
+            duration_ms: ended.map(|ended| Millis(secs(ended.saturating_sub(began)))),
+            outcome: match (ended, due) {
+                (None, _) => "running",
+                (Some(_), None) => "succeeded",
+                (Some(_), Some(_)) => "failed",
+            },
+            failure: None,
+            cause: None,
+            exit_code: None,
+            signal: None,
+            status: None,
+            class: None,
+            rule: None,
+            error: None,
+            retry: due.map(|_| attempt),
+            delay_ms: due.map(|_| Millis(secs(1))),
+            due_at: due.map(|due| At(at(due))),
         }
     }
 
-    fn drawn(attempts: Vec<PastAttempt>, now: u64, span: u64, width: usize) -> String {
+    fn drawn(attempts: Vec<AttemptView>, now: u64, span: u64, width: usize) -> String {
         drawn_with(Vec::new(), attempts, now, span, width)
     }
 
-    fn held(from: u64, released: Option<u64>) -> BreakerHold {
-        BreakerHold {
-            of: AttemptId::new(StepId(0).item(0), CommandId(0), AttemptNumber(0)),
-            at: at(from),
+    fn held(from: u64, released: Option<u64>) -> TimelineHold {
+        TimelineHold {
             breaker: "api".to_owned(),
-            until: None,
-            expires: None,
-            left: None,
-            sum: None,
-            released: released.map(|to| (at(to), secs(to.saturating_sub(from)))),
+            at: At(at(from)),
+            released_at: released.map(|to| At(at(to))),
         }
     }
 
     fn drawn_with(
-        holds: Vec<BreakerHold>,
-        attempts: Vec<PastAttempt>,
+        holds: Vec<TimelineHold>,
+        attempts: Vec<AttemptView>,
         now: u64,
         span: u64,
         width: usize,
     ) -> String {
-        let history = History {
+        let row = TimelineView {
+            item: String::new(),
+            index: 0,
+            ended_at: None,
             attempts,
             holds,
-            round: 1,
-            ..History::default()
         };
         let scale = Scale {
             from: at(0),
             span: secs(span),
             width,
         };
-        scale.line(&history, at(now))
+        scale.line(&row, at(now))
     }
 
     #[test]

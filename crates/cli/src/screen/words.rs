@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Text;
 use undaunted_engine::job::Job;
+pub(crate) use undaunted_engine::view::quoted;
 use undaunted_policy::Cause;
 
 /// A number and what it counts: `1 error`, `2 errors`.
@@ -69,13 +70,4 @@ pub(crate) fn plain(text: &str) -> String {
         }
     }
     plain
-}
-
-/// A text as one word of a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

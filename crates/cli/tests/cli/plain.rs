@@ -25,6 +25,10 @@ fn plain_line(line: &str) -> String {
             word => word.to_owned(),
         });
     }
+    let far = words.windows(3).position(|it| it[1..] == ["so", "far"]);
+    if let Some(place) = far.filter(|place| is_rough(&words[*place])) {
+        words[place] = "SOON".to_owned();
+    }
     format!("{}{}", " ".repeat(indent), words.join(" "))
 }
 

@@ -6,15 +6,12 @@ use super::facts::Facts;
 use super::fail::{Stop, stop};
 use super::words::with_last;
 use crate::event::{JobEvent, Restored, Resumed, Sum};
-use crate::id::StepId;
-use crate::job::{Active, Stage, StepStage};
+use crate::id::{ItemId, StepId};
+use crate::job::{Active, Doing, Job, Stage, StepStage};
 
 pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
     let job = facts.job;
-    // The clock may have been set back.
-    let left = seen
-        .unwrap_or(job.times.run_until)
-        .clamp(job.times.run_until, facts.now.max(job.times.run_until));
+    let left = left_at(job, seen, facts.now);
     let planned = job.stage == Stage::Suspended;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let mut restored = Restored {
@@ -47,52 +44,67 @@ pub(super) fn resume(facts: &mut Facts<'_>, seen: Option<Timestamp>) {
         return;
     }
     for (step, state) in StepId::all().zip(&job.steps) {
-        for (due, item) in state.waiting.due_by(facts.now) {
-            if let Some(active) = job.active(step.item(item)) {
-                expire(facts, step, item, active, [due, left]);
+        for (_, item) in state.waiting.due_by(facts.now) {
+            let item = step.item(item);
+            if let Some(active) = job.active(item) {
+                expire(facts, item, active, left);
             }
         }
     }
 }
 
-/// Unplanned downtime counts as waiting: a retry overdue by too much is not made. Time in which a due retry
-/// waited for a slot while the job ran is not downtime.
-fn expire(
-    facts: &mut Facts<'_>,
-    step: StepId,
-    item: u32,
-    active: &Active,
-    [due, left]: [Timestamp; 2],
-) {
-    // The expiry was fixed when the retry was scheduled, by the terms of that time.
-    let queued = left.since(due.max(facts.job.times.resumed_at));
-    let expires = active
-        .expires()
-        .map(|expires| (expires, expires.after(queued)));
-    let Some((expires, _)) = expires.filter(|(_, late)| facts.now > *late) else {
+fn expire(facts: &mut Facts<'_>, item: ItemId, active: &Active, left: Timestamp) {
+    let Some(sum) = expired(facts.job, active, left, facts.now) else {
         return;
     };
-    let spent = active.progress().spent;
-    let budget = spent.saturating_add(expires.since(due));
-    // A thousand items expire together: what differs is in the numbers, so the text is stored once.
-    let sentence = format!(
-        "{} (budget {budget:?})",
-        Reason::RetryBudgetExpired.sentence()
-    );
-    let of = active.last_attempt(step.item(item));
     let why = Stop {
         reason: Reason::RetryBudgetExpired,
         then: Then::Stop,
-        error: with_last(&sentence, &facts.last_error(active)),
-        sum: Some(Sum {
-            retry: active.progress().retries,
-            spent_before: spent,
-            spent_after: spent.saturating_add(facts.now.since(due.max(left))),
-            budget: Some(budget),
-            expires: Some(expires),
-            ..Sum::default()
-        }),
+        error: with_last(&expired_in_words(&sum), &facts.last_error(active)),
+        sum: Some(sum),
         rule: None,
     };
-    stop(facts, of, active, &why);
+    stop(facts, active.last_attempt(item), active, &why);
+}
+
+/// Unplanned downtime counts as waiting: a retry overdue by too much is not made. Time in which a due retry
+/// waited for a slot while the job ran is not downtime. `left` is the last sign of life of the process that
+/// ran the job. Gives the arithmetic of the refused retry.
+pub(crate) fn expired(job: &Job, active: &Active, left: Timestamp, now: Timestamp) -> Option<Sum> {
+    let Doing::Waiting(due) = active.doing else {
+        return None;
+    };
+    // The expiry was fixed when the retry was scheduled, by the terms of that time.
+    let queued = left.since(due.max(job.times.resumed_at));
+    let expires = active.expires()?;
+    if now <= expires.after(queued) {
+        return None;
+    }
+    let spent = active.progress().spent;
+    let overdue = now.since(due.max(left));
+    let policy = job.plan().command(active.command);
+    Some(Sum {
+        retry: active.progress().retries,
+        allowed: policy.and_then(|command| command.retry.policy.bound().retries()),
+        spent_before: spent,
+        spent_after: spent.saturating_add(overdue),
+        budget: Some(spent.saturating_add(expires.since(due))),
+        expires: Some(expires),
+        overdue: Some(overdue),
+        ..Sum::default()
+    })
+}
+
+/// A thousand items expire together: what differs is in the numbers, so the text is stored once.
+pub(crate) fn expired_in_words(sum: &Sum) -> String {
+    let sentence = Reason::RetryBudgetExpired.sentence();
+    format!("{sentence} (budget {:?})", sum.budget.unwrap_or_default())
+}
+
+/// The last sign of life of the process that ran a job.
+pub(crate) fn left_at(job: &Job, seen: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let run_until = job.times.run_until;
+    // The clock may have been set back.
+    seen.unwrap_or(run_until)
+        .clamp(run_until, now.max(run_until))
 }

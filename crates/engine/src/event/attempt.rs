@@ -176,6 +176,10 @@ pub struct Sum {
     /// Of the item before this retry: used and allowed.
     #[n(12)]
     pub share: Option<(u32, u32)>,
+    /// How late the retry was when the job was resumed, if that is why it is refused.
+    #[n(13)]
+    #[cbor(with = "codec::maybe_span", has_nil)]
+    pub overdue: Option<Duration>,
 }
 
 impl Sum {
@@ -207,6 +211,7 @@ impl Sum {
             deadline: arithmetic.deadline,
             pool: pool.map(|pool| (pool.consumed, pool.total)),
             share: pool.map(|pool| (pool.item_consumed, pool.per_item)),
+            overdue: None,
         }
     }
 

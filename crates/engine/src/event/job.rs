@@ -89,6 +89,14 @@ pub enum JobEvent {
 }
 
 impl JobEvent {
+    /// The submission, if it is one.
+    pub fn submitted(&self) -> Option<&Submitted> {
+        let Self::Submitted(submitted) = self else {
+            return None;
+        };
+        Some(submitted)
+    }
+
     pub const fn ended(&self) -> Option<(Stage, &Ended)> {
         match self {
             Self::Completed(ended) => Some((Stage::Completed, ended)),

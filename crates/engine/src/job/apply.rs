@@ -49,15 +49,16 @@ impl Job {
                 self.stage = Stage::Stopping(*reason);
                 self.mishaps.stopped = Some(*reason);
             }
-            JobEvent::Completed(_) => self.stage = Stage::Completed,
-            JobEvent::Partial(_) => self.stage = Stage::Partial,
-            JobEvent::Failed(_) => self.stage = Stage::Failed,
-            JobEvent::Cancelled(_) => self.stage = Stage::Cancelled,
+            JobEvent::Completed(_) => self.end(Stage::Completed, now),
+            JobEvent::Partial(_) => self.end(Stage::Partial, now),
+            JobEvent::Failed(_) => self.end(Stage::Failed, now),
+            JobEvent::Cancelled(_) => self.end(Stage::Cancelled, now),
             JobEvent::Suspended => self.stage = Stage::Suspended,
             JobEvent::PolicyChanged { text, .. } => self.policy_changed(text),
             JobEvent::StateImported { commands } => self.import(commands),
             JobEvent::Redriven { reduce } => {
                 self.rounds = self.rounds.saturating_add(1);
+                self.times.ended_at = None;
                 self.reopen(*reduce);
             }
             JobEvent::Paused => self.times.paused = Some(now),
@@ -439,6 +440,11 @@ impl Job {
                 step.running = step.running.saturating_sub(1);
             }
         }
+    }
+
+    fn end(&mut self, stage: Stage, now: Timestamp) {
+        self.stage = stage;
+        self.times.ended_at = Some(now);
     }
 
     pub(super) fn charge(&mut self, item: ItemId) {

@@ -31,7 +31,7 @@ struct Key {
 impl Plans {
     /// A plan that another job has already, or the one checked for this submission. Only a submission read
     /// from a journal is checked here.
-    pub(super) fn of(&self, submitted: &Submitted) -> Result<Arc<Plan>, JobError> {
+    pub fn of(&self, submitted: &Submitted) -> Result<Arc<Plan>, JobError> {
         self.get_or(submitted, || match submitted.text.plan() {
             Some(plan) => Ok(plan),
             None => stored_plan(submitted, &submitted.text),

@@ -25,6 +25,10 @@ pub struct Times {
     #[n(4)]
     #[cbor(with = "codec::maybe_time", has_nil)]
     pub paused: Option<Timestamp>,
+    /// Cleared by a redrive.
+    #[n(5)]
+    #[cbor(with = "codec::maybe_time", has_nil)]
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Times {
@@ -35,6 +39,7 @@ impl Times {
             run_until: at,
             resumed_at: Timestamp::ZERO,
             paused: None,
+            ended_at: None,
         }
     }
 }

@@ -1,58 +1,59 @@
-//! An attempt, and the numbers behind what followed from it, as JSON.
+//! An attempt, and the numbers behind what followed from it.
 //!
 //! Apart from `event.rs` because an attempt consists of several events: its start, its end and its retry.
-
-use std::time::Duration;
 
 use serde::Serialize;
 use undaunted_policy::{Cause, Timestamp};
 
-use super::event::rfc3339;
 use super::history::{AttemptFailure, PastAttempt};
+use super::time::{At, Millis};
+use crate::decide::cause_in_words;
 use crate::event::{Sum, cause_parts, class_word};
 use crate::job::Job;
 
 /// What does not apply is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AttemptView {
-    item: String,
-    index: u32,
-    step: Option<String>,
-    command: Option<String>,
+    pub item: String,
+    pub index: u32,
+    pub step: Option<String>,
+    pub command: Option<String>,
     /// Whether the command belongs to a handler, or follows a success.
-    handler: bool,
-    attempt: u32,
-    round: u32,
-    breaker: Option<String>,
-    probe: bool,
-    at: String,
-    duration_ms: Option<u64>,
-    outcome: &'static str,
-    cause: Option<&'static str>,
-    exit_code: Option<i32>,
-    signal: Option<i32>,
-    status: Option<i32>,
-    class: Option<&'static str>,
-    rule: Option<u32>,
-    error: Option<String>,
-    retry: Option<u32>,
-    delay_ms: Option<u64>,
-    due_at: Option<String>,
+    pub handler: bool,
+    pub attempt: u32,
+    pub round: u32,
+    pub breaker: Option<String>,
+    pub probe: bool,
+    /// When it began.
+    pub at: At,
+    pub ended_at: Option<At>,
+    pub duration_ms: Option<Millis>,
+    pub outcome: &'static str,
+    /// The cause in words, with its number.
+    pub failure: Option<String>,
+    pub cause: Option<&'static str>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub status: Option<i32>,
+    pub class: Option<&'static str>,
+    pub rule: Option<u32>,
+    pub error: Option<String>,
+    pub retry: Option<u32>,
+    pub delay_ms: Option<Millis>,
+    pub due_at: Option<At>,
 }
 
+/// The name of the item must be known to the job.
 pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
     let subject = of.of;
-    let (plan, state) = (job.plan(), job.step(subject.step));
-    let outcome = of.outcome.as_ref();
-    let failure = outcome.and_then(|outcome| outcome.failure.as_ref());
+    let plan = job.plan();
+    let failure = of.failure();
     let number = |wanted: &str| {
         let (word, number) = cause_parts(failure?.cause);
         (word == wanted).then_some(number)
     };
     AttemptView {
-        item: state.map_or_else(String::new, |state| {
-            state.items.identity(subject.index).to_owned()
-        }),
+        item: job.identity(subject.item()).to_owned(),
         index: subject.index,
         step: plan.step(subject.step).map(|step| step.name.clone()),
         command: plan.command(subject.command).map(|it| it.id.clone()),
@@ -61,9 +62,11 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         round: of.round,
         breaker: of.pass.as_ref().map(|pass| pass.breaker.clone()),
         probe: of.pass.as_ref().is_some_and(|pass| pass.probe),
-        at: rfc3339(of.began),
-        duration_ms: outcome.map(|outcome| millis(outcome.took)),
+        at: At(of.began),
+        ended_at: of.outcome.as_ref().map(|outcome| At(outcome.at)),
+        duration_ms: of.outcome.as_ref().map(|outcome| Millis(outcome.took)),
         outcome: of.word(),
+        failure: failure.map(|failure| cause_in_words(failure.cause)),
         cause: failure.map(|failure| cause_parts(failure.cause).0),
         exit_code: number("exit"),
         signal: number("signal"),
@@ -72,8 +75,8 @@ pub fn attempt(job: &Job, of: &PastAttempt) -> AttemptView {
         rule: failure.and_then(|failure| failure.rule),
         error: failure.map(|failure| failure.error.clone()),
         retry: of.retry.map(|planned| planned.sum.retry),
-        delay_ms: of.retry.map(|planned| millis(planned.delay)),
-        due_at: of.retry.map(|planned| rfc3339(planned.due)),
+        delay_ms: of.retry.map(|planned| Millis(planned.delay)),
+        due_at: of.retry.map(|planned| At(planned.due)),
     }
 }
 
@@ -95,35 +98,39 @@ impl PastAttempt {
     }
 }
 
-/// What was not computed, because an earlier check refused, is null.
+/// The arithmetic of one decision: a retry that was scheduled, held or refused. What was not computed,
+/// because an earlier check refused, is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SumView {
-    retry: u32,
-    retries_allowed: Option<u32>,
-    attempts_allowed: Option<u64>,
-    computed_ms: Option<u64>,
-    capped_ms: Option<u64>,
-    drawn_ms: Option<u64>,
-    retry_after_ms: Option<u64>,
-    delay_ms: Option<u64>,
-    due_at: Option<String>,
-    spent_before_ms: u64,
-    spent_after_ms: u64,
-    retry_budget_ms: Option<u64>,
-    retry_budget_expires_at: Option<String>,
-    deadline: Option<String>,
-    pool: Option<BalanceView>,
-    share: Option<BalanceView>,
+pub struct DecisionView {
+    pub retry: u32,
+    pub retries_allowed: Option<u32>,
+    pub attempts_allowed: Option<u64>,
+    pub computed_ms: Option<Millis>,
+    pub capped_ms: Option<Millis>,
+    pub drawn_ms: Option<Millis>,
+    pub retry_after_ms: Option<Millis>,
+    pub delay_ms: Option<Millis>,
+    pub due_at: Option<At>,
+    pub spent_before_ms: Millis,
+    pub spent_after_ms: Millis,
+    /// By how much a retry was late after unplanned downtime.
+    pub overdue_ms: Option<Millis>,
+    pub retry_budget_ms: Option<Millis>,
+    pub retry_budget_expires_at: Option<At>,
+    pub deadline: Option<At>,
+    pub pool: Option<BalanceView>,
+    pub share: Option<BalanceView>,
 }
 
+/// Retries used of a pool, before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct BalanceView {
-    before: u32,
-    after: u32,
-    allowed: u32,
+pub struct BalanceView {
+    pub before: u32,
+    pub after: u32,
+    pub allowed: u32,
 }
 
-impl SumView {
+impl DecisionView {
     /// `due` is `None` for a refused retry.
     pub fn of(sum: &Sum, due: Option<Timestamp>) -> Self {
         Self::with(sum, due, due.is_some())
@@ -141,32 +148,32 @@ impl SumView {
             after: used.saturating_add(unit),
             allowed,
         };
+        let attempts = |retries: u32| u64::from(retries).saturating_add(1);
         Self {
             retry: sum.retry,
             retries_allowed: sum.allowed,
-            attempts_allowed: sum
-                .allowed
-                .map(|allowed| u64::from(allowed).saturating_add(1)),
-            computed_ms: sum.computed.map(millis),
-            capped_ms: sum.capped.map(millis),
-            drawn_ms: sum.drawn.map(millis),
-            retry_after_ms: sum.retry_after.map(millis),
-            delay_ms: sum.wait().map(millis),
-            due_at: due.map(rfc3339),
-            spent_before_ms: millis(sum.spent_before),
-            spent_after_ms: match due {
-                Some(_) => millis(sum.spent_after),
-                None => millis(sum.spent_before),
-            },
-            retry_budget_ms: sum.budget.map(millis),
-            retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(rfc3339),
-            deadline: sum.deadline.map(rfc3339),
+            attempts_allowed: sum.allowed.map(attempts),
+            computed_ms: sum.computed.map(Millis),
+            capped_ms: sum.capped.map(Millis),
+            drawn_ms: sum.drawn.map(Millis),
+            retry_after_ms: sum.retry_after.map(Millis),
+            delay_ms: sum.wait().map(Millis),
+            due_at: due.map(At),
+            spent_before_ms: Millis(sum.spent_before),
+            spent_after_ms: Millis(match charged {
+                true => sum.spent_after,
+                false => sum.spent_before,
+            }),
+            overdue_ms: sum.overdue.map(Millis),
+            retry_budget_ms: sum.budget.map(Millis),
+            // A retry that expired shows the instant it was too late after.
+            retry_budget_expires_at: sum
+                .expires
+                .filter(|_| due.is_some() || sum.overdue.is_some())
+                .map(At),
+            deadline: sum.deadline.map(At),
             pool: sum.pool.map(balance),
             share: sum.share.map(balance),
         }
     }
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

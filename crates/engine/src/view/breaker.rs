@@ -1,9 +1,189 @@
-//! Openings and closings of breakers, shown among the events of a job that uses them.
+//! Breakers: one as it stands, what has changed it, and its openings and closings among the events of a
+//! job.
 
+use serde::Serialize;
 use serde_json::Value;
+use undaunted_policy::shape::format_duration;
+use undaunted_policy::{BreakerSettings, Phase, WhenOpen};
 
-use super::event::{EventView, rfc3339};
-use crate::breaker::{BreakerChange, Change};
+use super::event::EventView;
+use super::time::{At, rfc3339};
+use crate::breaker::{BreakerChange, BreakerJournal, BreakerState, Change};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerView {
+    pub breaker: String,
+    pub state: &'static str,
+    /// In a row, while it is closed.
+    pub failures: u32,
+    /// Of probes, while it is half open.
+    pub successes: u32,
+    pub opened_at: Option<At>,
+    /// When it may be probed.
+    pub until: Option<At>,
+    pub probe: Option<ProbeView>,
+    pub settings: BreakerSettingsView,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbeView {
+    pub job: String,
+    pub since: At,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerSettingsView {
+    pub failure_threshold: u32,
+    pub recovery_timeout: String,
+    pub half_open_max_calls: u32,
+    pub when_open: &'static str,
+    pub max_hold: Option<String>,
+}
+
+/// A breaker with everything that has changed it, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerHistoryView {
+    pub breaker: String,
+    pub state: &'static str,
+    pub failures: u32,
+    pub successes: u32,
+    pub opened_at: Option<At>,
+    pub until: Option<At>,
+    pub probe: Option<ProbeView>,
+    pub settings: BreakerSettingsView,
+    pub history: Vec<BreakerChangeView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerChangeView {
+    /// The number of the record in the breaker's journal.
+    pub seq: Option<u64>,
+    pub at: At,
+    pub change: &'static str,
+    /// Null for what was done by hand.
+    pub job: Option<String>,
+    /// As the change left it.
+    pub state: &'static str,
+    pub failures: u32,
+    pub successes: u32,
+    /// By the settings of that time: how many failures open it, or how many successes close it.
+    pub needed: u32,
+    pub until: Option<At>,
+}
+
+impl BreakerView {
+    pub fn of(name: &str, state: &BreakerState) -> Self {
+        let (since, successes) = match state.breaker.phase() {
+            Phase::Closed { .. } => (None, 0),
+            Phase::Open { since, .. } => (Some(since), 0),
+            Phase::HalfOpen { successes, .. } => (None, successes),
+        };
+        let probe = state.probe.as_ref().map(|probe| ProbeView {
+            job: probe.job.clone(),
+            since: At(probe.since),
+        });
+        Self {
+            breaker: name.to_owned(),
+            state: state.word(),
+            failures: state.failures(),
+            successes,
+            opened_at: since.map(At),
+            until: state.until().map(At),
+            probe,
+            settings: BreakerSettingsView::of(&state.settings),
+        }
+    }
+
+    /// Whether starts are held or fail.
+    pub fn is_shut(&self) -> bool {
+        self.state != "closed"
+    }
+}
+
+impl BreakerHistoryView {
+    pub fn of(name: &str, journal: &BreakerJournal) -> Self {
+        let BreakerView {
+            breaker,
+            state,
+            failures,
+            successes,
+            opened_at,
+            until,
+            probe,
+            settings,
+        } = BreakerView::of(name, &journal.state);
+        let changes = journal.changes.iter();
+        Self {
+            breaker,
+            state,
+            failures,
+            successes,
+            opened_at,
+            until,
+            probe,
+            settings,
+            history: changes
+                .map(|(seq, change)| BreakerChangeView::of(*seq, change))
+                .collect(),
+        }
+    }
+
+    /// Without its history.
+    pub fn now(&self) -> BreakerView {
+        BreakerView {
+            breaker: self.breaker.clone(),
+            state: self.state,
+            failures: self.failures,
+            successes: self.successes,
+            opened_at: self.opened_at,
+            until: self.until,
+            probe: self.probe.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+impl BreakerChangeView {
+    fn of(seq: Option<u64>, change: &BreakerChange) -> Self {
+        let BreakerView {
+            state,
+            failures,
+            successes,
+            until,
+            settings,
+            ..
+        } = BreakerView::of("", &change.state);
+        Self {
+            seq,
+            at: At(change.at),
+            change: change.change.word(),
+            job: change.job.clone(),
+            state,
+            failures,
+            successes,
+            needed: match state {
+                "half_open" => settings.half_open_max_calls,
+                _ => settings.failure_threshold,
+            },
+            until,
+        }
+    }
+}
+
+impl BreakerSettingsView {
+    pub fn of(settings: &BreakerSettings) -> Self {
+        Self {
+            failure_threshold: settings.failure_threshold,
+            recovery_timeout: format_duration(settings.recovery_timeout),
+            half_open_max_calls: settings.half_open_max_calls,
+            when_open: match settings.when_open {
+                WhenOpen::Hold => "hold",
+                WhenOpen::Fail => "fail",
+            },
+            max_hold: settings.max_hold.map(format_duration),
+        }
+    }
+}
 
 /// Returns `None` for changes other than transitions. They are not part of a job's journal, so `seq` is
 /// null.

@@ -1,6 +1,6 @@
 //! An event as JSON.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -15,8 +15,8 @@ use crate::event::{
 use crate::id::ItemId;
 use crate::job::{Job, Stage};
 use crate::task::correlation_id;
-use crate::view::attempt::millis;
 use crate::view::report::{ItemCounts, Status};
+use crate::view::time::{millis, rfc3339};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventView {
@@ -65,7 +65,8 @@ impl EventView {
                 self.put_some("name", job.workflow().name.as_deref());
                 self.put("workflow", submitted.file.as_str());
                 self.put("working_dir", submitted.working_dir.as_str());
-                self.put("seed", submitted.seed);
+                // JSON readers would round the number.
+                self.put("seed", submitted.seed.to_string());
             }
             JobEvent::Resumed(resumed) => {
                 self.put("run", resumed.run);
@@ -333,6 +334,7 @@ impl EventView {
         self.put("spent_before_ms", millis(sum.spent_before));
         self.put_some("retry_budget_ms", sum.budget.map(millis));
         self.put_some("retry_budget_expires_at", sum.expires.map(time));
+        self.put_some("overdue_ms", sum.overdue.map(millis));
         self.put_some("retry_after_ms", sum.retry_after.map(millis));
         self.put_some("deadline", sum.deadline.map(time));
         let balance = |(used, allowed): (u32, u32)| json!({ "used": used, "allowed": allowed });
@@ -369,13 +371,4 @@ fn kept(kept: Kept) -> Value {
 
 pub(super) fn time(at: Timestamp) -> Value {
     rfc3339(at).into()
-}
-
-/// To the millisecond.
-pub fn rfc3339(at: Timestamp) -> String {
-    // The last second that RFC 3339 can express.
-    const LAST: u64 = 253_402_300_799;
-    let since = Duration::from_nanos(at.as_nanos()).min(Duration::from_secs(LAST));
-    let at = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
-    humantime::format_rfc3339_millis(at).to_string()
 }

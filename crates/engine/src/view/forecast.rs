@@ -1,35 +1,59 @@
 //! What comes next for an item if it keeps failing, and which limit ends it.
 //!
-//! Asks the same function that decides, from the item's current state, so the forecast is what would be
-//! done. Assumes that attempts fail at once and like the last one, and that no other item uses the pool;
-//! the caller must say so. A held item continues when its breaker may be probed, and an item that a rule
-//! would hold waits as long as the breaker stays open.
+//! Asks the same functions that decide, from the item's current state, so the forecast is what would be
+//! done: by the process that runs the job or, if there is none, by the next resume. Assumes that attempts
+//! fail at once and like the last one, and that no other item uses the pool; the caller must say so. A held
+//! item continues when its breaker may be probed, and an item that a rule would hold waits as long as the
+//! breaker stays open.
 
-use undaunted_policy::{Cause, Decision, Failure, State, Timestamp, Verdict, verdict};
+use undaunted_policy::{Cause, Decision, Failure, Reason, State, Timestamp, Verdict, verdict};
 
-use crate::breaker::{AdmissionControl, BreakerState};
+use super::context::ViewContext;
+use crate::breaker::BreakerState;
+use crate::decide::{expired, expired_in_words, left_at};
+use crate::event::Sum;
 use crate::id::ItemId;
-use crate::job::{Doing, Job};
+use crate::job::{Active, Doing, Stage};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
     pub retries: Vec<Verdict>,
-    /// The verdict that ends the retries; `None` if `most` was reached first.
-    pub stop: Option<Verdict>,
+    /// What ends the retries; `None` if the longest forecast was reached first.
+    pub stop: Option<ForecastStop>,
 }
 
-pub fn forecast(
-    job: &Job,
-    breakers: &AdmissionControl,
-    item: ItemId,
-    now: Timestamp,
-    most: usize,
-) -> Option<Forecast> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForecastStop {
+    /// `None` if a rule skips the item or makes it a dead letter.
+    pub reason: Option<Reason>,
+    pub sentence: String,
+    pub sum: Sum,
+}
+
+impl From<Verdict> for ForecastStop {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            reason: verdict.reason(),
+            sentence: verdict.to_string(),
+            sum: Sum::of(&verdict.arithmetic),
+        }
+    }
+}
+
+/// At most so many retries.
+pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<Forecast> {
+    let job = context.job;
     let active = job.active(item)?;
     let command = job.plan().command(active.command)?;
     if active.repeated().is_some() {
         // Its retries were used up before its handler ran; this is the extra attempt.
         return None;
+    }
+    if let Some(stop) = expires_on_resume(context, active) {
+        return Some(Forecast {
+            retries: Vec::new(),
+            stop: Some(stop),
+        });
     }
     let text = active.error.as_ref().map(|error| job.texts.read(error));
     let failure = Failure {
@@ -43,19 +67,10 @@ pub fn forecast(
         draws: job
             .seed()
             .draws(item.index.into(), command.index, active.round),
-        deadline: job.deadline_of(item.step, active),
+        deadline: deadline(context, item),
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
-    let mut at = match active.doing {
-        Doing::Waiting(due) => due.max(now),
-        Doing::Held => {
-            let hold = job.step(item.step);
-            let hold = hold.and_then(|state| state.held.get(item.index));
-            let state = hold.and_then(|hold| breakers.get(&hold.breaker));
-            state.and_then(BreakerState::until).unwrap_or(now).max(now)
-        }
-        Doing::Running(_) | Doing::Undecided => now,
-    };
+    let mut at = start(context, item, active);
     let breaker = command.breaker.as_ref();
     let shut = breaker.map(|breaker| breaker.settings.recovery_timeout);
     let mut forecast = Forecast::default();
@@ -65,7 +80,7 @@ pub fn forecast(
             Decision::Retry { at, .. } => at,
             Decision::Hold => at.after(shut.unwrap_or_default()),
             Decision::Stop { .. } => {
-                forecast.stop = Some(next);
+                forecast.stop = Some(next.into());
                 break;
             }
         };
@@ -78,4 +93,47 @@ pub fn forecast(
         forecast.retries.push(next);
     }
     Some(forecast)
+}
+
+/// When its next attempt starts.
+fn start(context: &ViewContext<'_>, item: ItemId, active: &Active) -> Timestamp {
+    let now = context.now;
+    match active.doing {
+        Doing::Waiting(due) => due.max(now),
+        Doing::Held => {
+            let hold = context.job.step(item.step);
+            let hold = hold.and_then(|state| state.held.get(item.index));
+            let state = hold.and_then(|hold| context.breakers.get(&hold.breaker));
+            state.and_then(BreakerState::until).unwrap_or(now).max(now)
+        }
+        Doing::Running(_) | Doing::Undecided => now,
+    }
+}
+
+/// The deadline of an item that has begun. While a job is paused or suspended, the time of its items stands
+/// still.
+pub(super) fn deadline(context: &ViewContext<'_>, item: ItemId) -> Option<Timestamp> {
+    let job = context.job;
+    let active = job.active(item)?;
+    let suspended = (job.stage == Stage::Suspended).then_some(job.times.run_until);
+    let since = job.times.paused.or(suspended);
+    let stood = since.map_or_else(Default::default, |since| context.now.since(since));
+    let began = active.began().map(|began| began.after(stood));
+    job.deadline_for(item.step, active.command, began)
+}
+
+/// Set if the job was interrupted for so long that its resume refuses the pending retry.
+fn expires_on_resume(context: &ViewContext<'_>, active: &Active) -> Option<ForecastStop> {
+    let job = context.job;
+    let is_interrupted = context.owner.is_none() && job.stage == Stage::Running;
+    if !is_interrupted {
+        return None;
+    }
+    let left = left_at(job, context.seen, context.now);
+    let sum = expired(job, active, left, context.now)?;
+    Some(ForecastStop {
+        reason: Some(Reason::RetryBudgetExpired),
+        sentence: expired_in_words(&sum),
+        sum,
+    })
 }

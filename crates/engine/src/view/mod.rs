@@ -1,29 +1,66 @@
-//! Views of a job: plain data for JSON and for output to people.
+//! What is shown of a job: plain data that text and JSON are rendered from.
 
+mod answer;
 mod attempt;
 mod breaker;
+mod budget;
+mod context;
+mod dead;
+mod error;
 mod event;
+mod explanation;
 mod forecast;
 pub mod history;
+mod hold;
 mod index;
+mod item;
+mod job;
+mod line;
+mod origin;
 mod projection;
 mod report;
+mod resumes;
+mod rule;
 mod shared;
 mod signature;
 mod standing;
+mod time;
+mod timeline;
 
-pub use attempt::{AttemptView, SumView, attempt};
-pub use breaker::breaker_event;
-pub use event::{EventView, event, rfc3339};
-pub use forecast::{Forecast, forecast};
+pub use answer::{
+    ArchivedView, CancelRequestView, DroppedView, ImportedView, PausedView, RedrivenView,
+    RemovedView,
+};
+pub use attempt::{AttemptView, BalanceView, DecisionView, attempt};
+pub use breaker::{
+    BreakerChangeView, BreakerHistoryView, BreakerSettingsView, BreakerView, ProbeView,
+    breaker_event,
+};
+pub use budget::{BudgetView, TopUpRequestView, TopUpView};
+pub use context::ViewContext;
+pub use dead::{DeadLetterGroup, DeadLetterView, group_dead_letters};
+pub use error::{ErrorBody, ErrorView};
+pub use event::{EventView, event};
+pub use explanation::{ItemStates, JobExplanation};
+pub use forecast::{Forecast, ForecastStop, forecast};
+pub use hold::HoldView;
 pub use index::{Keys, Page, RecordIndex};
+pub use item::{
+    AttemptEntry, EntryView, HeldEntry, ItemView, LookView, MendEntry, NextView, ReleasedEntry,
+    StopEntry, StopsView, quoted,
+};
+pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
+pub use line::JobLine;
 pub use projection::{JobEnd, LateItem, Projection, Resume, StepFailure, StepPast};
-pub use report::{ItemCounts, Missing, Report, Status, report};
+pub use report::{CompletionView, ItemCounts, Missing, Report, Status, report};
+pub use resumes::{RestoredView, ResumeView, ResumesView};
+pub use rule::{rule_in_words, value_in_words};
 pub use shared::{
-    BestEffort, BestEffortView, Holding, Tolerated, all_held, best_effort, best_effort_names,
-    holding, tolerated,
+    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
 };
 pub use signature::signature;
 pub use standing::{ItemStanding, JobStanding};
+pub use time::{At, Millis, millis, rfc3339};
+pub use timeline::{TimelineHold, TimelineView, worth_drawing};
 
 pub use crate::gate::prober;

@@ -30,6 +30,10 @@ pub struct Projection {
     pub end: Option<JobEnd>,
     /// The first step that has failed, unless the job was redriven since.
     pub failed: Option<StepId>,
+    /// Why the job starts nothing more.
+    pub stopping: Option<Reason>,
+    /// Units of the job's pool that each item has used.
+    pub charged: BTreeMap<ItemId, u32>,
     /// Versions of the records that changed the plan, or began reduce steps again.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
@@ -90,6 +94,9 @@ pub enum StepFailure {
     /// An item of it has failed, or the job was stopped.
     #[n(2)]
     Items,
+    /// The job was cancelled.
+    #[n(3)]
+    Cancelled,
 }
 
 impl Projection {
@@ -105,6 +112,12 @@ impl Projection {
     pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
         self.index.take(version, record);
         self.items.take(job, record);
+        if let (Event::Item(event), Some(_)) = (&record.event, &job.pool)
+            && event.is_charged()
+        {
+            let units = self.charged.entry(event.item()).or_default();
+            *units = units.saturating_add(1);
+        }
         match &record.event {
             Event::Job(event) => self.take_of_job(job, event, version, record.at),
             Event::Step(event) => self.take_of_step(job, event, record.at),
@@ -160,9 +173,9 @@ impl Projection {
                 self.reopen(job);
             }
             JobEvent::PolicyChanged { .. } => self.turns.push(version),
+            JobEvent::Stopping { reason } => self.stopping = Some(*reason),
             JobEvent::Submitted(_)
             | JobEvent::TextKept { .. }
-            | JobEvent::Stopping { .. }
             | JobEvent::Suspended
             | JobEvent::Paused
             | JobEvent::Unpaused { .. }
@@ -189,7 +202,13 @@ impl Projection {
             StepEvent::Unreachable { missing, .. } => {
                 self.fail(step, at, StepFailure::Unreachable(missing.clone()));
             }
-            StepEvent::Failed { .. } => self.fail(step, at, StepFailure::Items),
+            StepEvent::Failed { .. } => {
+                let failure = match self.stopping {
+                    Some(Reason::Cancelled) => StepFailure::Cancelled,
+                    _ => StepFailure::Items,
+                };
+                self.fail(step, at, failure);
+            }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
                 self.steps.entry(step).or_default().ended = Some(at);
             }
@@ -198,6 +217,12 @@ impl Projection {
             }
             StepEvent::ItemsRead { .. } | StepEvent::CompletionReached(_) => {}
         }
+    }
+
+    /// Whether a step ended because the job was cancelled.
+    pub fn was_cancelled(&self, step: StepId) -> bool {
+        let past = self.steps.get(&step);
+        past.is_some_and(|past| past.failure == Some(StepFailure::Cancelled))
     }
 
     fn fail(&mut self, step: StepId, at: Timestamp, failure: StepFailure) {
@@ -211,6 +236,7 @@ impl Projection {
     fn reopen(&mut self, job: &Job) {
         self.end = None;
         self.failed = None;
+        self.stopping = None;
         for (step, past) in &mut self.steps {
             let is_open = job.step(*step).is_some_and(|state| match state.stage {
                 StepStage::Waiting | StepStage::Reading(_) | StepStage::Running => true,
@@ -270,6 +296,11 @@ struct Saved {
     turns: Vec<u64>,
     #[n(6)]
     pages: Vec<Page>,
+    #[n(7)]
+    #[cbor(with = "codec::maybe_reason", has_nil)]
+    stopping: Option<Reason>,
+    #[n(8)]
+    charged: BTreeMap<ItemId, u32>,
 }
 
 #[derive(Encode, Decode)]
@@ -303,6 +334,8 @@ impl Projection {
             end: self.end.clone(),
             failed: self.failed,
             turns: self.turns.clone(),
+            stopping: self.stopping,
+            charged: self.charged.clone(),
             pages: self.index.pages.clone(),
         };
         codec::put(&saved, &mut bytes);
@@ -327,6 +360,8 @@ impl Projection {
             end: saved.end,
             failed: saved.failed,
             turns: saved.turns,
+            stopping: saved.stopping,
+            charged: saved.charged,
             index: RecordIndex {
                 records: Keys(records),
                 names: Keys(names),

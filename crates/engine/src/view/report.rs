@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
+use super::time::Millis;
 use crate::event::{Counts, Reached};
+use crate::id::{CommandId, ItemId};
 use crate::job::{Item, Job, Settled, Stage, StepStage};
-use crate::view::attempt::millis;
 
-#[derive(Clone, Debug, PartialEq)]
+/// What a job came to, or stands at: printed at the end of `run`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub job: String,
     pub name: Option<String>,
@@ -17,17 +19,54 @@ pub struct Report {
     /// Why it did not simply complete.
     pub reason: Option<Reason>,
     pub error: Option<String>,
-    pub counts: Counts,
+    pub items: ItemCounts,
+    pub attempts: u64,
+    pub retries: u64,
+    pub delay_ms: Millis,
     /// From its submission to its last event.
-    pub duration: Duration,
+    pub duration_ms: Millis,
     pub missing: Vec<Missing>,
-    pub reached: Option<Reached>,
+    /// How its first step with a completion rule was completed.
+    pub completion: Option<CompletionView>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An item that was never started, or that its step did not wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub item: String,
     pub reason: Reason,
+}
+
+/// The decision of a completion rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CompletionView {
+    /// With its numbers: `min_dcs_reached (3/2)`.
+    pub reason: String,
+    pub success: bool,
+    pub min: u64,
+    pub target: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub missing: u64,
+    /// Who decided: all have reported, the minimum was reached, or time was up.
+    pub why: &'static str,
+}
+
+impl CompletionView {
+    pub fn of(reached: &Reached) -> Self {
+        let completion = reached.completion();
+        let reported = reached.completed.saturating_add(reached.failed);
+        Self {
+            reason: completion.reason.to_string(),
+            success: completion.success,
+            min: reached.min,
+            target: reached.target,
+            completed: reached.completed,
+            failed: reached.failed,
+            missing: reached.target.saturating_sub(reported),
+            why: completion.reason.word(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,84 +110,113 @@ impl From<Stage> for Status {
     }
 }
 
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
 pub fn report(job: &Job) -> Report {
+    let mut report = summary(job);
+    report.missing = missing(job).map(|it| it.named(job)).collect();
+    report
+}
+
+/// A report that does not say what is missing.
+pub(super) fn summary(job: &Job) -> Report {
     let status = Status::from(job.stage);
     let failure = job.mishap();
     let mishap = failure.as_ref().or(job.mishaps.recovered.as_ref());
-    let reason = match status {
-        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
-            .mishaps
-            .stopped
-            .or_else(|| failure.as_ref().map(|failure| failure.reason))
-            .or_else(|| job.first_dead()),
-        Status::Running | Status::Suspended | Status::Completed => None,
-    };
+    let counts = job.tally();
+    let reached = job.counted().find_map(|(_, step)| step.reached);
     Report {
         job: job.id().to_owned(),
         name: job.workflow().name.clone(),
         status,
-        reason,
+        reason: why(job, status),
         error: mishap.map(|mishap| job.texts.read(&mishap.error).to_owned()),
-        counts: job.tally(),
-        duration: job.times.last_at.since(job.times.submitted_at),
-        missing: missing(job),
-        reached: job.counted().find_map(|(_, step)| step.reached),
+        items: (&counts).into(),
+        attempts: counts.attempts,
+        retries: counts.retries,
+        delay_ms: Millis(counts.delay),
+        duration_ms: Millis(duration(job)),
+        missing: Vec::new(),
+        completion: reached.as_ref().map(CompletionView::of),
+    }
+}
+
+fn duration(job: &Job) -> Duration {
+    job.times.last_at.since(job.times.submitted_at)
+}
+
+fn why(job: &Job, status: Status) -> Option<Reason> {
+    match status {
+        Status::Failed | Status::Cancelled | Status::Partial | Status::Stopping => job
+            .mishaps
+            .stopped
+            .or_else(|| Some(job.mishap()?.reason))
+            .or_else(|| job.first_dead()),
+        Status::Running | Status::Suspended | Status::Completed => None,
+    }
+}
+
+/// What did not run, and why: an item, or the command of a step whose items do not exist yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotRun {
+    pub(super) item: Option<ItemId>,
+    command: Option<CommandId>,
+    reason: Reason,
+}
+
+impl NotRun {
+    pub(super) fn named(&self, job: &Job) -> Missing {
+        let command = self.command.and_then(|command| job.plan().command(command));
+        let item = self.item.map(|item| job.identity(item));
+        let name = item.or_else(|| Some(&command?.id)).unwrap_or_default();
+        Missing {
+            item: name.to_owned(),
+            reason: self.reason,
+        }
     }
 }
 
 /// Items never started, and those a step was complete without.
-fn missing(job: &Job) -> Vec<Missing> {
-    if !job.stage.has_ended() {
-        return Vec::new();
-    }
-    // Commands after a failed one of a list do not begin: a list tolerates no failure.
-    let reason = job.mishaps.stopped.unwrap_or(Reason::Tolerance);
-    let mut missing = Vec::new();
-    for (number, step) in job.counted() {
+pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
+    // What never began has the reason for which the job ended: in a list, that of the command before.
+    let why = why(job, Status::from(job.stage)).unwrap_or(Reason::Tolerance);
+    let steps = job.counted().filter(|_| job.stage.has_ended());
+    steps.flat_map(move |(number, step)| {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);
-        if step.items.is_empty() && never && !job.plan().is_map(number) {
-            let command = job.plan().first(number);
-            let command = command.and_then(|command| job.plan().command(command));
-            missing.extend(command.map(|command| Missing {
-                item: command.id.clone(),
-                reason,
-            }));
-        }
-        let reason = step.reached.map_or(reason, |reached| reached.reason());
-        let not_there = step.items.iter().filter_map(|(item, state)| match state {
-            Item::Pending => Some((item, reason)),
-            Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
-            Item::Active(_) | Item::Settled(_) => None,
+        let unread = step.items.is_empty() && never && !job.plan().is_map(number);
+        let command = job.plan().first(number).filter(|_| unread);
+        let command = command.map(|command| NotRun {
+            item: None,
+            command: Some(command),
+            reason: why,
         });
-        missing.extend(not_there.map(|(item, reason)| Missing {
-            item: step.items.identity(item).to_owned(),
-            reason,
-        }));
-    }
-    missing
+        let late = step.reached.map_or(why, |reached| reached.reason());
+        let items = step.items.iter().filter_map(move |(item, state)| {
+            let reason = match state {
+                Item::Pending => late,
+                Item::Settled(Settled::Missing(reason)) => reason,
+                Item::Active(_) | Item::Settled(_) => return None,
+            };
+            Some(NotRun {
+                item: Some(number.item(item)),
+                command: None,
+                reason,
+            })
+        });
+        command.into_iter().chain(items)
+    })
 }
 
-/// Printed by `run --json`.
-#[derive(Serialize)]
-struct ReportJson<'r> {
-    job: &'r str,
-    status: &'static str,
-    reason: Option<&'static str>,
-    error: Option<&'r str>,
-    items: ItemCounts,
-    attempts: u64,
-    retries: u64,
-    delay_ms: u64,
-    duration_ms: u64,
-    missing: Vec<MissingJson<'r>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ItemCounts {
-    total: u64,
-    succeeded: u64,
-    dead: u64,
-    skipped: u64,
+    pub total: u64,
+    pub succeeded: u64,
+    pub dead: u64,
+    pub skipped: u64,
 }
 
 impl From<&Counts> for ItemCounts {
@@ -159,33 +227,5 @@ impl From<&Counts> for ItemCounts {
             dead: counts.dead,
             skipped: counts.skipped,
         }
-    }
-}
-
-#[derive(Serialize)]
-struct MissingJson<'r> {
-    item: &'r str,
-    reason: &'static str,
-}
-
-impl Serialize for Report {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let missing = self.missing.iter().map(|missing| MissingJson {
-            item: &missing.item,
-            reason: missing.reason.word(),
-        });
-        ReportJson {
-            job: &self.job,
-            status: self.status.word(),
-            reason: self.reason.map(Reason::word),
-            error: self.error.as_deref(),
-            items: (&self.counts).into(),
-            attempts: self.counts.attempts,
-            retries: self.counts.retries,
-            delay_ms: millis(self.counts.delay),
-            duration_ms: millis(self.duration),
-            missing: missing.collect(),
-        }
-        .serialize(serializer)
     }
 }

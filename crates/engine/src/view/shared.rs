@@ -1,45 +1,186 @@
-//! The present state of what items share: holds, completion rules, tolerance.
-//!
-//! Apart from `report.rs` because most of it is gone when a job ends.
+//! What the items of a job share: pool, breakers, completion rule, tolerance, deadlines.
 
 use serde::Serialize;
-use undaunted_policy::{Timestamp, Tolerance};
+use undaunted_policy::{Reason, Tolerance};
 
-use super::event::rfc3339;
-use crate::breaker::{AdmissionControl, BreakerState};
+use super::breaker::{BreakerSettingsView, BreakerView, ProbeView};
+use super::context::ViewContext;
+use super::history::LateEnd;
+use super::projection::LateItem;
+use super::report::CompletionView;
+use super::time::{At, Millis};
 use crate::event::Reached;
-use crate::gate::prober;
 use crate::id::{ItemId, StepId};
 use crate::job::{Item, Job, Settled, StepState};
 use crate::workflow::OnComplete;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holding {
-    pub item: ItemId,
-    pub breaker: String,
-    pub since: Timestamp,
-    /// When the breaker may be probed, if it is open.
-    pub until: Option<Timestamp>,
-    /// When the hold fails the item.
-    pub expires: Option<Timestamp>,
-    /// Attempts left; `None` is unlimited.
-    pub left: Option<u64>,
-    pub goes_first: bool,
+/// The most entries of a list that grows with the number of items; what is longer has its length beside it.
+pub const LISTED: usize = 100;
+
+/// What `show` and `explain` say of the limits of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    pub pool: Option<PoolView>,
+    pub breakers: Vec<JobBreakerView>,
+    pub best_effort: Option<BestEffortView>,
+    pub tolerance: Option<ToleranceView>,
+    pub deadline: Option<At>,
+    pub item_deadline_ms: Option<Millis>,
 }
 
-pub fn holding(job: &Job, breakers: &AdmissionControl, item: ItemId) -> Option<Holding> {
-    let hold = job.step(item.step)?.held.get(item.index)?;
-    let state = breakers.get(&hold.breaker);
-    let shut = state.is_some_and(BreakerState::is_shut);
-    Some(Holding {
-        item,
-        breaker: hold.breaker.to_string(),
-        since: hold.since,
-        until: state.and_then(BreakerState::until),
-        expires: hold.expires,
-        left: Some(hold.left).filter(|left| *left < u64::MAX),
-        goes_first: shut && prober(job, &hold.breaker) == Some(item),
-    })
+/// The retries a job may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolView {
+    pub total: u32,
+    pub used: u32,
+    pub per_item: u32,
+    /// What a top-up can raise the total to.
+    pub maximum: u32,
+}
+
+/// A breaker, and how many items of this job it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobBreakerView {
+    pub breaker: String,
+    pub state: &'static str,
+    pub failures: u32,
+    pub successes: u32,
+    pub opened_at: Option<At>,
+    pub until: Option<At>,
+    pub probe: Option<ProbeView>,
+    pub settings: BreakerSettingsView,
+    pub held: u32,
+}
+
+/// A completion rule, with the names of AD-44. Each list of names has at most [`LISTED`] of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BestEffortView {
+    /// Whether it may complete without all items.
+    pub enabled: bool,
+    pub min_dcs: u64,
+    /// Null before the step has begun, and if it waits for everything.
+    pub deadline: Option<At>,
+    pub target_dcs: Vec<String>,
+    pub dcs_completed: Vec<String>,
+    pub dcs_failed: Vec<String>,
+    pub dcs_missing: Vec<String>,
+    pub reason: Option<String>,
+    pub success: Option<bool>,
+    pub on_complete: &'static str,
+    pub target: u64,
+    pub completed: u64,
+    pub failed: u64,
+    /// Of those it did not wait for, how many are not settled yet.
+    pub open: u64,
+    pub completion: Option<CompletionView>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ToleranceView {
+    pub max_failures: Option<u64>,
+    pub failure_threshold: Option<f64>,
+    pub settled: u64,
+    /// Dead letters that count as failures.
+    pub failed: u64,
+    pub exceeded: bool,
+}
+
+/// A result after its step was complete without the item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LateView {
+    pub item: String,
+    pub at: At,
+    pub result: &'static str,
+    pub reason: Option<Reason>,
+    pub policy: &'static str,
+}
+
+impl Limits {
+    pub fn of(context: &ViewContext<'_>) -> Self {
+        let job = context.job;
+        let known = context.breakers;
+        let breakers = known.names().filter_map(|name| {
+            let view = BreakerView::of(name, known.get(name)?);
+            Some(JobBreakerView::of(view, job.held_by(name)))
+        });
+        let steps = StepId::all().zip(&job.steps);
+        let mut limits = steps.filter_map(|(step, _)| job.item_limit(step));
+        Self {
+            pool: job.pool.map(|pool| PoolView {
+                total: pool.limits.total,
+                used: pool.consumed,
+                per_item: pool.limits.per_item,
+                maximum: job.ceilings().max_total,
+            }),
+            breakers: breakers.collect(),
+            best_effort: best_effort(job),
+            tolerance: tolerance(job),
+            deadline: job.deadline().map(At),
+            item_deadline_ms: limits.next().map(Millis),
+        }
+    }
+}
+
+impl JobBreakerView {
+    fn of(view: BreakerView, held: u32) -> Self {
+        let BreakerView {
+            breaker,
+            state,
+            failures,
+            successes,
+            opened_at,
+            until,
+            probe,
+            settings,
+        } = view;
+        Self {
+            breaker,
+            state,
+            failures,
+            successes,
+            opened_at,
+            until,
+            probe,
+            settings,
+            held,
+        }
+    }
+
+    /// Without what it holds.
+    pub fn view(&self) -> BreakerView {
+        BreakerView {
+            breaker: self.breaker.clone(),
+            state: self.state,
+            failures: self.failures,
+            successes: self.successes,
+            opened_at: self.opened_at,
+            until: self.until,
+            probe: self.probe.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+impl LateView {
+    pub fn of(job: &Job, late: &LateItem) -> Self {
+        Self::with(job.identity(late.item), &late.end)
+    }
+
+    pub fn with(item: &str, end: &LateEnd) -> Self {
+        Self {
+            item: item.to_owned(),
+            at: At(end.at),
+            result: match end.reason {
+                None => "succeeded",
+                Some(_) => "failed",
+            },
+            reason: end.reason,
+            policy: match end.counted {
+                true => "update_result",
+                false => "log_only",
+            },
+        }
+    }
 }
 
 /// In input order.
@@ -48,105 +189,93 @@ pub fn all_held(job: &Job) -> impl Iterator<Item = ItemId> {
     steps.flat_map(|(step, state)| state.held.items().map(move |index| step.item(index)))
 }
 
-/// A step that does not wait for all its items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BestEffort {
-    pub step: StepId,
-    pub min: u64,
-    /// `None` before the step has begun.
-    pub deadline: Option<Timestamp>,
-    pub target: u64,
-    pub completed: u64,
-    /// Failed or skipped.
-    pub failed: u64,
-    /// Whether running items continue after completion.
-    pub leaves: bool,
-    pub reached: Option<Reached>,
+/// The first step with a completion rule, or else the first one whose completion was recorded.
+fn with_rule(job: &Job) -> Option<(StepId, &StepState)> {
+    let steps = || StepId::all().zip(&job.steps);
+    let has_rule = |step: StepId| {
+        job.plan()
+            .map(step)
+            .is_some_and(|map| map.completion.best_effort)
+    };
+    let named = steps().find(|(step, _)| has_rule(*step));
+    named.or_else(|| steps().find(|(_, state)| state.reached.is_some()))
 }
 
-pub fn best_effort(job: &Job) -> Option<BestEffort> {
-    let steps = StepId::all().zip(&job.steps);
-    let mut maps = steps.filter_map(|(step, state)| {
-        let map = job.plan().map(step)?;
-        map.completion.best_effort.then_some((step, state, map))
+/// The items whose names the view of the completion rule has.
+pub(super) fn named_by_rule(job: &Job) -> Vec<ItemId> {
+    let Some((step, state)) = with_rule(job) else {
+        return Vec::new();
+    };
+    let kinds: [fn(&Item<'_>) -> bool; 4] = [|_| true, has_completed, has_failed, is_missing];
+    let named = kinds.into_iter().flat_map(|wanted| {
+        let items = state.items.iter().filter(move |(_, item)| wanted(item));
+        items.take(LISTED).map(|(index, _)| step.item(index))
     });
-    let (step, state, map) = maps.next()?;
+    named.collect()
+}
+
+const fn has_completed(item: &Item<'_>) -> bool {
+    matches!(item, Item::Settled(Settled::Succeeded))
+}
+
+const fn has_failed(item: &Item<'_>) -> bool {
+    matches!(item, Item::Settled(Settled::Dead(_) | Settled::Skipped(_)))
+}
+
+const fn is_missing(item: &Item<'_>) -> bool {
+    matches!(item, Item::Pending | Item::Settled(Settled::Missing(_)))
+}
+
+fn best_effort(job: &Job) -> Option<BestEffortView> {
+    let (step, state) = with_rule(job)?;
+    let map = job.plan().map(step)?;
     let tally = state.reports();
-    let begun = state.started > Timestamp::ZERO;
-    Some(BestEffort {
-        step,
-        min: map.completion.min_of(tally.target),
-        deadline: begun.then(|| state.started.after(map.completion.deadline)),
-        target: tally.target,
-        completed: tally.completed,
-        failed: tally.failed,
-        leaves: map.on_complete == OnComplete::Leave,
-        reached: state.reached,
-    })
-}
-
-/// [`BestEffort`] as JSON, with the names of AD-44.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BestEffortView {
-    enabled: bool,
-    min_dcs: u64,
-    deadline: Option<String>,
-    target_dcs: Vec<String>,
-    dcs_completed: Vec<String>,
-    dcs_failed: Vec<String>,
-    dcs_missing: Vec<String>,
-    reason: Option<String>,
-    success: Option<bool>,
-    on_complete: &'static str,
-}
-
-pub fn best_effort_names(job: &Job, of: &BestEffort) -> BestEffortView {
-    let none = StepState::default();
-    let state = job.step(of.step).unwrap_or(&none);
     let names = |wanted: fn(&Item<'_>) -> bool| {
         let items = state.items.iter().filter(|(_, item)| wanted(item));
         let names = items.map(|(item, _)| state.items.identity(item).to_owned());
-        names.collect::<Vec<_>>()
+        names.take(LISTED).collect::<Vec<_>>()
     };
-    let completion = of.reached.map(|reached| reached.completion());
-    BestEffortView {
-        enabled: true,
-        min_dcs: of.min,
-        deadline: of.deadline.map(rfc3339),
+    let began = state.started > undaunted_policy::Timestamp::ZERO;
+    let deadline = state.started.after(map.completion.deadline);
+    let reached = state.reached.as_ref();
+    let completion = reached.map(Reached::completion);
+    let waits = state.waiting.len().saturating_add(state.running as usize);
+    let open = u64::try_from(waits).unwrap_or(u64::MAX);
+    Some(BestEffortView {
+        enabled: map.completion.best_effort,
+        min_dcs: map.completion.min_of(tally.target),
+        deadline: (began && map.completion.best_effort).then_some(At(deadline)),
         target_dcs: names(|_| true),
-        dcs_completed: names(|item| matches!(item, Item::Settled(Settled::Succeeded))),
-        dcs_failed: names(|item| {
-            matches!(item, Item::Settled(Settled::Dead(_) | Settled::Skipped(_)))
-        }),
-        dcs_missing: if of.reached.is_some() {
-            names(|item| matches!(item, Item::Pending | Item::Settled(Settled::Missing(_))))
-        } else {
-            Vec::new()
+        dcs_completed: names(has_completed),
+        dcs_failed: names(has_failed),
+        dcs_missing: match reached {
+            Some(_) => names(is_missing),
+            None => Vec::new(),
         },
         reason: completion.map(|completion| completion.reason.to_string()),
-        success: completion.map(|_| job.is_met(of.step, state)),
-        on_complete: if of.leaves { "leave" } else { "cancel" },
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerated {
-    pub tolerance: Tolerance,
-    pub settled: u64,
-    /// Dead letters that count as failures.
-    pub failed: u64,
-    pub exceeded: bool,
+        success: completion.map(|_| job.is_met(step, state)),
+        on_complete: match map.on_complete {
+            OnComplete::Leave => "leave",
+            OnComplete::Cancel => "cancel",
+        },
+        target: tally.target,
+        completed: tally.completed,
+        failed: tally.failed,
+        open: open.saturating_add(state.held.len().into()),
+        completion: reached.map(CompletionView::of),
+    })
 }
 
 /// `None` if the map tolerates everything.
-pub fn tolerated(job: &Job) -> Option<Tolerated> {
+fn tolerance(job: &Job) -> Option<ToleranceView> {
     let steps = StepId::all().zip(&job.steps);
     let mut maps = steps.filter_map(|(step, state)| Some((job.plan().map(step)?, state)));
     let (map, state) = maps.find(|(map, _)| map.tolerance != Tolerance::default())?;
     let settled = u64::from(state.settled());
     let failed = u64::from(state.dead.saturating_sub(state.forgiven));
-    Some(Tolerated {
-        tolerance: map.tolerance,
+    Some(ToleranceView {
+        max_failures: map.tolerance.max_failures,
+        failure_threshold: map.tolerance.failure_threshold,
         settled,
         failed,
         exceeded: map.tolerance.exceeded(settled, failed),

@@ -1,5 +1,6 @@
 //! The status of a job and its items, seen from outside.
 
+use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
 use super::report::Status;
@@ -33,6 +34,18 @@ impl JobStanding {
             Self::Unreadable => "unreadable",
             Self::As(status) => status.word(),
         }
+    }
+}
+
+impl Serialize for JobStanding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl Serialize for ItemStanding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
     }
 }
 

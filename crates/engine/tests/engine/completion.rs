@@ -326,7 +326,10 @@ fn a_reduce_that_fails_after_a_map_that_fell_short_is_what_failed_the_job() {
         report.error.as_deref(),
         Some("exit status 127 (not found): no such program")
     );
-    assert!(report.reached.is_some(), "that it fell short is said too");
+    assert!(
+        report.completion.is_some(),
+        "that it fell short is said too"
+    );
     let Some(Event::Job(JobEvent::Failed(ended))) = records.last().map(|record| &record.event)
     else {
         panic!("{:?}", said(&records));

@@ -76,7 +76,7 @@ fn a_goal_that_fails_ends_the_flow_when_what_runs_has_finished() {
         scene.came_to(),
         ("failed", Some(Reason::Permanent), [1, 1, 1])
     );
-    assert_eq!(scene.report().counts.total, 4);
+    assert_eq!(scene.report().items.total, 4);
     assert_eq!(scene.report().missing.len(), 1, "what never began");
 }
 
@@ -159,7 +159,7 @@ fn an_item_that_fails_for_good_fails_the_step_and_drops_what_waits_and_what_is_n
         None,
         "a step that failed gives nothing"
     );
-    assert_eq!(scene.report().counts.total, 4);
+    assert_eq!(scene.report().items.total, 4);
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn every_combination_of_what_is_for_each_is_an_item_in_order() {
     ]);
     assert_eq!(attribute(&scene, "out"), expected);
     assert_eq!(scene.job.attributes.get("none"), None, "nobody gave it");
-    assert_eq!(scene.report().counts.total, 6);
+    assert_eq!(scene.report().items.total, 6);
 }
 
 #[test]

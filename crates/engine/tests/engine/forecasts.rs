@@ -1,24 +1,34 @@
 //! What is foretold of an item is what is then done to it.
 
+use std::sync::LazyLock;
+
 use undaunted_engine::id::StepId;
-use undaunted_engine::view::{Forecast, forecast};
+use undaunted_engine::view::{Forecast, Projection, ViewContext, forecast};
 use undaunted_policy::{Cause, Reason};
 
 use crate::scene::{Scene, secs};
 
 fn foretold(scene: &Scene) -> Option<Forecast> {
-    forecast(
-        &scene.job,
-        &scene.admission,
-        StepId(0).item(0),
-        scene.now,
-        100,
-    )
+    forecast(&context(scene, Some(1)), StepId(0).item(0), 100)
+}
+
+/// As it is seen while a process runs the job, or while none does.
+fn context(scene: &Scene, owner: Option<u32>) -> ViewContext<'_> {
+    static NOTHING: LazyLock<Projection> = LazyLock::new(Projection::default);
+    ViewContext {
+        job: &scene.job,
+        projection: &NOTHING,
+        breakers: &scene.admission,
+        owner,
+        seen: None,
+        now: scene.now,
+    }
 }
 
 fn said(forecast: &Forecast) -> Vec<String> {
-    let all = forecast.retries.iter().chain(&forecast.stop);
-    all.map(ToString::to_string).collect()
+    let retries = forecast.retries.iter().map(ToString::to_string);
+    let stop = forecast.stop.iter().map(|stop| stop.sentence.clone());
+    retries.chain(stop).collect()
 }
 
 #[test]
@@ -39,7 +49,7 @@ fn the_retries_that_are_left_are_foretold_and_the_limit_that_ends_them() {
     let _ = scene.fail(0, Cause::Exit(1));
     let waiting = foretold(&scene).unwrap();
     assert_eq!(waiting.retries.len(), 2);
-    assert_eq!(waiting.stop.unwrap().reason(), Some(Reason::RetryBudget));
+    assert_eq!(waiting.stop.unwrap().reason, Some(Reason::RetryBudget));
 }
 
 #[test]
@@ -64,7 +74,7 @@ fn what_is_foretold_is_what_happens() {
         .iter()
         .map(|verdict| verdict.arithmetic.wait());
     assert_eq!(waits.collect::<Vec<_>>(), done);
-    assert_eq!(foretold.stop.unwrap().reason(), Some(Reason::Attempts));
+    assert_eq!(foretold.stop.unwrap().reason, Some(Reason::Attempts));
 }
 
 #[test]
@@ -74,13 +84,13 @@ fn a_deadline_and_a_pool_end_what_is_foretold_too() {
     let _ = scene.start();
     let ended = foretold(&scene).unwrap();
     assert_eq!(ended.retries.len(), 1, "the second would be due after 30s");
-    assert_eq!(ended.stop.unwrap().reason(), Some(Reason::Deadline));
+    assert_eq!(ended.stop.unwrap().reason, Some(Reason::Deadline));
     let pool = "retry_budget: 5\nretry_budget_per_workflow: 2\n";
     let mut scene = Scene::of(&format!("{pool}commands:\n{slow}"));
     let _ = scene.start();
     let ended = foretold(&scene).unwrap();
     assert_eq!(ended.retries.len(), 2);
-    let reason = ended.stop.unwrap().reason();
+    let reason = ended.stop.unwrap().reason;
     assert_eq!(reason, Some(Reason::WorkflowBudgetExhausted));
 }
 
@@ -89,14 +99,7 @@ fn retries_without_end_are_foretold_as_far_as_somebody_asks() {
     let text = "- {shell: a, retry_config: {attempts: unlimited}}\n";
     let mut scene = Scene::of(text);
     let _ = scene.start();
-    let told = forecast(
-        &scene.job,
-        &scene.admission,
-        StepId(0).item(0),
-        scene.now,
-        7,
-    )
-    .unwrap();
+    let told = forecast(&context(&scene, Some(1)), StepId(0).item(0), 7).unwrap();
     assert_eq!((told.retries.len(), told.stop), (7, None));
 }
 

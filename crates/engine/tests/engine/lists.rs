@@ -74,7 +74,7 @@ fn a_list_whose_command_fails_is_failed_and_the_rest_is_missing() {
         ("failed", Some(Reason::Attempts), [0, 1, 0])
     );
     let report = scene.report();
-    assert_eq!(report.counts.total, 3);
+    assert_eq!(report.items.total, 3);
     assert_eq!(
         report.error.as_deref(),
         Some("exit status 3: no such table")

@@ -262,7 +262,7 @@ fn without_a_breaker_a_request_to_a_dead_origin_waits_exactly_as_its_policy_says
     let count = |word: &str| all.iter().filter(|it| it.starts_with(word)).count();
     assert_eq!(count("attempt_started"), 8, "{all:#?}");
     assert_eq!(count("held"), 0, "{all:#?}");
-    assert_eq!(scene.report().counts.delay, secs(7));
+    assert_eq!(scene.report().delay_ms.0, secs(7));
     assert_eq!(scene.now, crate::scene::at(7), "not a moment longer");
     assert_eq!(scene.job.breakers().len(), 0);
 }

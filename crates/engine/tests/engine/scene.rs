@@ -492,7 +492,7 @@ impl Scene {
     /// Status and reason of the job, and its items: succeeded, dead, skipped.
     pub(crate) fn came_to(&self) -> (&'static str, Option<Reason>, [u64; 3]) {
         let report = self.report();
-        let counts = report.counts;
+        let counts = report.items;
         let items = [counts.succeeded, counts.dead, counts.skipped];
         (report.status.word(), report.reason, items)
     }

@@ -359,12 +359,12 @@ fn adds_up(scene: &Scene) {
         }
     }
     let report = report(job);
-    assert_eq!((report.counts.attempts, report.counts.delay), (main, delay));
+    assert_eq!((report.attempts, report.delay_ms.0), (main, delay));
     if let Some(pool) = job.pool {
         assert_eq!(pool.consumed, charged);
         assert!(charged <= pool.limits.total);
     }
-    let counts = report.counts;
+    let counts = report.items;
     let missing = u64::try_from(report.missing.len()).unwrap();
     let settled = counts.succeeded + counts.dead + counts.skipped;
     assert_eq!(settled + missing, counts.total);

@@ -14,7 +14,7 @@ use undaunted_policy::Timestamp;
 use super::asked::{Machine, Withdraw};
 use super::ending::Endings;
 use super::keeping::{LocalKeeper, Reach, ReachedKeeper};
-use crate::clock::{clocks, uptime, wall};
+use crate::clock::{clocks, uptime};
 use crate::drive::Notifier;
 use crate::executor::{FunctionOrder, Functions, NewFile, Order, send, write_file};
 use crate::folder::JobFolder;
@@ -165,6 +165,6 @@ impl Machine for Here {
     }
 
     fn seen_alive(&self, folder: &JobFolder) -> Option<Timestamp> {
-        folder.seen_alive().map(wall)
+        folder.seen_alive()
     }
 }

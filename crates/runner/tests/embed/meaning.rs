@@ -79,7 +79,7 @@ fn a_failure_is_retried_with_the_next_number_and_the_same_token() {
     assert!(seen.iter().all(|it| it.1 == seen[0].1 && it.1.len() == 32));
     let result = &done.results().unwrap()[0];
     assert_eq!(result.output.as_deref(), Some("at last"));
-    assert_eq!(done.report().counts.retries, 2);
+    assert_eq!(done.report().retries, 2);
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn a_permanent_failure_is_a_dead_letter_at_once() {
     let result = &done.results().unwrap()[0];
     assert_eq!(result.status, ItemStatus::Dead);
     assert_eq!(result.error.as_deref(), Some("no such account"));
-    assert_eq!(done.report().counts.attempts, 1);
+    assert_eq!(done.report().attempts, 1);
 }
 
 #[test]
 fn an_input_that_is_something_else_is_a_permanent_failure() {
     let number = |attempt: Attempt| async move { Ok(Value::from(attempt.input::<u64>()?)) };
     let (_folder, done) = run(number, |f| Work::each(f, ["one"]).retry(quick()));
-    assert_eq!(done.report().counts.attempts, 1);
+    assert_eq!(done.report().attempts, 1);
     let error = done.results().unwrap()[0].error.clone().unwrap();
     assert!(error.starts_with("its input is something else"), "{error}");
 }
@@ -113,7 +113,7 @@ fn any_error_is_a_transient_failure_with_its_causes() {
         result.error.as_deref(),
         Some("invalid digit found in string")
     );
-    assert_eq!(done.report().counts.attempts, 4);
+    assert_eq!(done.report().attempts, 4);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_panic_is_a_failure_and_takes_nobody_with_it() {
     assert_eq!(results[0].status, ItemStatus::Succeeded);
     assert_eq!(results[1].status, ItemStatus::Dead);
     assert_eq!(results[1].error.as_deref(), Some("it panicked: it is bad"));
-    assert_eq!(done.report().counts.attempts, 5);
+    assert_eq!(done.report().attempts, 5);
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn rules_read_what_a_function_says() {
     let rules = json!({"attempts": 3, "initial_delay": "1ms",
         "rules": [{"stderr": "broken", "then": "dead_letter"}]});
     let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(rules));
-    assert_eq!(done.report().counts.attempts, 1);
+    assert_eq!(done.report().attempts, 1);
     let listed =
         json!({"attempts": 1, "initial_delay": "1ms", "retry_on": [{"pattern": "broken"}]});
     let (_folder, done) = run(broken, |f| Work::each(f, ["one"]).retry(listed));
-    assert_eq!(done.report().counts.attempts, 2);
+    assert_eq!(done.report().attempts, 2);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn no_more_are_called_at_once_than_was_said() {
     };
     let items = (0..200).map(|item| item.to_string());
     let (_folder, done) = run(busy, |f| Work::each(f, items).at_once(3));
-    assert_eq!(done.report().counts.succeeded, 200);
+    assert_eq!(done.report().items.succeeded, 200);
     assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
 }
 
@@ -180,7 +180,7 @@ fn an_open_breaker_holds_what_would_be_called() {
     };
     let (_folder, done) = run(down, work);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
-    assert_eq!(done.report().counts.dead, 10);
+    assert_eq!(done.report().items.dead, 10);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_store_that_was_moved_is_gone_on_with() {
     std::fs::rename(before, &after).unwrap();
     let runner = Runner::open(&after, functions).unwrap();
     let done = runner.begin("job", &work).unwrap().wait().unwrap();
-    assert_eq!(done.report().counts.attempts, 1);
+    assert_eq!(done.report().attempts, 1);
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn the_wait_that_was_asked_for_is_waited() {
         Ok(Value::Null)
     };
     let (_folder, done) = run(asks, |f| Work::each(f, ["one"]).retry(quick()));
-    assert!(done.report().counts.delay >= Duration::from_millis(300));
+    assert!(done.report().delay_ms.0 >= Duration::from_millis(300));
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn the_pool_of_the_job_is_never_exceeded() {
     };
     let (_folder, done) = run(never, work);
     assert_eq!(calls.load(Ordering::Relaxed), 27);
-    assert_eq!(done.report().counts.retries, 7);
+    assert_eq!(done.report().retries, 7);
     assert_eq!(done.status(), Status::Partial);
 }
 

@@ -71,7 +71,7 @@ fn another_work_under_the_same_name() {
     runner.begin("job", &work).unwrap().wait().unwrap();
     // The same work is the same job, which has ended.
     let again = runner.begin("job", &work).unwrap().wait().unwrap();
-    assert_eq!(again.report().counts.attempts, 1);
+    assert_eq!(again.report().attempts, 1);
     let other = runner.begin("job", &work.at_once(3));
     assert!(matches!(other, Err(EmbedError::Exists { .. })));
 }

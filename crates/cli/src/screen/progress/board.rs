@@ -16,6 +16,7 @@ use super::speed::{Seen, Speed};
 use crate::screen::holds::looks;
 use crate::screen::limits::missing;
 use crate::screen::words::{failure, plain};
+use undaunted_engine::breaker::BreakerState;
 
 pub(super) const RETRIES: usize = 3;
 
@@ -144,9 +145,16 @@ fn holds(job: &Job, breakers: &AdmissionControl, now: Timestamp) -> Vec<HoldRow>
         .map(|name| HoldRow {
             breaker: plain(name),
             held: job.held_by(name).into(),
-            looks: looks(job, breakers, name, now),
+            looks: next_probe(job, breakers.get(name), now),
         })
         .collect()
+}
+
+fn next_probe(job: &Job, state: Option<&BreakerState>, now: Timestamp) -> String {
+    let until = state.and_then(BreakerState::until);
+    let probe = state.and_then(|state| state.probe.as_ref());
+    let word = state.map_or("", BreakerState::word);
+    looks(job.id(), word, until, probe.map(|probe| &*probe.job), now)
 }
 
 fn retries(job: &Job, now: Timestamp) -> Vec<NextRetry> {

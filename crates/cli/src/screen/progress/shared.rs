@@ -10,7 +10,7 @@ use undaunted_policy::{Timestamp, WhenOpen};
 
 use super::sentences::{Sentences, subject};
 use crate::screen::holds::ahead;
-use crate::screen::limits::outcome;
+use crate::screen::limits::outcome_of;
 use crate::screen::words::{bounds, count, plain};
 
 impl Sentences {
@@ -113,7 +113,7 @@ pub(super) fn configured(job: &Job, breaker: &Text, changes: &[PolicyChange]) ->
 pub(super) fn complete(job: &Job, reached: &Reached) -> String {
     let step = job.plan().step(reached.step);
     let step = step.map(|step| plain(&step.name)).unwrap_or_default();
-    format!("  {step}: {}", outcome(reached))
+    format!("  {step}: {}", outcome_of(reached))
 }
 
 pub(super) fn late_result(job: &Job, late: &Late) -> String {

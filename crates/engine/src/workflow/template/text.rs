@@ -23,6 +23,15 @@ enum Piece {
 }
 
 impl TextTemplate {
+    /// The text, if it has no references.
+    pub fn plain(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// The errors are in the order of the text, at most a thousand.
     pub fn parse(text: &str, names: &Names<'_>) -> Result<Self, Vec<TemplateError>> {
         let reader = Reader::new(names, Language::Text);

@@ -1,0 +1,149 @@
+//! A job opened to be looked at, and the views made from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use undaunted_engine::breaker::AdmissionControl;
+use undaunted_engine::id::{CommandId, ItemId, StepId};
+use undaunted_engine::job::Job;
+use undaunted_engine::view::history::History;
+use undaunted_engine::view::{
+    BudgetView, ItemView, JobExplanation, JobView, Projection, ResumesView, ViewContext,
+    worth_drawing,
+};
+use undaunted_policy::Timestamp;
+use undaunted_runner::clock::Clock;
+use undaunted_runner::reader::JobReader;
+
+use crate::exit::Refused;
+use crate::jobs::Jobs;
+use crate::target;
+
+pub(crate) struct OpenedJob<'j> {
+    pub(crate) reader: JobReader<'j>,
+    breakers: AdmissionControl,
+    owner: Option<u32>,
+    seen: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl<'j> OpenedJob<'j> {
+    /// The job with this id.
+    pub(crate) fn open(jobs: &'j Jobs, id: &str) -> Result<Self, Refused> {
+        let folder = jobs.local.job(id);
+        // First the owner: a job that ends meanwhile is shown as one that has ended.
+        let owner = jobs.owner(id)?;
+        let reader = JobReader::open(&*jobs.store, &folder, id, &jobs.plans)?;
+        Ok(Self {
+            breakers: jobs.breakers_of(&reader.job)?,
+            reader,
+            owner: owner.map(|owner| owner.pid),
+            seen: folder.seen_alive(),
+            now: Clock::set().now(),
+        })
+    }
+
+    pub(crate) fn job(&self) -> &Job {
+        &self.reader.job
+    }
+
+    pub(crate) const fn breakers(&self) -> &AdmissionControl {
+        &self.breakers
+    }
+
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// All items there are.
+    pub(crate) fn items(&self) -> impl Iterator<Item = ItemId> {
+        let steps = StepId::all().zip(&self.reader.job.steps);
+        steps.flat_map(|(step, state)| (0..state.items.len()).map(move |index| step.item(index)))
+    }
+
+    fn context(&self) -> ViewContext<'_> {
+        ViewContext {
+            job: &self.reader.job,
+            projection: &self.reader.projection,
+            breakers: &self.breakers,
+            owner: self.owner,
+            seen: self.seen,
+            now: self.now,
+        }
+    }
+
+    fn learn(&mut self, named: fn(&Job, &Projection) -> BTreeSet<ItemId>) -> Result<(), Refused> {
+        // Which item is probed first may depend on inputs that the first pass reads.
+        for _ in 0..2 {
+            let items = named(&self.reader.job, &self.reader.projection);
+            self.reader.learn(items)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn histories(
+        &mut self,
+        items: impl IntoIterator<Item = ItemId>,
+    ) -> Result<BTreeMap<ItemId, History>, Refused> {
+        Ok(self.reader.histories(items.into_iter().collect())?)
+    }
+
+    pub(crate) fn view(&mut self) -> Result<JobView, Refused> {
+        self.learn(JobView::items)?;
+        let drawn = worth_drawing(&self.reader.job);
+        let histories = self.histories(drawn)?;
+        Ok(JobView::of(&self.context(), &histories))
+    }
+
+    pub(crate) fn explanation(&mut self) -> Result<JobExplanation, Refused> {
+        self.learn(JobExplanation::items)?;
+        Ok(JobExplanation::of(&self.context()))
+    }
+
+    pub(crate) fn resumes(&self) -> ResumesView {
+        ResumesView::of(&self.context())
+    }
+
+    pub(crate) fn budget(&mut self) -> Result<BudgetView, Refused> {
+        let charged: Vec<ItemId> = self.reader.projection.charged.keys().copied().collect();
+        self.reader.learn(charged)?;
+        Ok(BudgetView::of(&self.context()))
+    }
+
+    pub(crate) fn item(
+        &mut self,
+        item: ItemId,
+        command: Option<CommandId>,
+    ) -> Result<ItemView, Refused> {
+        self.learn(JobExplanation::items)?;
+        let mut histories = self.histories([item])?;
+        let history = histories.remove(&item).unwrap_or_default();
+        Ok(ItemView::of(&self.context(), item, command, &history))
+    }
+}
+
+/// What was typed as `JOB`, `JOB/ITEM` or `JOB/ITEM/COMMAND`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Job,
+    Item(ItemId, Option<CommandId>),
+}
+
+impl Target {
+    pub(crate) fn open<'j>(jobs: &'j Jobs, typed: &str) -> Result<(OpenedJob<'j>, Self), Refused> {
+        let (job, rest) = target::split(typed);
+        let id = jobs.find(job)?;
+        let mut opened = OpenedJob::open(jobs, &id)?;
+        let Some(rest) = rest else {
+            return Ok((opened, Self::Job));
+        };
+        let (item, command) = target::item_and_command(&mut opened.reader, rest)?;
+        Ok((opened, Self::Item(item, command)))
+    }
+
+    pub(crate) fn includes_command(self, command: CommandId) -> bool {
+        match self {
+            Self::Job | Self::Item(_, None) => true,
+            Self::Item(_, Some(only)) => only == command,
+        }
+    }
+}

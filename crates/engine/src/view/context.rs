@@ -1,0 +1,47 @@
+//! What views are made from: a job, its projection, and what stands outside of its journal.
+
+use std::collections::BTreeSet;
+
+use undaunted_policy::Timestamp;
+
+use super::projection::Projection;
+use super::shared::{all_held, named_by_rule};
+use crate::breaker::AdmissionControl;
+use crate::gate::prober;
+use crate::id::{ItemId, StepId};
+use crate::job::Job;
+
+#[derive(Clone, Copy, Debug)]
+pub struct ViewContext<'a> {
+    pub job: &'a Job,
+    pub projection: &'a Projection,
+    /// Those of the job, as they are now.
+    pub breakers: &'a AdmissionControl,
+    /// The process that runs it.
+    pub owner: Option<u32>,
+    /// The last sign of life of the process that ran it, if it is known.
+    pub seen: Option<Timestamp>,
+    pub now: Timestamp,
+}
+
+/// The items that are probed first, and those that would be: their names and inputs decide about breakers.
+pub(super) fn probers(job: &Job) -> BTreeSet<ItemId> {
+    let steps = StepId::all().zip(&job.steps);
+    let next = steps.filter(|(_, state)| state.cursor < state.items.len());
+    let next = next.map(|(step, state)| step.item(state.cursor));
+    if all_held(job).next().is_none() {
+        return BTreeSet::new();
+    }
+    let names = job.breakers();
+    let first = names.iter().filter_map(|name| prober(job, name));
+    next.chain(first).collect()
+}
+
+/// The items that a view of the limits of a job names.
+pub(super) fn named_by_limits(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
+    let mut named = probers(job);
+    named.extend(named_by_rule(job));
+    let late = projection.late.iter().map(|late| late.item);
+    named.extend(late.take(super::shared::LISTED));
+    named
+}

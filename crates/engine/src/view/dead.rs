@@ -1,0 +1,107 @@
+//! Dead letters: what failed, why, and everything that was tried.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use undaunted_policy::Reason;
+
+use super::attempt::{AttemptView, attempt};
+use super::history::History;
+use super::signature::signature;
+use super::time::At;
+use crate::id::ItemId;
+use crate::job::Job;
+use crate::task::correlation_id;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeadLetterView {
+    pub item: String,
+    pub index: u32,
+    pub input: Value,
+    pub reason: Option<Reason>,
+    pub error: Option<String>,
+    /// When it was given up.
+    pub at: Option<At>,
+    /// Redrives are counted from 1.
+    pub round: u32,
+    pub correlation_id: String,
+    /// Of all its commands and rounds.
+    pub attempts: Vec<AttemptView>,
+}
+
+impl DeadLetterView {
+    /// The name and input of the item must be known to the job.
+    pub fn of(job: &Job, item: ItemId, history: &History) -> Self {
+        let end = history.end.as_ref();
+        let attempts = history.attempts.iter();
+        Self {
+            item: job.identity(item).to_owned(),
+            index: item.index,
+            input: serde_json::from_str(job.value(item)).unwrap_or_default(),
+            reason: end.and_then(|end| end.reason),
+            error: end.and_then(|end| end.error.clone()),
+            at: end.map(|end| At(end.at)),
+            round: history.round.max(1),
+            correlation_id: correlation_id(job, item),
+            attempts: attempts.map(|it| attempt(job, it)).collect(),
+        }
+    }
+
+    /// Those of its commands, without those of handlers.
+    pub fn of_commands(&self) -> impl DoubleEndedIterator<Item = &AttemptView> {
+        self.attempts.iter().filter(|attempt| !attempt.handler)
+    }
+
+    /// The last error, without the reason it was stopped for.
+    pub fn last_error(&self) -> &str {
+        let mut errors = self
+            .of_commands()
+            .rev()
+            .filter_map(|it| it.error.as_deref());
+        match errors.next() {
+            Some(error) if !error.is_empty() => error,
+            _ => self.error.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// Dead letters whose errors differ only in numbers, paths and ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeadLetterGroup {
+    pub signature: String,
+    pub count: u64,
+    pub items: Vec<String>,
+}
+
+/// The items of dead letters by the signature of their errors, the largest group first.
+pub fn group_dead_letters(
+    job: &Job,
+    items: impl IntoIterator<Item = ItemId>,
+) -> Vec<(String, Vec<ItemId>)> {
+    let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
+    let mut signatures: BTreeMap<&str, String> = BTreeMap::new();
+    for item in items {
+        let error = job.dead.get(&item).and_then(|dead| dead.error.as_ref());
+        let error = error.map_or("", |error| job.texts.read(error));
+        let found = signatures.entry(error).or_insert_with(|| signature(error));
+        match groups.get_mut(found.as_str()) {
+            Some(group) => group.push(item),
+            None => drop(groups.insert(found.clone(), vec![item])),
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.0.cmp(&b.0)));
+    groups
+}
+
+impl DeadLetterGroup {
+    pub fn of(job: &Job, (signature, items): (String, Vec<ItemId>)) -> Self {
+        let names = items.iter().map(|item| job.identity(*item).to_owned());
+        Self {
+            signature,
+            count: u64::try_from(items.len()).unwrap_or(u64::MAX),
+            items: names.collect(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a job stands as it does, and which of its items are worth a look: what `explain JOB` prints.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use undaunted_policy::Reason;
+
+use super::context::{ViewContext, named_by_limits};
+use super::item::LookView;
+use super::job::{count, waiting};
+use super::origin;
+use super::projection::Projection;
+use super::report::{CompletionView, Missing, missing, summary};
+use super::shared::{
+    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
+};
+use super::standing::JobStanding;
+use super::time::{At, Millis};
+use crate::id::ItemId;
+use crate::job::Job;
+
+/// Of dead letters, waiting items and held ones.
+const LOOKS: usize = 5;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobExplanation {
+    pub job: String,
+    pub name: Option<String>,
+    pub workflow: Option<String>,
+    pub argv: Option<Vec<String>>,
+    pub status: JobStanding,
+    pub reason: Option<Reason>,
+    pub error: Option<String>,
+    pub submitted_at: At,
+    pub ended_at: Option<At>,
+    pub owner: Option<u32>,
+    pub items: ItemStates,
+    pub attempts: u64,
+    pub retries: u64,
+    pub delay_ms: Millis,
+    pub duration_ms: Millis,
+    pub missing: Vec<Missing>,
+    pub missing_total: u64,
+    pub completion: Option<CompletionView>,
+    pub pool: Option<PoolView>,
+    pub breakers: Vec<JobBreakerView>,
+    pub best_effort: Option<BestEffortView>,
+    pub tolerance: Option<ToleranceView>,
+    pub deadline: Option<At>,
+    pub item_deadline_ms: Option<Millis>,
+    pub late: Vec<LateView>,
+    pub late_total: u64,
+    pub look: Vec<LookView>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemStates {
+    pub total: u64,
+    pub succeeded: u64,
+    pub dead: u64,
+    pub skipped: u64,
+    pub running: u64,
+    pub waiting: u64,
+    pub held: u64,
+}
+
+impl JobExplanation {
+    /// The items whose names it has.
+    pub fn items(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
+        let mut items = named_by_limits(job, projection);
+        items.extend(worth_a_look(job));
+        items.extend(missing(job).filter_map(|it| it.item).take(LISTED));
+        items
+    }
+
+    pub fn of(context: &ViewContext<'_>) -> Self {
+        let ViewContext {
+            job, projection, ..
+        } = *context;
+        let report = summary(job);
+        let limits = Limits::of(context);
+        let look = worth_a_look(job).into_iter();
+        let late = projection.late.iter();
+        let waits = job.steps.iter().map(|step| step.waiting.len());
+        Self {
+            job: report.job,
+            name: report.name,
+            workflow: origin::workflow(job.submitted()),
+            argv: origin::argv(job.plan(), job.submitted()),
+            status: JobStanding::of(job, context.owner.is_some()),
+            reason: report.reason,
+            error: report.error,
+            submitted_at: At(job.times.submitted_at),
+            ended_at: job.times.ended_at.map(At),
+            owner: context.owner,
+            items: ItemStates {
+                total: report.items.total,
+                succeeded: report.items.succeeded,
+                dead: report.items.dead,
+                skipped: report.items.skipped,
+                running: count(job.starts.running.len()),
+                waiting: count(waits.sum()),
+                held: count(all_held(job).count()),
+            },
+            attempts: report.attempts,
+            retries: report.retries,
+            delay_ms: report.delay_ms,
+            duration_ms: report.duration_ms,
+            missing: missing(job).map(|it| it.named(job)).take(LISTED).collect(),
+            missing_total: count(missing(job).count()),
+            completion: report.completion,
+            pool: limits.pool,
+            breakers: limits.breakers,
+            best_effort: limits.best_effort,
+            tolerance: limits.tolerance,
+            deadline: limits.deadline,
+            item_deadline_ms: limits.item_deadline_ms,
+            late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
+            late_total: count(projection.late.len()),
+            look: look.map(|item| LookView::of(context, item)).collect(),
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits {
+            pool: self.pool,
+            breakers: self.breakers.clone(),
+            best_effort: self.best_effort.clone(),
+            tolerance: self.tolerance,
+            deadline: self.deadline,
+            item_deadline_ms: self.item_deadline_ms,
+        }
+    }
+}
+
+/// Dead letters first, then items that wait for a retry, then held ones; a few of each.
+fn worth_a_look(job: &Job) -> Vec<ItemId> {
+    let dead = job.dead.keys().copied().take(LOOKS);
+    let waiting = waiting(job).take(LOOKS).map(|(item, _)| item);
+    let held = all_held(job).take(LOOKS);
+    dead.chain(waiting).chain(held).collect()
+}

@@ -1,0 +1,482 @@
+//! An item and everything that has happened to it: what `explain JOB/ITEM` prints.
+
+use serde::Serialize;
+use serde_json::Value;
+use undaunted_policy::{Cause, Class, Decision, Reason, RetryConfig, Verdict};
+
+use super::attempt::{AttemptView, DecisionView, attempt};
+use super::breaker::BreakerView;
+use super::context::ViewContext;
+use super::forecast::{Forecast, deadline, forecast};
+use super::history::{AttemptFailure, BreakerHold, History, Mend, PastAttempt, Stop};
+use super::hold::HoldView;
+use super::job::{error, failure};
+use super::rule::rule_in_words;
+use super::shared::LateView;
+use super::standing::{ItemStanding, JobStanding};
+use super::time::{At, Millis};
+use crate::event::Sum;
+use crate::id::{CommandId, ItemId, StepId};
+use crate::job::{Doing, Job};
+use crate::task::correlation_id;
+
+/// The longest forecast.
+const FORETOLD: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ItemView {
+    pub job: String,
+    pub job_status: JobStanding,
+    pub item: String,
+    pub index: u32,
+    pub step: Option<String>,
+    /// The command it is at.
+    pub command: Option<String>,
+    pub correlation_id: String,
+    pub status: ItemStanding,
+    pub reason: Option<Reason>,
+    pub error: Option<String>,
+    pub round: u32,
+    /// Of the command it is at.
+    pub attempts: u32,
+    /// The retry it waits for or makes; 0 is the first attempt.
+    pub retry: u32,
+    pub retries_allowed: Option<u32>,
+    pub due_at: Option<At>,
+    pub due_in_ms: Option<Millis>,
+    /// Why its step was complete without it.
+    pub left_out: Option<String>,
+    pub held: Option<HoldView>,
+    /// The breaker that holds it.
+    pub breaker: Option<BreakerView>,
+    pub deadline: Option<At>,
+    pub late: Option<LateView>,
+    pub history: Vec<EntryView>,
+    pub next: Option<NextView>,
+}
+
+/// One line for each thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EntryView {
+    Attempt(Box<AttemptEntry>),
+    Stop(Box<StopEntry>),
+    Mend(MendEntry),
+    Held(Box<HeldEntry>),
+    Released(ReleasedEntry),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AttemptEntry {
+    pub attempt: AttemptView,
+    /// The most attempts, by the terms that were applied if they are known.
+    pub attempts_allowed: Option<u64>,
+    /// Attempts before this one that another system made.
+    pub imported: Option<u32>,
+    /// The rule that decided, as it would be written.
+    pub rule: Option<Value>,
+    /// The same in words, or why no rule decided.
+    pub judged: Option<String>,
+    pub decision: Option<DecisionView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub reason: Reason,
+    pub error: String,
+    pub rule: Option<u32>,
+    pub handled: bool,
+    /// Of the retry that was refused.
+    pub decision: Option<DecisionView>,
+}
+
+/// An `on_failure` has succeeded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MendEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    /// Whether the command gets one more attempt; if not, the item continues without it.
+    pub again: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub breaker: String,
+    pub why: &'static str,
+    pub until: Option<At>,
+    pub expires_at: Option<At>,
+    pub attempts_left: Option<u64>,
+    pub decision: Option<DecisionView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleasedEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub breaker: String,
+    pub held_ms: Millis,
+}
+
+/// What would happen if every further attempt failed at once and as the last one did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NextView {
+    /// Without a `due_at`: when its breaker releases it.
+    pub retries: Vec<DecisionView>,
+    pub stops: StopsView,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopsView {
+    /// Null if nothing ends it, or a rule does.
+    pub reason: Option<Reason>,
+    pub after_retries: u32,
+    pub sentence: Option<String>,
+    pub decision: Option<DecisionView>,
+}
+
+impl ItemView {
+    /// Of one command only, if one is given. The name of the item must be known to the job.
+    pub fn of(
+        context: &ViewContext<'_>,
+        item: ItemId,
+        only: Option<CommandId>,
+        history: &History,
+    ) -> Self {
+        let job = context.job;
+        let plan = job.plan();
+        let standing = ItemStanding::of(job, item);
+        let active = job.active(item);
+        let command = active.and_then(|active| plan.command(active.command));
+        let end = history.end.as_ref();
+        let due = due(job, item);
+        let held = HoldView::of(context, item);
+        let breaker = held.as_ref().and_then(|held| {
+            let state = context.breakers.get(&held.breaker)?;
+            Some(BreakerView::of(&held.breaker, state))
+        });
+        let name = job.identity(item);
+        let entries = Entries {
+            context,
+            item,
+            history,
+        };
+        let late = history.late.as_ref();
+        Self {
+            job: job.id().to_owned(),
+            job_status: JobStanding::of(job, context.owner.is_some()),
+            item: name.to_owned(),
+            index: item.index,
+            step: plan.step(item.step).map(|step| step.name.clone()),
+            command: command.map(|command| command.id.clone()),
+            correlation_id: correlation_id(job, item),
+            status: standing,
+            reason: standing.reason(),
+            error: end.and_then(|end| end.error.clone()),
+            round: history.round.max(1),
+            attempts: active.map_or(0, |active| active.attempts),
+            retry: active.map_or(0, |active| active.progress().retries),
+            retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
+            due_at: due.map(At),
+            due_in_ms: due.map(|due| Millis(due.since(context.now))),
+            left_out: left_out(job, item.step),
+            held,
+            breaker,
+            deadline: deadline(context, item).map(At),
+            late: late.map(|late| LateView::with(name, late)),
+            history: entries.views(only),
+            next: entries.next(only),
+        }
+    }
+}
+
+/// The due time of a retry; `None` if the item only waits for a slot.
+pub(super) fn due(job: &Job, item: ItemId) -> Option<undaunted_policy::Timestamp> {
+    match job.active(item)?.doing {
+        Doing::Waiting(due) => Some(due).filter(|due| due.as_nanos() > 0),
+        Doing::Running(_) | Doing::Held | Doing::Undecided => None,
+    }
+}
+
+/// Why a step was complete without some of its items, if it was.
+pub(super) fn left_out(job: &Job, step: StepId) -> Option<String> {
+    let reached = job.step(step)?.reached?;
+    Some(reached.completion().reason.to_string())
+}
+
+/// An item that is worth a look: in `explain JOB`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LookView {
+    pub item: String,
+    pub step: Option<String>,
+    pub command: Option<String>,
+    pub status: ItemStanding,
+    pub reason: Option<Reason>,
+    /// The last failure in words.
+    pub failure: Option<String>,
+    pub error: Option<String>,
+    pub attempts: u32,
+    pub retry: u32,
+    pub retries_allowed: Option<u32>,
+    pub due_at: Option<At>,
+    pub left_out: Option<String>,
+    pub held: Option<HoldView>,
+    /// The command that says more.
+    pub explain: String,
+}
+
+impl LookView {
+    pub(super) fn of(context: &ViewContext<'_>, item: ItemId) -> Self {
+        let job = context.job;
+        let plan = job.plan();
+        let standing = ItemStanding::of(job, item);
+        let dead = job.dead.get(&item).map(|dead| &**dead);
+        let active = job.active(item).or(dead);
+        let command = active.and_then(|active| plan.command(active.command));
+        let name = job.identity(item);
+        Self {
+            item: name.to_owned(),
+            step: plan.step(item.step).map(|step| step.name.clone()),
+            command: command.map(|command| command.id.clone()),
+            status: standing,
+            reason: standing.reason(),
+            failure: active.filter(|it| it.cause.is_some()).map(failure),
+            error: active.and_then(|active| error(job, active)),
+            attempts: active.map_or(0, |active| active.attempts),
+            retry: active.map_or(0, |active| active.progress().retries),
+            retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
+            due_at: due(job, item).map(At),
+            left_out: left_out(job, item.step),
+            held: HoldView::of(context, item),
+            explain: format!(
+                "undaunted explain {}",
+                quoted(&format!("{}/{name}", job.id()))
+            ),
+        }
+    }
+}
+
+/// A text as one word of a shell.
+pub fn quoted(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:@%+=,".contains(sign);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+struct Entries<'a> {
+    context: &'a ViewContext<'a>,
+    item: ItemId,
+    history: &'a History,
+}
+
+impl Entries<'_> {
+    fn views(&self, only: Option<CommandId>) -> Vec<EntryView> {
+        let History {
+            attempts,
+            stops,
+            mends,
+            holds,
+            ..
+        } = self.history;
+        let mut entries = Vec::new();
+        let mut put = |of: CommandId, view: EntryView| {
+            if only.is_none_or(|only| only == of) {
+                entries.push(view);
+            }
+        };
+        for stop in stops {
+            put(stop.of.command, self.stop(stop));
+        }
+        for mend in mends {
+            put(mend.of.command, self.mend(*mend));
+        }
+        for hold in holds {
+            put(hold.of.command, self.held(hold));
+        }
+        for hold in holds {
+            if let Some(view) = self.released(hold) {
+                put(hold.of.command, view);
+            }
+        }
+        for attempt in attempts {
+            put(attempt.of.command, self.attempt(attempt));
+        }
+        // The sort is stable: the consequences of an end come before what began at the same instant.
+        entries.sort_by_key(EntryView::at);
+        entries
+    }
+
+    fn command(&self, command: CommandId) -> String {
+        let command = self.context.job.plan().command(command);
+        command.map_or_else(String::new, |command| command.id.clone())
+    }
+
+    fn attempt(&self, of: &PastAttempt) -> EntryView {
+        let failure = of.failure();
+        EntryView::Attempt(Box::new(AttemptEntry {
+            attempt: attempt(self.context.job, of),
+            attempts_allowed: self.bound(of),
+            imported: self.imported(of),
+            rule: failure.and_then(|failure| failure.row.clone()),
+            judged: failure.map(|failure| self.judged(of, failure)),
+            decision: of
+                .retry
+                .map(|planned| DecisionView::of(&planned.sum, Some(planned.due))),
+        }))
+    }
+
+    fn stop(&self, of: &Stop) -> EntryView {
+        EntryView::Stop(Box::new(StopEntry {
+            command: self.command(of.of.command),
+            attempt: of.of.attempt.0,
+            at: At(of.at),
+            reason: of.reason,
+            error: of.error.clone(),
+            rule: of.rule,
+            handled: of.handled,
+            decision: of.sum.as_ref().map(|sum| DecisionView::of(sum, None)),
+        }))
+    }
+
+    fn mend(&self, of: Mend) -> EntryView {
+        EntryView::Mend(MendEntry {
+            command: self.command(of.of.command),
+            attempt: of.of.attempt.0,
+            at: At(of.at),
+            again: of.again,
+        })
+    }
+
+    fn held(&self, hold: &BreakerHold) -> EntryView {
+        EntryView::Held(Box::new(HeldEntry {
+            command: self.command(hold.of.command),
+            attempt: hold.of.attempt.0,
+            at: At(hold.at),
+            breaker: hold.breaker.clone(),
+            why: if hold.sum.is_some() { "rule" } else { "open" },
+            until: hold.until.map(At),
+            expires_at: hold.expires.map(At),
+            attempts_left: hold.left,
+            decision: hold.sum.as_ref().map(DecisionView::held),
+        }))
+    }
+
+    fn released(&self, hold: &BreakerHold) -> Option<EntryView> {
+        let (at, time) = hold.released?;
+        Some(EntryView::Released(ReleasedEntry {
+            command: self.command(hold.of.command),
+            attempt: hold.of.attempt.0,
+            at: At(at),
+            breaker: hold.breaker.clone(),
+            held_ms: Millis(time),
+        }))
+    }
+
+    /// How many attempts before this one are in no journal, because another system made them.
+    fn imported(&self, attempt: &PastAttempt) -> Option<u32> {
+        let (of, round) = (attempt.of, attempt.round);
+        let same = |it: &&PastAttempt| it.of.command == of.command && it.round == round;
+        let first = self.history.attempts.iter().find(same)?;
+        let before = of.attempt.0.saturating_sub(1);
+        (first.of == of && before > 0).then_some(before)
+    }
+
+    fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
+        let of = attempt.of;
+        let stops = self.history.stops.iter();
+        let mut sums = stops.filter(|stop| stop.of == of).map(|stop| stop.sum);
+        let applied = attempt.retry.map(|planned| planned.sum);
+        let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
+            u64::from(sum.allowed?).saturating_add(1)
+        } else {
+            let command = self.context.job.plan().command(of.command)?;
+            let limits = command.retry.policy.terms().limits();
+            limits.attempts().executions()?
+        };
+        // A handler that repeats its command allows more.
+        (u64::from(of.attempt.0) <= bound).then_some(bound)
+    }
+
+    fn judged(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> String {
+        let job = self.context.job;
+        if let Some(row) = failure.rule {
+            let command = job.plan().command(attempt.of.command);
+            let usual = command.map(|command| RetryConfig::from(&command.retry.policy));
+            let usual = usual.and_then(|config| serde_json::to_value(config).ok());
+            let written = failure.row.as_ref();
+            let written = written.map(|it| rule_in_words(it, &usual.unwrap_or_default()));
+            let written = written.unwrap_or_default();
+            return format!("{} of the table: {written}", row.saturating_add(1));
+        }
+        let was_cut = match ItemStanding::of(job, self.item) {
+            ItemStanding::Missing(_) | ItemStanding::Skipped(_) => attempt.retry.is_none(),
+            ItemStanding::Pending
+            | ItemStanding::Running
+            | ItemStanding::Waiting
+            | ItemStanding::Held
+            | ItemStanding::Succeeded
+            | ItemStanding::Dead(_) => false,
+        };
+        if failure.cause == Cause::Interrupted && was_cut {
+            return "not asked; it was ended because nobody waits for it".to_owned();
+        }
+        let (class, usual) = (failure.class, failure.cause.class());
+        let said = match class {
+            Class::Transient => "none matched; a transient failure is retried",
+            Class::Throttled => "none matched; the other side said when to come back",
+            Class::Permanent if usual == Class::Permanent => {
+                "none matched; a permanent failure is not retried"
+            }
+            Class::Permanent => "none matched; `retry_on` does not name it",
+        };
+        said.to_owned()
+    }
+
+    /// The forecast, if the item is at the command in question.
+    fn next(&self, only: Option<CommandId>) -> Option<NextView> {
+        let job = self.context.job;
+        let at = job.active(self.item)?.command;
+        if job.stage.has_ended() || only.is_some_and(|asked| asked != at) {
+            return None;
+        }
+        let Forecast { retries, stop } = forecast(self.context, self.item, FORETOLD)?;
+        let decision = |verdict: &Verdict| {
+            let sum = Sum::of(&verdict.arithmetic);
+            match verdict.decision {
+                Decision::Retry { at, .. } => DecisionView::of(&sum, Some(at)),
+                Decision::Hold => DecisionView::held(&sum.without_delay()),
+                Decision::Stop { .. } => DecisionView::of(&sum, None),
+            }
+        };
+        Some(NextView {
+            stops: StopsView {
+                reason: stop.as_ref().and_then(|stop| stop.reason),
+                after_retries: u32::try_from(retries.len()).unwrap_or(u32::MAX),
+                decision: stop.as_ref().map(|it| DecisionView::of(&it.sum, None)),
+                sentence: stop.map(|stop| stop.sentence),
+            },
+            retries: retries.iter().map(decision).collect(),
+        })
+    }
+}
+
+impl EntryView {
+    fn at(&self) -> At {
+        match self {
+            Self::Attempt(entry) => entry.attempt.at,
+            Self::Stop(entry) => entry.at,
+            Self::Mend(entry) => entry.at,
+            Self::Held(entry) => entry.at,
+            Self::Released(entry) => entry.at,
+        }
+    }
+}

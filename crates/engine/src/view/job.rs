@@ -1,0 +1,419 @@
+//! A job as it stands: what `show` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Serialize, Serializer};
+use undaunted_policy::{Reason, Timestamp};
+
+use super::context::{ViewContext, named_by_limits};
+use super::history::History;
+use super::hold::HoldView;
+use super::origin;
+use super::projection::Projection;
+use super::report::{CompletionView, ItemCounts, Missing, missing, summary};
+use super::shared::{
+    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
+};
+use super::standing::JobStanding;
+use super::time::{At, Millis};
+use super::timeline::{TimelineView, worth_drawing};
+use crate::decide::cause_in_words;
+use crate::id::{ItemId, StepId};
+use crate::job::{Active, Item, Job, Settled, StepStage, StepState};
+
+/// Lists that grow with the number of items have at most [`LISTED`] entries; those ending in `_total` say
+/// how many there are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobView {
+    pub job: String,
+    pub name: Option<String>,
+    /// The path of its file; null if it was typed.
+    pub workflow: Option<String>,
+    /// What `exec` or `map` runs.
+    pub argv: Option<Vec<String>>,
+    pub status: JobStanding,
+    pub reason: Option<Reason>,
+    pub error: Option<String>,
+    pub items: ItemCounts,
+    pub attempts: u64,
+    pub retries: u64,
+    pub delay_ms: Millis,
+    pub duration_ms: Millis,
+    pub missing: Vec<Missing>,
+    pub missing_total: u64,
+    pub completion: Option<CompletionView>,
+    pub run: u32,
+    /// A text: JSON readers would round the number.
+    pub seed: String,
+    /// The process that runs it.
+    pub owner: Option<u32>,
+    pub submitted_at: At,
+    pub ended_at: Option<At>,
+    pub last_event_at: At,
+    pub paused_at: Option<At>,
+    pub steps: Vec<StepView>,
+    pub waiting: Vec<WaitingView>,
+    pub waiting_total: u64,
+    pub held: Vec<HeldView>,
+    pub held_total: u64,
+    pub pool: Option<PoolView>,
+    pub breakers: Vec<JobBreakerView>,
+    pub best_effort: Option<BestEffortView>,
+    pub tolerance: Option<ToleranceView>,
+    pub deadline: Option<At>,
+    pub item_deadline_ms: Option<Millis>,
+    pub late: Vec<LateView>,
+    pub late_total: u64,
+    pub timeline: Vec<TimelineView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepView {
+    pub step: String,
+    pub stage: StageView,
+    pub is_map: bool,
+    pub started_at: Option<At>,
+    pub ended_at: Option<At>,
+    pub items: u32,
+    pub running: u32,
+    pub waiting: u64,
+    pub held: u32,
+    pub succeeded: u32,
+    pub dead: u32,
+    pub skipped: u32,
+    /// Items it was complete without.
+    pub missing: u32,
+    /// The first dead letters of a map.
+    pub dead_items: Vec<Missing>,
+    /// The first items it was complete without.
+    pub missing_items: Vec<Missing>,
+}
+
+/// Where a step stands. After the end of a job none is waiting, reading or running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageView {
+    Waiting,
+    Reading,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+    Skipped,
+    NotStarted,
+}
+
+/// An item that waits for its retry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitingView {
+    pub item: String,
+    pub command: Option<String>,
+    pub attempts: u32,
+    pub retry: u32,
+    pub retries_allowed: Option<u32>,
+    pub due_at: At,
+    /// From now.
+    pub due_in_ms: Millis,
+    pub spent_ms: Millis,
+    pub retry_budget_expires_at: Option<At>,
+    /// The last failure in words.
+    pub failure: String,
+    pub error: Option<String>,
+}
+
+/// An item that a breaker holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldView {
+    pub item: String,
+    pub command: Option<String>,
+    pub attempts: u32,
+    pub breaker: String,
+    pub state: Option<&'static str>,
+    pub since: At,
+    pub until: Option<At>,
+    pub expires_at: Option<At>,
+    pub expires_with: Option<&'static str>,
+    pub attempts_left: Option<u64>,
+    pub goes_first: bool,
+    pub first: Option<String>,
+    pub probing: Option<String>,
+    pub error: Option<String>,
+}
+
+impl StageView {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Reading => "reading",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+            Self::NotStarted => "not_started",
+        }
+    }
+
+    fn of(context: &ViewContext<'_>, step: StepId, stage: StepStage) -> Self {
+        let has_ended = context.job.stage.has_ended();
+        let was_cancelled = || context.projection.was_cancelled(step);
+        match stage {
+            StepStage::Waiting if has_ended => Self::NotStarted,
+            StepStage::Reading(_) | StepStage::Running if has_ended => Self::Cancelled,
+            StepStage::Failed if was_cancelled() => Self::Cancelled,
+            StepStage::Waiting => Self::Waiting,
+            StepStage::Reading(_) => Self::Reading,
+            StepStage::Running => Self::Running,
+            StepStage::Completed => Self::Completed,
+            StepStage::Failed => Self::Failed,
+            StepStage::Skipped => Self::Skipped,
+        }
+    }
+}
+
+impl Serialize for StageView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl JobView {
+    /// The items whose names it has; the histories of [`worth_drawing`] are needed too.
+    pub fn items(job: &Job, projection: &Projection) -> BTreeSet<ItemId> {
+        let mut items = named_by_limits(job, projection);
+        items.extend(worth_drawing(job));
+        items.extend(waiting(job).take(LISTED).map(|(item, _)| item));
+        items.extend(all_held(job).take(LISTED));
+        items.extend(missing(job).filter_map(|it| it.item).take(LISTED));
+        for (step, state) in StepId::all().zip(&job.steps) {
+            items.extend(dead_of(state).take(NAMED).map(|(it, _)| step.item(it)));
+            items.extend(missing_of(state).take(NAMED).map(|(it, _)| step.item(it)));
+        }
+        items
+    }
+
+    pub fn of(context: &ViewContext<'_>, histories: &BTreeMap<ItemId, History>) -> Self {
+        let ViewContext {
+            job, projection, ..
+        } = *context;
+        let report = summary(job);
+        let limits = Limits::of(context);
+        let submitted = job.submitted();
+        let steps = StepId::all().zip(&job.steps);
+        let held = all_held(job).filter_map(|item| HeldView::of(context, item));
+        let late = projection.late.iter();
+        Self {
+            job: report.job,
+            name: report.name,
+            workflow: origin::workflow(submitted),
+            argv: origin::argv(job.plan(), submitted),
+            status: JobStanding::of(job, context.owner.is_some()),
+            reason: report.reason,
+            error: report.error,
+            items: report.items,
+            attempts: report.attempts,
+            retries: report.retries,
+            delay_ms: report.delay_ms,
+            duration_ms: report.duration_ms,
+            missing: missing(job).map(|it| it.named(job)).take(LISTED).collect(),
+            missing_total: count(missing(job).count()),
+            completion: report.completion,
+            run: job.run,
+            seed: submitted.seed.to_string(),
+            owner: context.owner,
+            submitted_at: At(job.times.submitted_at),
+            ended_at: job.times.ended_at.map(At),
+            last_event_at: At(job.times.last_at),
+            paused_at: job.times.paused.map(At),
+            steps: steps
+                .map(|(step, state)| StepView::of(context, step, state))
+                .collect(),
+            waiting: waiting(job)
+                .take(LISTED)
+                .filter_map(|(item, due)| WaitingView::of(context, item, due))
+                .collect(),
+            waiting_total: count(waiting(job).count()),
+            held: held.take(LISTED).collect(),
+            held_total: count(all_held(job).count()),
+            pool: limits.pool,
+            breakers: limits.breakers,
+            best_effort: limits.best_effort,
+            tolerance: limits.tolerance,
+            deadline: limits.deadline,
+            item_deadline_ms: limits.item_deadline_ms,
+            late: late.take(LISTED).map(|it| LateView::of(job, it)).collect(),
+            late_total: count(projection.late.len()),
+            timeline: TimelineView::of(job, histories),
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits {
+            pool: self.pool,
+            breakers: self.breakers.clone(),
+            best_effort: self.best_effort.clone(),
+            tolerance: self.tolerance,
+            deadline: self.deadline,
+            item_deadline_ms: self.item_deadline_ms,
+        }
+    }
+}
+
+/// Items of a step that are named in text.
+const NAMED: usize = 10;
+
+fn dead_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
+    let dead = state.dead > 0;
+    let items = state.items.iter().filter(move |_| dead);
+    items.filter_map(|(item, found)| match found {
+        Item::Settled(Settled::Dead(reason)) => Some((item, reason)),
+        Item::Pending | Item::Active(_) | Item::Settled(_) => None,
+    })
+}
+
+fn missing_of(state: &StepState) -> impl Iterator<Item = (u32, Reason)> {
+    let items = state.items.iter().filter(|_| state.reached.is_some());
+    items.filter_map(|(item, found)| match found {
+        Item::Settled(Settled::Missing(reason)) => Some((item, reason)),
+        Item::Pending => Some((item, state.reached?.reason())),
+        Item::Active(_) | Item::Settled(_) => None,
+    })
+}
+
+impl StepView {
+    fn of(context: &ViewContext<'_>, step: StepId, state: &StepState) -> Self {
+        let plan = context.job.plan();
+        let past = context.projection.steps.get(&step);
+        let is_map = plan.is_map(step);
+        let name = |(item, reason): (u32, Reason)| Missing {
+            item: state.items.identity(item).to_owned(),
+            reason,
+        };
+        let never = match state.reached {
+            Some(_) => state.pending(),
+            None => 0,
+        };
+        Self {
+            step: plan
+                .step(step)
+                .map_or_else(String::new, |it| it.name.clone()),
+            stage: StageView::of(context, step, state.stage),
+            is_map,
+            started_at: past.and_then(|past| past.started).map(At),
+            ended_at: past.and_then(|past| past.ended).map(At),
+            items: state.items.len(),
+            running: state.running,
+            waiting: count(state.waiting.len()),
+            held: state.held.len(),
+            succeeded: state.succeeded,
+            dead: state.dead,
+            skipped: state.skipped,
+            missing: state.missing.saturating_add(never),
+            dead_items: match is_map {
+                true => dead_of(state).take(NAMED).map(name).collect(),
+                false => Vec::new(),
+            },
+            missing_items: match is_map {
+                true => missing_of(state).take(NAMED).map(name).collect(),
+                false => Vec::new(),
+            },
+        }
+    }
+}
+
+/// Items that wait for their retry, in order of time within each step.
+pub fn waiting(job: &Job) -> impl Iterator<Item = (ItemId, Timestamp)> {
+    let steps = StepId::all().zip(&job.steps);
+    steps.flat_map(|(step, state)| {
+        let timed = state.waiting.due_after(Timestamp::ZERO);
+        timed.map(move |(due, item)| (step.item(item), due))
+    })
+}
+
+impl WaitingView {
+    fn of(context: &ViewContext<'_>, item: ItemId, due: Timestamp) -> Option<Self> {
+        let job = context.job;
+        let active = job.active(item)?;
+        let command = job.plan().command(active.command);
+        let policy = command.map(|command| &command.retry.policy);
+        let spent = active.progress().spent;
+        let expires = policy.and_then(|it| it.terms().limits().budget_expires_at(spent, due));
+        Some(Self {
+            item: job.identity(item).to_owned(),
+            command: command.map(|command| command.id.clone()),
+            attempts: active.attempts,
+            retry: active.progress().retries,
+            retries_allowed: policy.and_then(|policy| policy.bound().retries()),
+            due_at: At(due),
+            due_in_ms: Millis(due.since(context.now)),
+            spent_ms: Millis(spent),
+            retry_budget_expires_at: active.expires().or(expires).map(At),
+            failure: failure(active),
+            error: error(job, active),
+        })
+    }
+}
+
+impl HeldView {
+    fn of(context: &ViewContext<'_>, item: ItemId) -> Option<Self> {
+        let job = context.job;
+        let active = job.active(item)?;
+        let command = job.plan().command(active.command);
+        let HoldView {
+            breaker,
+            state,
+            since,
+            until,
+            expires_at,
+            expires_with,
+            attempts_left,
+            goes_first,
+            first,
+            probing,
+        } = HoldView::of(context, item)?;
+        Some(Self {
+            item: job.identity(item).to_owned(),
+            command: command.map(|command| command.id.clone()),
+            attempts: active.attempts,
+            breaker,
+            state,
+            since,
+            until,
+            expires_at,
+            expires_with,
+            attempts_left,
+            goes_first,
+            first,
+            probing,
+            error: error(job, active),
+        })
+    }
+
+    /// Without its item.
+    pub fn hold(&self) -> HoldView {
+        HoldView {
+            breaker: self.breaker.clone(),
+            state: self.state,
+            since: self.since,
+            until: self.until,
+            expires_at: self.expires_at,
+            expires_with: self.expires_with,
+            attempts_left: self.attempts_left,
+            goes_first: self.goes_first,
+            first: self.first.clone(),
+            probing: self.probing.clone(),
+        }
+    }
+}
+
+pub(super) fn failure(active: &Active) -> String {
+    active.cause.map(cause_in_words).unwrap_or_default()
+}
+
+pub(super) fn error(job: &Job, active: &Active) -> Option<String> {
+    let error = active.error.as_ref()?;
+    Some(job.texts.read(error).to_owned())
+}
+
+pub(super) fn count(many: usize) -> u64 {
+    u64::try_from(many).unwrap_or(u64::MAX)
+}

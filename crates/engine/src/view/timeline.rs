@@ -1,0 +1,76 @@
+//! The attempts of a few items, and the waits and holds between them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::attempt::{AttemptView, attempt};
+use super::history::History;
+use super::time::At;
+use crate::id::{ItemId, StepId};
+use crate::job::{Item, Job, Settled};
+
+const DRAWN: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TimelineView {
+    pub item: String,
+    pub index: u32,
+    /// When it was settled.
+    pub ended_at: Option<At>,
+    pub attempts: Vec<AttemptView>,
+    pub holds: Vec<TimelineHold>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TimelineHold {
+    pub breaker: String,
+    pub at: At,
+    pub released_at: Option<At>,
+}
+
+/// Dead letters, then items that are not settled, then the others; in input order.
+pub fn worth_drawing(job: &Job) -> Vec<ItemId> {
+    let kind = |wanted: fn(&Item<'_>) -> bool| {
+        let steps = StepId::all().zip(&job.steps);
+        steps.flat_map(move |(step, state)| {
+            let items = state.items.iter();
+            let items = items.filter(move |(_, item)| wanted(item));
+            items.map(move |(index, _)| step.item(index))
+        })
+    };
+    let dead = job.dead.keys().copied();
+    let active = kind(|item| matches!(item, Item::Active(_)));
+    let settled = kind(|item| {
+        matches!(
+            item,
+            Item::Settled(Settled::Succeeded | Settled::Skipped(_) | Settled::Missing(_))
+        )
+    });
+    let all = dead.take(DRAWN / 2).chain(active.take(DRAWN / 2));
+    let mut chosen: Vec<_> = all.chain(settled).take(DRAWN).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+impl TimelineView {
+    pub(super) fn of(job: &Job, histories: &BTreeMap<ItemId, History>) -> Vec<Self> {
+        let items = histories.iter();
+        let views = items.map(|(item, history)| Self {
+            item: job.identity(*item).to_owned(),
+            index: item.index,
+            ended_at: history.end.as_ref().map(|end| At(end.at)),
+            attempts: history.attempts.iter().map(|it| attempt(job, it)).collect(),
+            holds: history
+                .holds
+                .iter()
+                .map(|hold| TimelineHold {
+                    breaker: hold.breaker.clone(),
+                    at: At(hold.at),
+                    released_at: hold.released.map(|(at, _)| At(at)),
+                })
+                .collect(),
+        });
+        views.collect()
+    }
+}
