@@ -45,7 +45,7 @@ pub use guard::Access;
 pub use health::HealthChecks;
 pub use limits::ListenLimits;
 pub use listen::Listening;
-pub use log::{Level, Log, LogRecord, What, records_of};
+pub use log::Log;
 pub use metrics::Metrics;
 pub use news::News;
 #[doc(hidden)]

@@ -13,12 +13,13 @@ use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::history::Histories;
+use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
     all_held, attempt, best_effort, best_effort_names, event, forecast, holding, prober, report,
     signature, tolerated,
 };
 use undaunted_policy::Timestamp;
-use undaunted_server::{FlowState, Metrics, flow_event, plan, records_of};
+use undaunted_server::{FlowState, Metrics, flow_event, plan};
 use undaunted_store::Version;
 
 use super::law::uphold;

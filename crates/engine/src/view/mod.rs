@@ -6,6 +6,7 @@ mod event;
 mod forecast;
 pub mod history;
 mod index;
+pub mod log;
 mod projection;
 mod report;
 mod shared;

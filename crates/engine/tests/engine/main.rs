@@ -39,6 +39,7 @@ mod imports;
 mod journals;
 mod late;
 mod lists;
+mod log;
 mod opt_in;
 mod order;
 mod pool;
