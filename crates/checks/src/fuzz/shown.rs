@@ -12,30 +12,26 @@ use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_engine::view::history::Histories;
 use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
-    all_held, attempt, best_effort, best_effort_names, event, forecast, holding, prober, report,
-    signature, tolerated,
+    Projection, all_held, attempt, best_effort, best_effort_names, event, flow, flow_event,
+    forecast, holding, prober, report, signature, tolerated,
 };
 use undaunted_policy::Timestamp;
-use undaunted_server::{FlowState, Metrics, flow_event, plan};
-use undaunted_store::Version;
+use undaunted_server::Metrics;
 
 use super::law::uphold;
 
 /// What is folded beside a job.
 pub(super) struct Shown {
-    histories: Histories,
-    flow: FlowState,
+    past: Projection,
     metrics: Metrics,
 }
 
 impl Default for Shown {
     fn default() -> Self {
         Self {
-            histories: Histories::of_all(),
-            flow: FlowState::default(),
+            past: Projection::following_all(),
             metrics: Metrics::default(),
         }
     }
@@ -44,8 +40,7 @@ impl Default for Shown {
 impl Shown {
     /// Looks at one record. The job is as it is after it.
     pub(super) fn take(&mut self, job: &Job, seq: u64, record: &Record) {
-        self.histories.take(job, record);
-        self.flow.take(job, record);
+        self.past.take(job, seq, record);
         self.metrics.observe(job, record);
         let _ = wanted_by(record);
         let shown = serde_json::to_value(event(job, seq, record)).unwrap_or_default();
@@ -62,7 +57,8 @@ impl Shown {
             let whole = !line.trim_end().contains('\n');
             uphold("a record of the log is one line", whole, &line);
         }
-        if let Some(told) = flow_event(&self.flow, job, Version(seq), record) {
+        if let Some(told) = flow_event(job, &self.past, seq, record) {
+            let told = serde_json::to_value(told).unwrap_or_default();
             let numbered = told.get("sequence") == Some(&Value::from(seq));
             uphold("an event has the number of its record", numbered, &told);
         }
@@ -85,7 +81,7 @@ impl Shown {
         for name in job.breakers() {
             let _ = prober(job, &name);
         }
-        for (&item, history) in &self.histories.items {
+        for (&item, history) in &self.past.items.items {
             for made in &history.attempts {
                 uphold("an attempt has a word", !made.word().is_empty(), made);
                 let _ = made.cause();
@@ -102,9 +98,8 @@ impl Shown {
             }
         }
         self.exported(job);
-        let flow = self.flow.json(job, None);
+        let flow = serde_json::to_value(flow(job, &self.past, None)).unwrap_or_default();
         uphold("a flow is shown as an object", flow.is_object(), &flow);
-        let _ = plan(job).json();
         self.metrics.restore(job);
         let text = self
             .metrics
@@ -114,7 +109,7 @@ impl Shown {
 
     /// What is written for another system can be read by this one.
     fn exported(&self, job: &Job) {
-        let histories: BTreeMap<_, _> = self.histories.items.clone();
+        let histories: BTreeMap<_, _> = self.past.items.items.clone();
         let state = export(job, &AdmissionControl::default(), &histories);
         let text = serde_json::to_string(&state).unwrap_or_default();
         let again: Result<RetryCheckpointState, _> = serde_json::from_str(&text);

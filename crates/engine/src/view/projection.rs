@@ -3,7 +3,8 @@
 //!
 //! Kept up to date record by record beside the [`Job`], by a process that runs the job and by one that only
 //! shows it. Of the job it reads the plan and the texts, and otherwise only what later records repeat, so
-//! it does not matter if the job is ahead of the record.
+//! it does not matter if the job is ahead of the record. Of a flow whose items are followed it reads also
+//! attributes, rounds and dead letters, so there the job must be at the record.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::event::{
     Ended, Event, ItemEvent, JobEvent, Record, RecordError, Resumed, StepEvent, codec,
 };
 use crate::id::{ItemId, StepId};
-use crate::job::{Job, StepStage};
+use crate::job::{Item, Job, Settled, StepStage};
 use crate::workflow::Role;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +34,10 @@ pub struct Projection {
     /// Versions of the records that changed the plan, or began reduce steps again.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
-    /// Of the items that are followed, see [`Projection::following`].
+    /// Of the items that are followed.
     pub items: Histories,
+    /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
+    pub rounds: BTreeMap<ItemId, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -77,6 +80,9 @@ pub struct StepPast {
     pub failure: Option<StepFailure>,
     /// All inputs of a flow step, before they are split into items.
     pub inputs: Map<String, Value>,
+    /// Of a flow step that its items failed: the error of the first dead letter, else why the job was
+    /// stopped.
+    pub of_items: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -121,6 +127,19 @@ impl Projection {
                 if let Some(last) = self.resumes.last_mut().filter(|_| counts) {
                     last.attempts = last.attempts.saturating_add(1);
                 }
+                let item = started.of.item();
+                if self.follows_call(job, item)
+                    && let Some(active) = job.active(item)
+                {
+                    let _ = self.rounds.insert(item, active.round);
+                }
+            }
+            Event::Item(ItemEvent::Redriven { step, index }) => {
+                let item = step.item(*index);
+                if self.follows_call(job, item) {
+                    let round = self.rounds.entry(item).or_default();
+                    *round = round.saturating_add(1);
+                }
             }
             Event::Item(
                 ItemEvent::AttemptSucceeded(_)
@@ -133,7 +152,6 @@ impl Projection {
                 | ItemEvent::Succeeded { .. }
                 | ItemEvent::DeadLettered { .. }
                 | ItemEvent::Skipped { .. }
-                | ItemEvent::Redriven { .. }
                 | ItemEvent::Dropped { .. }
                 | ItemEvent::Held(_)
                 | ItemEvent::Released(_),
@@ -189,7 +207,11 @@ impl Projection {
             StepEvent::Unreachable { missing, .. } => {
                 self.fail(step, at, StepFailure::Unreachable(missing.clone()));
             }
-            StepEvent::Failed { .. } => self.fail(step, at, StepFailure::Items),
+            StepEvent::Failed { .. } => {
+                let of_items = job.plan().call(step).map(|_| self.of_items(job, step));
+                self.fail(step, at, StepFailure::Items);
+                self.steps.entry(step).or_default().of_items = of_items;
+            }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
                 self.steps.entry(step).or_default().ended = Some(at);
             }
@@ -205,6 +227,22 @@ impl Projection {
         past.ended = Some(at);
         past.failure = Some(failure);
         let _ = self.failed.get_or_insert(step);
+    }
+
+    /// Why the items of a flow step have failed it.
+    fn of_items(&self, job: &Job, step: StepId) -> String {
+        let items = step.item(0)..=step.item(u32::MAX);
+        let mut items = self.items.items.range(items);
+        let is_dead =
+            |item: ItemId| matches!(job.item(item), Some(Item::Settled(Settled::Dead(_))));
+        let dead = items.find(|(item, _)| is_dead(**item));
+        let dead = dead.and_then(|(_, history)| history.error());
+        let stopped = || Some(job.mishaps.stopped?.sentence().to_owned());
+        dead.or_else(stopped).unwrap_or_default()
+    }
+
+    fn follows_call(&self, job: &Job, item: ItemId) -> bool {
+        self.items.items.contains_key(&item) && job.plan().call(item.step).is_some()
     }
 
     /// After a redrive, steps that had ended run again.
@@ -316,7 +354,7 @@ impl Projection {
                 started: saved.started,
                 ended: saved.ended,
                 failure: saved.failure,
-                inputs: Map::new(),
+                ..StepPast::default()
             };
             (step, past)
         });
