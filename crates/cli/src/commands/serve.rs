@@ -99,6 +99,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     })?;
     let address = listener.local_addr()?;
     let watch = Watch {
+        store: Arc::clone(&jobs.store),
         metrics: Arc::new(Metrics::default()),
         log: Log::of(args.log_level),
         news: News::quiet(),

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod breaker;
+mod counters;
 mod event;
 mod flow;
 mod flow_event;
@@ -13,12 +14,14 @@ mod index;
 pub mod log;
 mod projection;
 mod report;
+mod saved_projection;
 mod shared;
 mod signature;
 mod standing;
 
 pub use attempt::{AttemptView, SumView, attempt};
 pub use breaker::breaker_event;
+pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
 pub use event::{EventView, event, rfc3339};
 pub use flow::{FlowView, flow};
 pub use flow_event::{FlowEventView, flow_event};

@@ -12,11 +12,10 @@ use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use undaunted_policy::{Reason, Timestamp};
 
+use super::counters::Counters;
 use super::history::{Histories, LateEnd};
-use super::index::{Keys, Page, RecordIndex};
-use crate::event::{
-    Ended, Event, ItemEvent, JobEvent, Record, RecordError, Resumed, StepEvent, codec,
-};
+use super::index::RecordIndex;
+use crate::event::{Ended, Event, ItemEvent, JobEvent, Record, Resumed, StepEvent, codec};
 use crate::id::{ItemId, StepId};
 use crate::job::{Item, Job, Settled, StepStage};
 use crate::workflow::Role;
@@ -34,6 +33,7 @@ pub struct Projection {
     /// Versions of the records that changed the plan, or began reduce steps again.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
+    pub counters: Counters,
     /// Of the items that are followed.
     pub items: Histories,
     /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
@@ -111,6 +111,7 @@ impl Projection {
     pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
         self.index.take(version, record);
         self.items.take(job, record);
+        self.counters.take(job, record);
         match &record.event {
             Event::Job(event) => self.take_of_job(job, event, version, record.at),
             Event::Step(event) => self.take_of_step(job, event, record.at),
@@ -288,89 +289,4 @@ fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
         Some((inner, value))
     });
     taken.collect()
-}
-
-/// What is saved of a projection, without the columns of its index. Flows are not saved.
-#[derive(Encode, Decode)]
-struct Saved {
-    #[n(0)]
-    resumes: Vec<Resume>,
-    #[n(1)]
-    late: Vec<LateItem>,
-    /// When they began and ended.
-    #[n(2)]
-    steps: BTreeMap<StepId, SavedStep>,
-    #[n(3)]
-    end: Option<JobEnd>,
-    #[n(4)]
-    failed: Option<StepId>,
-    #[n(5)]
-    turns: Vec<u64>,
-    #[n(6)]
-    pages: Vec<Page>,
-}
-
-#[derive(Encode, Decode)]
-struct SavedStep {
-    #[n(0)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
-    started: Option<Timestamp>,
-    #[n(1)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
-    ended: Option<Timestamp>,
-    #[n(2)]
-    failure: Option<StepFailure>,
-}
-
-impl Projection {
-    /// Everything but the two columns of the index and the histories. Only for jobs that are no flows.
-    pub fn save(&self) -> Vec<u8> {
-        let steps = self.steps.iter().map(|(step, past)| {
-            let saved = SavedStep {
-                started: past.started,
-                ended: past.ended,
-                failure: past.failure.clone(),
-            };
-            (*step, saved)
-        });
-        let mut bytes = Vec::new();
-        let saved = Saved {
-            resumes: self.resumes.clone(),
-            late: self.late.clone(),
-            steps: steps.collect(),
-            end: self.end.clone(),
-            failed: self.failed,
-            turns: self.turns.clone(),
-            pages: self.index.pages.clone(),
-        };
-        codec::put(&saved, &mut bytes);
-        bytes
-    }
-
-    pub fn restore(bytes: &[u8], names: Vec<u8>, records: Vec<u8>) -> Result<Self, RecordError> {
-        let saved: Saved = codec::read(bytes)?;
-        let steps = saved.steps.into_iter().map(|(step, saved)| {
-            let past = StepPast {
-                started: saved.started,
-                ended: saved.ended,
-                failure: saved.failure,
-                ..StepPast::default()
-            };
-            (step, past)
-        });
-        Ok(Self {
-            resumes: saved.resumes,
-            late: saved.late,
-            steps: steps.collect(),
-            end: saved.end,
-            failed: saved.failed,
-            turns: saved.turns,
-            index: RecordIndex {
-                records: Keys(records),
-                names: Keys(names),
-                pages: saved.pages,
-            },
-            ..Self::default()
-        })
-    }
 }

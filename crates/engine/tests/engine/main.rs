@@ -24,6 +24,7 @@ mod catalog;
 mod checked_once;
 mod completion;
 mod completion_model;
+mod counters;
 mod deadlines;
 mod delay_budget;
 mod desk;
