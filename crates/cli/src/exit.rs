@@ -89,7 +89,10 @@ impl Refused {
             Self::Usage(message) => ("usage", message.clone(), None),
             Self::Invalid(message) => ("invalid", message.clone(), None),
             Self::Diagnosed { file, first, .. } => {
-                let help = format!("`undaunted check {} --json` lists all problems", quoted(file));
+                let help = format!(
+                    "`undaunted check {} --json` lists all problems",
+                    quoted(file)
+                );
                 ("invalid_workflow", format!("{self}; {first}"), Some(help))
             }
             Self::NotFound { code, message } => (*code, message.clone(), None),

@@ -153,9 +153,10 @@ impl Jobs {
         match (exact, found.as_slice()) {
             (Some(job), _) => Ok(job.aggregate.id().to_owned()),
             (None, [only]) if !named.is_empty() => Ok(only.aggregate.id().to_owned()),
-            (None, []) => Err(Refused::not_found("no_job", format!(
-                "there is no job `{named}`; `undaunted ls` lists those there are"
-            ))),
+            (None, []) => Err(Refused::not_found(
+                "no_job",
+                format!("there is no job `{named}`; `undaunted ls` lists those there are"),
+            )),
             (None, several) => {
                 let ids: Vec<_> = several.iter().map(|job| job.aggregate.id()).collect();
                 Err(Refused::Usage(format!(
@@ -240,10 +241,13 @@ fn of_store(error: &StoreError) -> Refused {
 
 pub(crate) fn of_journal(error: &JournalError) -> Refused {
     match error {
-        JournalError::NotFound { job } => Refused::not_found("no_job", format!("there is no job `{job}`")),
-        JournalError::NoBreaker { .. } => Refused::not_found("no_breaker", format!(
-            "{error}; `undaunted breaker ls` lists those there are"
-        )),
+        JournalError::NotFound { job } => {
+            Refused::not_found("no_job", format!("there is no job `{job}`"))
+        }
+        JournalError::NoBreaker { .. } => Refused::not_found(
+            "no_breaker",
+            format!("{error}; `undaunted breaker ls` lists those there are"),
+        ),
         JournalError::Store(error) | JournalError::Claim(ClaimError::Store(error)) => {
             of_store(error)
         }

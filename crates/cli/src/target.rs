@@ -24,10 +24,10 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Re
     let job = &reader.job;
     match found.as_slice() {
         [only] => Ok(*only),
-        [] => Err(Refused::not_found("no_item", format!(
-            "job {} has no item `{typed}`",
-            job.id()
-        ))),
+        [] => Err(Refused::not_found(
+            "no_item",
+            format!("job {} has no item `{typed}`", job.id()),
+        )),
         several => {
             let names: Vec<&str> = several.iter().take(5).map(|it| job.identity(*it)).collect();
             Err(Refused::Usage(format!(
@@ -59,10 +59,10 @@ pub(crate) fn item_and_command(
         (Ok(found), _) => Ok((found, None)),
         (Err(_), Ok(found)) => match command(job, last) {
             Some(command) => Ok((found, Some(command))),
-            None => Err(Refused::not_found("no_command", format!(
-                "job {} has no command `{last}`",
-                job.id()
-            ))),
+            None => Err(Refused::not_found(
+                "no_command",
+                format!("job {} has no command `{last}`", job.id()),
+            )),
         },
         (Err(refused), Err(_)) => Err(refused),
     }

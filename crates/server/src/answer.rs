@@ -5,6 +5,7 @@ use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub(crate) fn told(status: StatusCode, value: &Value) -> Response {
@@ -17,6 +18,23 @@ pub(crate) fn said(status: StatusCode, error: &str) -> Response {
         status,
         &json!({ "error": error, "status": status.as_u16() }),
     )
+}
+
+/// A view as JSON, its keys in alphabetical order. The keys of views are texts, so this cannot fail.
+pub(crate) fn json_of(view: &impl Serialize) -> Value {
+    serde_json::to_value(view).unwrap_or_default()
+}
+
+/// A JSON object that was stored as text; `{}` if the text is not JSON.
+pub(crate) fn object(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!({}))
+}
+
+/// Adds a field, if there is a value for it.
+pub(crate) fn put(json: &mut Value, name: &str, value: Option<impl Into<Value>>) {
+    if let (Some(fields), Some(value)) = (json.as_object_mut(), value) {
+        let _ = fields.insert(name.to_owned(), value.into());
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,17 +2,16 @@
 
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowPlace, StepHealth};
-use undaunted_engine::view::rfc3339;
+use undaunted_engine::view::{attribute_links, rfc3339};
 use undaunted_policy::Timestamp;
 
-use crate::flow_plan::links;
-use crate::flow_state::{object, put};
+use crate::answer::{json_of, object, put};
 
 pub(crate) fn state(catalog: &Catalog) -> Value {
     let steps = catalog.steps.iter();
     let steps = steps.map(|(id, definition)| (id.clone(), object(definition)));
     let steps: Map<String, Value> = steps.collect();
-    let links = links(steps.iter().map(|(id, step)| (id.as_str(), step)));
+    let links = attribute_links(steps.iter().map(|(id, step)| (step, id.as_str())));
     let mut active = Map::new();
     let mut deactivated = Vec::new();
     let mut archiving = Map::new();
@@ -40,7 +39,7 @@ pub(crate) fn state(catalog: &Catalog) -> Value {
     json!({
         "last_updated": last(catalog).map(rfc3339),
         "steps": steps,
-        "attributes": links,
+        "attributes": json_of(&links),
         "health": all_health(catalog),
         "active": active,
         "deactivated": deactivated,

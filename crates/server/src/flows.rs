@@ -7,14 +7,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 use undaunted_engine::catalog::Catalog;
+use undaunted_engine::view::plan_preview;
 use undaunted_engine::workflow::Aim;
 use undaunted_runner::flows::{BeginError, PlanError, Wanted};
 
-use crate::answer::{Named, Refused, named, told};
+use crate::answer::{Named, Refused, json_of, named, told};
 use crate::api::{Api, unavailable};
 use crate::fields::Fields;
-use crate::flow_plan::preview;
-use crate::flow_state::FlowState;
+use crate::flow_state::FollowedFlow;
 use crate::query::{Query, is_of_id};
 
 /// In bytes.
@@ -37,9 +37,9 @@ pub(crate) async fn show(State(api): State<Api>, flow: Named) -> Result<Response
     let flow = named(flow)?;
     api.work(move |served| {
         let host = &served.host;
-        let read = FlowState::read(&*host.store(), &flow, &host.plans());
-        let (state, job, _) = read.map_err(unavailable)?;
-        let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
+        let read = FollowedFlow::read(&*host.store(), &flow, &host.plans());
+        let followed = read.map_err(unavailable)?;
+        let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
         let shown = host.book().read(look).map_err(unavailable)?;
         Ok(told(StatusCode::OK, &shown))
     })
@@ -53,8 +53,8 @@ pub(crate) async fn plan(State(api): State<Api>, body: Body) -> Result<Response,
     api.work(move |served| {
         let planned = served.host.preview(&Aim { goals, init });
         let (planned, required) = planned.map_err(not_planned)?;
-        let plan = preview(&planned.workflow, &planned.text, required);
-        Ok(told(StatusCode::OK, &plan.json()))
+        let plan = plan_preview(&planned.workflow, &planned.text, required);
+        Ok(told(StatusCode::OK, &json_of(&plan)))
     })
     .await
 }

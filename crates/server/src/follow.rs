@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use undaunted_engine::catalog::Catalog;
-use undaunted_engine::job::{Job, Plans};
+use undaunted_engine::job::Plans;
 use undaunted_runner::catalog::Book;
 use undaunted_runner::flows::Host;
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
+use crate::answer::{json_of, put};
 use crate::engine;
-use crate::flow_events::{catalog_event, flow_event};
-use crate::flow_state::{FlowState, put};
+use crate::flow_events::catalog_event;
+use crate::flow_state::FollowedFlow;
 use crate::wish::{Aggregate, Wish};
 
 /// The most subscriptions of one client.
@@ -43,7 +44,7 @@ struct Subscription {
 }
 
 enum Place {
-    Flow(Box<(FlowState, Job)>, Version),
+    Flow(Box<FollowedFlow>),
     Engine(Version),
     /// The journal can no longer be read; the client got an error.
     Lost,
@@ -125,11 +126,10 @@ impl Follower {
                 (data, version, Place::Engine(version))
             }
             Aggregate::Flow(flow) => {
-                let (state, job, version) = FlowState::read(&*self.store, flow, &self.plans)?;
-                let look = |catalog: &Catalog| state.json(&job, catalog.flows.get(flow.as_str()));
+                let followed = FollowedFlow::read(&*self.store, flow, &self.plans)?;
+                let look = |catalog: &Catalog| followed.json(catalog.flows.get(flow.as_str()));
                 let data = self.book.read(look)?;
-                let place = Place::Flow(Box::new((state, job)), version);
-                (data, version, place)
+                (data, followed.version, Place::Flow(Box::new(followed)))
             }
         })
     }
@@ -186,17 +186,14 @@ impl Subscription {
                     seen = seen.saturating_add(1);
                 }
             }
-            (Place::Flow(of, last), Aggregate::Flow(flow)) => {
-                let (state, job) = &mut **of;
-                for read in store.read(&aggregate(flow)?, *last)?.take(PAGE) {
+            (Place::Flow(followed), Aggregate::Flow(flow)) => {
+                let last = followed.version;
+                for read in store.read(&aggregate(flow)?, last)?.take(PAGE) {
                     let (version, bytes) = read?;
                     let record = decode(flow, version, &bytes)?;
-                    job.apply(&record);
-                    state.take(job, &record);
-                    if let Some(event) = flow_event(state, job, version, &record) {
-                        tell(event);
+                    if let Some(event) = followed.take(version, &record) {
+                        tell(json_of(&event));
                     }
-                    *last = version;
                     seen = seen.saturating_add(1);
                 }
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::task::{JoinSet, spawn_blocking};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
 
+use crate::answer::object;
 use crate::api::Served;
-use crate::flow_state::object;
 use crate::listen::Ending;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,6 @@ mod api;
 mod engine;
 mod fields;
 mod flow_events;
-mod flow_plan;
 mod flow_state;
 mod flows;
 mod follow;
@@ -38,14 +37,12 @@ mod webhooks;
 mod wish;
 
 pub use api::Served;
-pub use flow_events::{catalog_event, flow_event};
-pub use flow_plan::{PlanView, plan, preview};
-pub use flow_state::FlowState;
+pub use flow_events::catalog_event;
 pub use guard::Access;
 pub use health::HealthChecks;
 pub use limits::ListenLimits;
 pub use listen::Listening;
-pub use log::{Level, Log, LogRecord, What, records_of};
+pub use log::Log;
 pub use metrics::Metrics;
 pub use news::News;
 #[doc(hidden)]

@@ -1,7 +1,8 @@
 //! Metrics for Prometheus.
 //!
-//! Fed with the records of jobs, one by one. What a job has used of its pool is read from its state, so
-//! that a resumed job counts what it used before. The library appends `_total` to the names of counters.
+//! Fed with the records of jobs, one by one; what they count is decided in `undaunted_engine::view`. What a
+//! job has used of its pool is read from its state, so that a resumed job counts what it used before. The
+//! library appends `_total` to the names of counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -15,14 +16,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use undaunted_engine::catalog::{Catalog, FlowStatus};
-use undaunted_engine::event::{AttemptFailed, Event, ItemEvent, Record, StepEvent};
+use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
-use undaunted_policy::{Cause, Class, Phase, Reason};
-
-/// Upper bounds of delays, in seconds.
-const DELAYS: [f64; 12] = [
-    0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
-];
+use undaunted_engine::view::{CompletionShare, Counters, DELAY_BOUNDS};
+use undaunted_policy::Phase;
 
 const ITEM_STATES: [&str; 4] = ["running", "waiting", "held", "pending"];
 const BREAKER_STATES: [&str; 3] = ["closed", "open", "half_open"];
@@ -84,7 +81,7 @@ impl Default for Metrics {
             ratio: Family::default(),
             attempts: Family::default(),
             retries: Counter::default(),
-            delays: Histogram::new(DELAYS),
+            delays: Histogram::new(DELAY_BOUNDS.map(|bound| bound.as_secs_f64())),
             breakers: Family::default(),
             flows: Family::default(),
             queues: ITEM_STATES.map(queue),
@@ -123,55 +120,50 @@ impl Metrics {
 
     /// Counts a record. The job has applied it, and perhaps later ones.
     pub fn observe(&self, job: &Job, record: &Record) {
-        match &record.event {
-            Event::Item(ItemEvent::AttemptSucceeded(_)) => self.ended("succeeded"),
-            Event::Item(ItemEvent::AttemptFailed(failed)) => self.ended(outcome(failed)),
-            Event::Item(ItemEvent::RetryScheduled(retrying)) => {
-                let _ = self.retries.inc();
-                self.delays.observe(retrying.delay.as_secs_f64());
-            }
-            Event::Item(ItemEvent::CommandStopped(stopped)) => {
-                let pool = [Reason::JobBudgetExhausted, Reason::WorkflowBudgetExhausted];
-                if pool.contains(&stopped.reason) {
-                    let _ = self.exhausted.get_or_create(&self.of_job(job)).inc();
-                }
-            }
-            Event::Step(StepEvent::CompletionReached(reached)) => {
-                let reason = reached.completion().reason.word().to_owned();
-                let _ = self.completions.get_or_create(&ByReason { reason }).inc();
-                let ratio = share(reached.completed, reached.target);
-                let _ = self.ratio.get_or_create(&self.of_job(job)).set(ratio);
-            }
-            Event::Item(
-                ItemEvent::AttemptStarted(_)
-                | ItemEvent::AttemptAccepted { .. }
-                | ItemEvent::CommandRepeated { .. }
-                | ItemEvent::CommandRecovered { .. }
-                | ItemEvent::Succeeded { .. }
-                | ItemEvent::DeadLettered { .. }
-                | ItemEvent::Skipped { .. }
-                | ItemEvent::Redriven { .. }
-                | ItemEvent::Dropped { .. }
-                | ItemEvent::Held(_)
-                | ItemEvent::Released(_)
-                | ItemEvent::LateResult(_),
-            )
-            | Event::Step(
-                StepEvent::Started { .. }
-                | StepEvent::ItemsRead { .. }
-                | StepEvent::InputFailed { .. }
-                | StepEvent::Completed { .. }
-                | StepEvent::Failed { .. }
-                | StepEvent::Skipped { .. }
-                | StepEvent::Unreachable { .. }
-                | StepEvent::AttributeSet { .. },
-            )
-            | Event::Job(_)
-            | Event::Breaker(_) => {}
+        let mut new = Counters::default();
+        new.take(job, record);
+        for (outcome, many) in new.attempts {
+            let of = ByOutcome { outcome };
+            let _ = self.attempts.get_or_create(&of).inc_by(many);
         }
+        for (reason, many) in new.completions {
+            let of = ByReason { reason };
+            let _ = self.completions.get_or_create(&of).inc_by(many);
+        }
+        let _ = self.retries.inc_by(new.retries_scheduled);
+        if new.retries_scheduled > 0 {
+            // One record schedules one retry at most, so the sum is its delay.
+            self.delays.observe(new.delays.sum.as_secs_f64());
+        }
+        if new.retries_refused > 0 {
+            let exhausted = self.exhausted.get_or_create(&self.of_job(job));
+            let _ = exhausted.inc_by(new.retries_refused);
+        }
+        self.note_completion(job, new.last_completion);
         self.restore(job);
     }
 
+    /// Brings back what was counted of a job before this process ran it. What is counted over all jobs
+    /// begins with the process, as is usual.
+    pub fn recover(&self, job: &Job, before: &Counters) {
+        if before.retries_refused > 0 {
+            let exhausted = self.exhausted.get_or_create(&self.of_job(job));
+            // This process may have run the job before and left it.
+            let more = before.retries_refused.saturating_sub(exhausted.get());
+            let _ = exhausted.inc_by(more);
+        }
+        self.note_completion(job, before.last_completion);
+        self.restore(job);
+    }
+
+    fn note_completion(&self, job: &Job, share: Option<CompletionShare>) {
+        if let Some(share) = share {
+            let ratio = self.ratio.get_or_create(&self.of_job(job));
+            let _ = ratio.set(share.ratio());
+        }
+    }
+
+    /// Takes what the state of the job says: what it has used of its pool, and its queues.
     pub fn restore(&self, job: &Job) {
         if let Some(pool) = &job.pool {
             let consumed = self.consumed.get_or_create(&self.of_job(job));
@@ -247,11 +239,6 @@ impl Metrics {
         text
     }
 
-    fn ended(&self, outcome: &str) {
-        let outcome = outcome.to_owned();
-        let _ = self.attempts.get_or_create(&ByOutcome { outcome }).inc();
-    }
-
     /// Replaces the numbers of one job in the queues, which are sums over all jobs.
     fn count(&self, job: &str, now: [i64; 4]) {
         // Numbers are replaced as a whole, so a panic leaves nothing half done.
@@ -276,16 +263,6 @@ fn by_job(job: &str) -> ByJob {
     }
 }
 
-fn outcome(failed: &AttemptFailed) -> &'static str {
-    match (failed.cause, failed.class) {
-        (Cause::Timeout, _) => "timeout",
-        (Cause::Interrupted, _) => "interrupted",
-        (_, Class::Transient) => "transient",
-        (_, Class::Throttled) => "throttled",
-        (_, Class::Permanent) => "permanent",
-    }
-}
-
 /// In the order of `ITEM_STATES`.
 fn queues(job: &Job) -> [i64; 4] {
     let mut queues = [0_i64; 4];
@@ -302,18 +279,6 @@ fn queues(job: &Job) -> [i64; 4] {
         }
     }
     queues
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a share of more than 2^53 items need not be exact"
-)]
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        1.0
-    } else {
-        part as f64 / whole as f64
-    }
 }
 
 #[cfg(test)]

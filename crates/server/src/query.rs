@@ -11,10 +11,9 @@ use std::ops::Bound;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowStatus};
 
-use crate::answer::Refused;
+use crate::answer::{Refused, put};
 use crate::engine::digest;
 use crate::fields::Fields;
-use crate::flow_state::put;
 
 /// The most flows on a page, and the default.
 const MOST: u64 = 1000;

@@ -8,9 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 
-use crate::answer::{Refused, said, told};
+use crate::answer::{Refused, put, said, told};
 use crate::api::Api;
-use crate::flow_state::put;
 use crate::webhooks::{Deliver, webhooks};
 use crate::{engine, flows, socket, steps};
 

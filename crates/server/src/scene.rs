@@ -13,13 +13,14 @@ use undaunted_engine::input::{AttemptEnd, Input};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::plan::Plan;
 use undaunted_engine::submission::{Surroundings, submission};
+use undaunted_engine::view::{Projection, flow_event};
 use undaunted_engine::workflow::{Operator, Source, check};
 use undaunted_policy::{Cause, Timestamp};
 use undaunted_runner::journal::aggregate;
 use undaunted_store::{Append, Claim, MemoryStore, Store, Version};
 
-use crate::flow_events::flow_event;
-use crate::flow_state::FlowState;
+use crate::answer::json_of;
+use crate::flow_state::FollowedFlow;
 
 /// When every job of these tests is submitted.
 pub(crate) const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -150,15 +151,14 @@ impl Scene {
 
     /// The flow as clients see it, read from the store.
     pub(crate) fn state(&self) -> Value {
-        let (state, job, version) =
-            FlowState::read(&*self.store, self.job.id(), &Plans::default()).unwrap();
-        assert_eq!(version, self.version);
-        state.json(&job, None)
+        let flow = FollowedFlow::read(&*self.store, self.job.id(), &Plans::default()).unwrap();
+        assert_eq!(flow.version, self.version);
+        flow.json(None)
     }
 
     /// All events so far.
     pub(crate) fn events(&self) -> Vec<Value> {
-        let mut state = FlowState::default();
+        let mut past = Projection::following_all();
         let mut job: Option<Job> = None;
         let mut events = Vec::new();
         for (number, record) in (1..).zip(&self.records) {
@@ -169,8 +169,9 @@ impl Scene {
                 }
                 None => job.insert(Job::begin(record).unwrap()),
             };
-            state.take(job, record);
-            events.extend(flow_event(&state, job, Version(number), record));
+            past.take(job, number, record);
+            let event = flow_event(job, &past, number, record);
+            events.extend(event.map(|event| json_of(&event)));
         }
         events
     }

@@ -9,11 +9,10 @@ use serde_json::{Value, json};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
 use undaunted_engine::workflow::without_nulls;
 
-use crate::answer::{Named, Refused, named, told};
+use crate::answer::{Named, Refused, named, object, told};
 use crate::api::{Api, Served, unavailable};
 use crate::engine::{all_health, health};
 use crate::fields::Fields;
-use crate::flow_state::object;
 
 type Body = Result<Bytes, BytesRejection>;
 

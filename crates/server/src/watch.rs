@@ -5,31 +5,61 @@ use std::sync::Arc;
 use undaunted_engine::breaker::BreakerChange;
 use undaunted_engine::event::{Event, JobEvent, Record};
 use undaunted_engine::job::Job;
+use undaunted_engine::view::Counters;
 use undaunted_runner::drive::{Handle, Observer, StoreOutage};
+use undaunted_runner::journal::{JournalError, aggregate, decode};
+use undaunted_store::{Store, Version};
 
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::news::News;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Watch {
+    /// Where the journals of the flows are.
+    pub store: Arc<dyn Store>,
     pub metrics: Arc<Metrics>,
     pub log: Log,
     /// Signals that records were stored.
     pub news: News,
 }
 
+impl Watch {
+    /// Counts what is counted by job from its journal, if there can be something. The event loop waits for
+    /// that; no job is folded again.
+    fn recover(&self, job: &Job) {
+        let may_count = job.pool.is_some() || job.steps.iter().any(|step| step.reached.is_some());
+        // If the journal cannot be read now, the numbers start from here.
+        match may_count.then(|| counted(&*self.store, job)) {
+            Some(Ok(before)) => self.metrics.recover(job, &before),
+            Some(Err(_)) | None => self.metrics.restore(job),
+        }
+    }
+}
+
+fn counted(store: &dyn Store, job: &Job) -> Result<Counters, JournalError> {
+    let mut counters = Counters::default();
+    for read in store.read(&aggregate(job.id())?, Version::EMPTY)? {
+        let (version, bytes) = read?;
+        counters.take(job, &decode(job.id(), version, &bytes)?);
+    }
+    Ok(counters)
+}
+
 impl Observer for Watch {
     fn begins(&mut self, job: &Job, _: Handle) {
-        self.metrics.restore(job);
         // The submission was recorded before this observer was attached.
-        if job.times.last_at == job.times.submitted_at {
+        let is_new = job.times.last_at == job.times.submitted_at;
+        if is_new {
+            self.metrics.restore(job);
             let submitted = Box::new(job.submitted().clone());
             let record = Record {
                 at: job.times.submitted_at,
                 event: Event::Job(JobEvent::Submitted(submitted)),
             };
             self.log.tell(job, &record);
+        } else {
+            self.recover(job);
         }
     }
 
@@ -50,3 +80,6 @@ impl Observer for Watch {
         self.news.stir();
     }
 }
+
+#[cfg(test)]
+mod tests;

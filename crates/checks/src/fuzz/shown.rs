@@ -12,21 +12,20 @@ use undaunted_engine::checkpoint::shape::RetryCheckpointState;
 use undaunted_engine::effect::wanted_by;
 use undaunted_engine::event::Record;
 use undaunted_engine::job::Job;
+use undaunted_engine::view::log::records_of;
 use undaunted_engine::view::{
     BudgetView, DeadLetterView, HoldView, ItemView, JobExplanation, JobLine, JobView, Projection,
-    ResumesView, ViewContext, all_held, attempt, event, forecast, group_dead_letters, prober,
-    report, signature,
+    ResumesView, ViewContext, all_held, attempt, event, flow, flow_event, forecast,
+    group_dead_letters, prober, report, signature,
 };
 use undaunted_policy::Timestamp;
-use undaunted_server::{FlowState, Metrics, flow_event, plan, records_of};
-use undaunted_store::Version;
+use undaunted_server::Metrics;
 
 use super::law::uphold;
 
 /// What is folded beside a job.
 pub(super) struct Shown {
     projection: Projection,
-    flow: FlowState,
     metrics: Metrics,
 }
 
@@ -34,7 +33,6 @@ impl Default for Shown {
     fn default() -> Self {
         Self {
             projection: Projection::following_all(),
-            flow: FlowState::default(),
             metrics: Metrics::default(),
         }
     }
@@ -44,7 +42,6 @@ impl Shown {
     /// Looks at one record. The job is as it is after it.
     pub(super) fn take(&mut self, job: &Job, seq: u64, record: &Record) {
         self.projection.take(job, seq, record);
-        self.flow.take(job, record);
         self.metrics.observe(job, record);
         let _ = wanted_by(record);
         let shown = serde_json::to_value(event(job, seq, record)).unwrap_or_default();
@@ -61,7 +58,8 @@ impl Shown {
             let whole = !line.trim_end().contains('\n');
             uphold("a record of the log is one line", whole, &line);
         }
-        if let Some(told) = flow_event(&self.flow, job, Version(seq), record) {
+        if let Some(told) = flow_event(job, &self.projection, seq, record) {
+            let told = serde_json::to_value(told).unwrap_or_default();
             let numbered = told.get("sequence") == Some(&Value::from(seq));
             uphold("an event has the number of its record", numbered, &told);
         }
@@ -97,9 +95,8 @@ impl Shown {
             }
         }
         self.exported(job);
-        let flow = self.flow.json(job, None);
+        let flow = serde_json::to_value(flow(job, &self.projection, None)).unwrap_or_default();
         uphold("a flow is shown as an object", flow.is_object(), &flow);
-        let _ = plan(job).json();
         self.metrics.restore(job);
         let text = self
             .metrics

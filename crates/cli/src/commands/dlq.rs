@@ -163,7 +163,10 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
         let name = job.identity(*item);
-        return Err(Refused::not_found("no_item", format!("`{name}` is no dead letter")));
+        return Err(Refused::not_found(
+            "no_item",
+            format!("`{name}` is no dead letter"),
+        ));
     }
     opened.reader.learn(items.iter().copied())?;
     if let Some(text) = &which.filter {

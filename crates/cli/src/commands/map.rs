@@ -139,7 +139,10 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Refused> {
         Some(path) => {
             let opened = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
             opened.map_err(|error| {
-                Refused::not_found("no_file", format!("`{}` cannot be read: {error}", path.display()))
+                Refused::not_found(
+                    "no_file",
+                    format!("`{}` cannot be read: {error}", path.display()),
+                )
             })?;
         }
     }

@@ -151,7 +151,9 @@ fn choose<'c, 'w>(
         |candidate: &&Candidate<'_>| candidate.policy.terms().limits().attempts() != Attempts::NONE;
     let Some(name) = name else {
         let first = candidates.iter().find(retried).or(candidates.first());
-        return first.ok_or_else(|| Refused::not_found("no_step", "the workflow has no command".to_owned()));
+        return first.ok_or_else(|| {
+            Refused::not_found("no_step", "the workflow has no command".to_owned())
+        });
     };
     let by_command = candidates
         .iter()
@@ -163,9 +165,9 @@ fn choose<'c, 'w>(
             .iter()
             .map(|candidate| candidate.command)
             .collect();
-        Refused::not_found("no_step", format!(
-            "there is no step `{name}`; there are {}",
-            known.join(", ")
-        ))
+        Refused::not_found(
+            "no_step",
+            format!("there is no step `{name}`; there are {}", known.join(", ")),
+        )
     })
 }

@@ -12,15 +12,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use undaunted_engine::view::log::{Level, LogRecord, What};
 use undaunted_engine::workflow::Operator;
 use undaunted_runner::clock::Clock;
 use undaunted_runner::drive::{DriveError, Left};
 use undaunted_runner::endpoints::Endpoints;
 use undaunted_runner::flows::{Host, RecoveredFlows, Settings};
 use undaunted_runner::{breakers, with_causes};
-use undaunted_server::{
-    Access, Level, Log, LogRecord, Manner, Metrics, News, Served, Server, Watch, What,
-};
+use undaunted_server::{Access, Log, Manner, Metrics, News, Served, Server, Watch};
 use undaunted_store::StoreError;
 
 use crate::environment;
@@ -100,6 +99,7 @@ pub(crate) fn run(store: Option<&Path>, args: &ServeArgs) -> Result<Exit> {
     })?;
     let address = listener.local_addr()?;
     let watch = Watch {
+        store: Arc::clone(&jobs.store),
         metrics: Arc::new(Metrics::default()),
         log: Log::of(args.log_level),
         news: News::quiet(),

@@ -140,7 +140,9 @@ fn read(file: &Path) -> Result<RetryCheckpointState, Refused> {
         _ => fs::read_to_string(file),
     };
     let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Refused::not_found("no_file", format!("there is no file `{name}`")),
+        io::ErrorKind::NotFound => {
+            Refused::not_found("no_file", format!("there is no file `{name}`"))
+        }
         _ => Refused::Usage(format!("`{name}` cannot be read: {error}")),
     })?;
     serde_json::from_str(&text)

@@ -37,6 +37,8 @@ pub struct History {
     pub mends: Vec<Mend>,
     pub holds: Vec<BreakerHold>,
     pub end: Option<ItemEnd>,
+    /// The dead letter, if it was dropped since.
+    pub letter: Option<ItemEnd>,
     /// The result after its step was complete without it.
     pub late: Option<LateEnd>,
     /// Counted from 1.
@@ -149,6 +151,9 @@ pub struct ItemEnd {
     pub reason: Option<Reason>,
     pub error: Option<String>,
     pub dead: bool,
+    /// How many attempts had been made of the item. Later ones belong to an item of a flow that was dropped
+    /// with its step and begun again by a redrive.
+    pub attempts: usize,
 }
 
 impl Histories {
@@ -258,7 +263,10 @@ impl History {
                 self.round = self.round.saturating_add(1);
                 self.end = None;
             }
-            ItemEvent::Dropped { .. } => self.end(at, Some(Reason::NotSelected), None, false),
+            ItemEvent::Dropped { .. } => {
+                self.letter = self.end.take();
+                self.end(at, Some(Reason::NotSelected), None, false);
+            }
             ItemEvent::DeadLettered { reason, error, .. } => {
                 let error = job.texts.read(error).to_owned();
                 self.end(at, Some(*reason), Some(error), true);
@@ -329,6 +337,7 @@ impl History {
             reason,
             error,
             dead,
+            attempts: self.attempts.len(),
         });
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Kept up to date record by record beside the [`Job`], by a process that runs the job and by one that only
 //! shows it. Of the job it reads the plan and the texts, and otherwise only what later records repeat, so
-//! it does not matter if the job is ahead of the record.
+//! it does not matter if the job is ahead of the record. Of a flow whose items are followed it reads also
+//! attributes, rounds and dead letters, so there the job must be at the record.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,12 @@ use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use undaunted_policy::{Reason, Timestamp};
 
+use super::counters::Counters;
 use super::history::{Histories, LateEnd};
-use super::index::{Keys, Page, RecordIndex};
-use crate::event::{
-    Ended, Event, ItemEvent, JobEvent, Record, RecordError, Resumed, StepEvent, codec,
-};
+use super::index::RecordIndex;
+use crate::event::{Ended, Event, ItemEvent, JobEvent, Record, Resumed, StepEvent, codec};
 use crate::id::{ItemId, StepId};
-use crate::job::{Job, StepStage};
+use crate::job::{Item, Job, Settled, StepStage};
 use crate::workflow::Role;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,8 +37,11 @@ pub struct Projection {
     /// Versions of the records that changed the plan, or began reduce steps again.
     pub turns: Vec<u64>,
     pub index: RecordIndex,
-    /// Of the items that are followed, see [`Projection::following`].
+    pub counters: Counters,
+    /// Of the items that are followed.
     pub items: Histories,
+    /// The rounds of the items of a flow, as the job counts them. They are part of receipt tokens.
+    pub rounds: BTreeMap<ItemId, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -81,6 +84,9 @@ pub struct StepPast {
     pub failure: Option<StepFailure>,
     /// All inputs of a flow step, before they are split into items.
     pub inputs: Map<String, Value>,
+    /// Of a flow step that its items failed: the error of the first dead letter, else why the job was
+    /// stopped.
+    pub of_items: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -112,6 +118,7 @@ impl Projection {
     pub fn take(&mut self, job: &Job, version: u64, record: &Record) {
         self.index.take(version, record);
         self.items.take(job, record);
+        self.counters.take(job, record);
         if let (Event::Item(event), Some(_)) = (&record.event, &job.pool)
             && event.is_charged()
         {
@@ -134,6 +141,19 @@ impl Projection {
                 if let Some(last) = self.resumes.last_mut().filter(|_| counts) {
                     last.attempts = last.attempts.saturating_add(1);
                 }
+                let item = started.of.item();
+                if self.follows_call(job, item)
+                    && let Some(active) = job.active(item)
+                {
+                    let _ = self.rounds.insert(item, active.round);
+                }
+            }
+            Event::Item(ItemEvent::Redriven { step, index }) => {
+                let item = step.item(*index);
+                if self.follows_call(job, item) {
+                    let round = self.rounds.entry(item).or_default();
+                    *round = round.saturating_add(1);
+                }
             }
             Event::Item(
                 ItemEvent::AttemptSucceeded(_)
@@ -146,7 +166,6 @@ impl Projection {
                 | ItemEvent::Succeeded { .. }
                 | ItemEvent::DeadLettered { .. }
                 | ItemEvent::Skipped { .. }
-                | ItemEvent::Redriven { .. }
                 | ItemEvent::Dropped { .. }
                 | ItemEvent::Held(_)
                 | ItemEvent::Released(_),
@@ -207,7 +226,9 @@ impl Projection {
                     Some(Reason::Cancelled) => StepFailure::Cancelled,
                     _ => StepFailure::Items,
                 };
+                let of_items = job.plan().call(step).map(|_| self.of_items(job, step));
                 self.fail(step, at, failure);
+                self.steps.entry(step).or_default().of_items = of_items;
             }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
                 self.steps.entry(step).or_default().ended = Some(at);
@@ -230,6 +251,22 @@ impl Projection {
         past.ended = Some(at);
         past.failure = Some(failure);
         let _ = self.failed.get_or_insert(step);
+    }
+
+    /// Why the items of a flow step have failed it.
+    fn of_items(&self, job: &Job, step: StepId) -> String {
+        let items = step.item(0)..=step.item(u32::MAX);
+        let mut items = self.items.items.range(items);
+        let is_dead =
+            |item: ItemId| matches!(job.item(item), Some(Item::Settled(Settled::Dead(_))));
+        let dead = items.find(|(item, _)| is_dead(**item));
+        let dead = dead.and_then(|(_, history)| history.error());
+        let stopped = || Some(job.mishaps.stopped?.sentence().to_owned());
+        dead.or_else(stopped).unwrap_or_default()
+    }
+
+    fn follows_call(&self, job: &Job, item: ItemId) -> bool {
+        self.items.items.contains_key(&item) && job.plan().call(item.step).is_some()
     }
 
     /// After a redrive, steps that had ended run again.
@@ -276,98 +313,4 @@ fn arguments(job: &Job, step: StepId) -> Map<String, Value> {
         Some((inner, value))
     });
     taken.collect()
-}
-
-/// What is saved of a projection, without the columns of its index. Flows are not saved.
-#[derive(Encode, Decode)]
-struct Saved {
-    #[n(0)]
-    resumes: Vec<Resume>,
-    #[n(1)]
-    late: Vec<LateItem>,
-    /// When they began and ended.
-    #[n(2)]
-    steps: BTreeMap<StepId, SavedStep>,
-    #[n(3)]
-    end: Option<JobEnd>,
-    #[n(4)]
-    failed: Option<StepId>,
-    #[n(5)]
-    turns: Vec<u64>,
-    #[n(6)]
-    pages: Vec<Page>,
-    #[n(7)]
-    #[cbor(with = "codec::maybe_reason", has_nil)]
-    stopping: Option<Reason>,
-    #[n(8)]
-    charged: BTreeMap<ItemId, u32>,
-}
-
-#[derive(Encode, Decode)]
-struct SavedStep {
-    #[n(0)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
-    started: Option<Timestamp>,
-    #[n(1)]
-    #[cbor(with = "codec::maybe_time", has_nil)]
-    ended: Option<Timestamp>,
-    #[n(2)]
-    failure: Option<StepFailure>,
-}
-
-impl Projection {
-    /// Everything but the two columns of the index and the histories. Only for jobs that are no flows.
-    pub fn save(&self) -> Vec<u8> {
-        let steps = self.steps.iter().map(|(step, past)| {
-            let saved = SavedStep {
-                started: past.started,
-                ended: past.ended,
-                failure: past.failure.clone(),
-            };
-            (*step, saved)
-        });
-        let mut bytes = Vec::new();
-        let saved = Saved {
-            resumes: self.resumes.clone(),
-            late: self.late.clone(),
-            steps: steps.collect(),
-            end: self.end.clone(),
-            failed: self.failed,
-            turns: self.turns.clone(),
-            stopping: self.stopping,
-            charged: self.charged.clone(),
-            pages: self.index.pages.clone(),
-        };
-        codec::put(&saved, &mut bytes);
-        bytes
-    }
-
-    pub fn restore(bytes: &[u8], names: Vec<u8>, records: Vec<u8>) -> Result<Self, RecordError> {
-        let saved: Saved = codec::read(bytes)?;
-        let steps = saved.steps.into_iter().map(|(step, saved)| {
-            let past = StepPast {
-                started: saved.started,
-                ended: saved.ended,
-                failure: saved.failure,
-                inputs: Map::new(),
-            };
-            (step, past)
-        });
-        Ok(Self {
-            resumes: saved.resumes,
-            late: saved.late,
-            steps: steps.collect(),
-            end: saved.end,
-            failed: saved.failed,
-            turns: saved.turns,
-            stopping: saved.stopping,
-            charged: saved.charged,
-            index: RecordIndex {
-                records: Keys(records),
-                names: Keys(names),
-                pages: saved.pages,
-            },
-            ..Self::default()
-        })
-    }
 }

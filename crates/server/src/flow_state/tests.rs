@@ -7,6 +7,7 @@ use undaunted_policy::Cause;
 use super::*;
 use crate::scene::{Scene, text};
 use undaunted_engine::id::StepId;
+use undaunted_engine::view::rfc3339;
 
 const RETRIED: &str =
     ", work_config: {max_retries: 2, backoff: 1000, backoff_type: fixed, parallelism: 5}";
@@ -225,8 +226,8 @@ fn what_is_skipped_unreachable_or_cancelled_says_so() {
 #[test]
 fn a_job_that_is_no_flow_is_not_found() {
     let scene = Scene::of("plain", "- shell: 'true'\n");
-    let error = FlowState::read(&*scene.store, "plain", &Plans::default()).unwrap_err();
+    let error = FollowedFlow::read(&*scene.store, "plain", &Plans::default()).unwrap_err();
     assert!(matches!(error, JournalError::NotFound { .. }));
-    let error = FlowState::read(&*scene.store, "nobody", &Plans::default()).unwrap_err();
+    let error = FollowedFlow::read(&*scene.store, "nobody", &Plans::default()).unwrap_err();
     assert!(matches!(error, JournalError::NotFound { .. }));
 }

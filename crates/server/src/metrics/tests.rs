@@ -4,6 +4,8 @@ use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
 use undaunted_engine::id::StepId;
 
+use undaunted_policy::Cause;
+
 use super::*;
 use crate::scene::{Scene, T0, text};
 

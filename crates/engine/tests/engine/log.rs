@@ -1,15 +1,22 @@
-//! What is said about the records of real jobs.
+//! What the log says about the records of real jobs.
 
+use serde_json::{Value, json};
+use undaunted_engine::event::Record;
+use undaunted_engine::id::StepId;
 use undaunted_engine::input::Input;
+use undaunted_engine::view::log::{Level, records_of};
 use undaunted_policy::Cause;
 
-use super::*;
-use crate::scene::{Scene, text};
+use crate::flows::{self, done};
+use crate::scene::Scene;
 
-/// What was said about all records of a job.
+const FIRST: StepId = StepId(0);
+
+/// What is said about all records of a job.
 fn said(scene: &Scene) -> Vec<Value> {
-    let records = scene.records.iter();
-    let said = records.flat_map(|record| records_of(&scene.job, record));
+    let records = scene.journal.iter();
+    let records = records.map(|bytes| Record::decode(bytes).unwrap());
+    let said = records.flat_map(|record| records_of(&scene.job, &record));
     said.map(|record| serde_json::from_str(&record.line()).unwrap())
         .collect()
 }
@@ -23,17 +30,17 @@ fn named<'s>(said: &'s [Value], name: &str) -> Vec<&'s Value> {
 
 fn flow(more: &str) -> Scene {
     let steps = [("a", "x: {role: required}, y: {role: output}", more)];
-    let mut scene = Scene::of("wf-1", &text("a", "x: 1", &steps));
-    scene.start();
+    let mut scene = flows::flow("a", "x: 1", &steps);
+    let _ = scene.start();
     scene
 }
 
 #[test]
 fn a_flow_is_logged_from_its_beginning_to_its_end() {
     let mut scene = flow(", work_config: {max_retries: 1, backoff: 1000}");
-    scene.fail(0, 0, Cause::Status(503));
-    scene.at(2000).start();
-    scene.fail(0, 0, Cause::Status(503));
+    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Status(503));
+    let _ = scene.at(2).start();
+    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Status(503));
     let said = said(&scene);
     assert_eq!(named(&said, "job_submitted")[0]["level"], "info");
     assert_eq!(named(&said, "attempt_started").len(), 2);
@@ -46,7 +53,7 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
         }
     }
     for record in &said {
-        assert_eq!(record["job"], "wf-1");
+        assert_eq!(record["job"], "7f3k");
         assert!(record["at"].as_str().unwrap().ends_with('Z'));
     }
 }
@@ -54,10 +61,10 @@ fn a_flow_is_logged_from_its_beginning_to_its_end() {
 #[test]
 fn an_exhausted_pool_is_said_with_its_numbers() {
     let list = "commands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of("p", &format!("retry_budget: 2\n{list}"));
+    let mut scene = Scene::of(&format!("retry_budget: 2\n{list}"));
     for second in 0..3 {
-        scene.at(second * 1000).start();
-        scene.fail(0, 0, Cause::Exit(1));
+        let _ = scene.at(second).start();
+        let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
     }
     let said = said(&scene);
     let found = named(&said, "RetryBudgetExhausted");
@@ -73,22 +80,22 @@ fn an_exhausted_pool_is_said_with_its_numbers() {
 #[test]
 fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
     let list = "commands:\n  - id: c\n    shell: 'false'\n    retry_config: {attempts: 9, retry_budget: 1s, initial_delay: 1s, backoff: fixed}\n";
-    let mut scene = Scene::of("b", list);
-    scene.start();
-    scene.fail(0, 0, Cause::Exit(1));
-    scene.at(1000).start();
-    scene.fail(0, 0, Cause::Exit(1));
+    let mut scene = Scene::of(list);
+    let _ = scene.start();
+    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+    let _ = scene.at(1).start();
+    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
     let found = said(&scene);
     let found = named(&found, "Retry budget exhausted for c");
     assert_eq!(found[0]["level"], "warn");
     assert_eq!(found[0]["command"], "c");
 
-    let mut scene = Scene::of("b", list);
-    scene.start();
-    scene.fail(0, 0, Cause::Exit(1));
-    scene.at(60_000).tell(&Input::Resume { seen: None });
-    scene.tell(&Input::Woke);
-    scene.start();
+    let mut scene = Scene::of(list);
+    let _ = scene.start();
+    let _ = flows::fail(&mut scene, FIRST.item(0), Cause::Exit(1));
+    let _ = scene.at(60).tell(&Input::Resume { seen: None });
+    let _ = scene.tell(&Input::Woke);
+    let _ = scene.start();
     let found = said(&scene);
     let expired = named(&found, "Command c retry budget expired");
     assert_eq!(expired.len(), 1, "{found:?}");
@@ -100,10 +107,10 @@ fn an_exhausted_delay_budget_is_a_warning_and_an_expired_one_a_note() {
 fn a_completion_by_its_rule_and_what_comes_late_are_said() {
     let each = "xs: {role: required, for_each: true}, y: {role: output}";
     let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
-    let mut scene = Scene::of("e", &text("each", "xs: [1, 2, 3]", &[("each", each, rule)]));
-    scene.start();
-    scene.done(0, 0, &json!({"y": 1}));
-    scene.done(0, 1, &json!({"y": 1}));
+    let mut scene = flows::flow("each", "xs: [1, 2, 3]", &[("each", each, rule)]);
+    let _ = scene.start();
+    let _ = done(&mut scene, FIRST.item(0), &json!({"y": 1}));
+    let _ = done(&mut scene, FIRST.item(1), &json!({"y": 1}));
     let found = said(&scene);
     let complete = named(&found, "BestEffortCompletion");
     assert_eq!(complete.len(), 1, "{found:?}");

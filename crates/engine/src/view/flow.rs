@@ -1,0 +1,205 @@
+//! A flow, as clients of the HTTP API see it.
+//!
+//! Made from the state of the job and from its projection, which must follow all items. Every time shown
+//! is one that was stored. Keys are in alphabetical order.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use undaunted_policy::Reason;
+
+use super::flow_item::{WorkItemView, token, work_item};
+use super::flow_plan::{PlanView, flow_plan};
+use super::projection::{Projection, StepFailure, StepPast};
+use super::time::rfc3339;
+use crate::catalog::FlowEntry;
+use crate::id::StepId;
+use crate::job::{Job, Stage, StepStage};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowView {
+    attributes: BTreeMap<String, FlowAttributeView>,
+    completed_at: Option<String>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    executions: BTreeMap<String, ExecutionView>,
+    id: String,
+    labels: BTreeMap<String, String>,
+    last_updated: String,
+    metadata: MetadataView,
+    plan: PlanView,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct FlowAttributeView {
+    set_at: String,
+    /// Null for one that the flow was started with.
+    step: Option<String>,
+    value: Value,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct MetadataView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_flow_id: Option<String>,
+}
+
+/// A step, as it was executed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ExecutionView {
+    completed_at: Option<String>,
+    /// In milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    inputs: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Map<String, Value>>,
+    started_at: Option<String>,
+    status: &'static str,
+    /// By token.
+    work_items: BTreeMap<String, WorkItemView>,
+}
+
+/// Labels and parent come from the catalog entry of the flow.
+pub fn flow(job: &Job, past: &Projection, entry: Option<&FlowEntry>) -> FlowView {
+    let flow = job.workflow().flow.as_ref();
+    let planned = flow.into_iter().flat_map(|flow| &flow.plan);
+    let executions = planned.filter_map(|place| {
+        let step = StepId::at(*place);
+        let name = job.plan().step(step)?.name.clone();
+        Some((name, execution(job, past, step)?))
+    });
+    FlowView {
+        attributes: attributes(job, past),
+        completed_at: past.end.as_ref().map(|end| rfc3339(end.at)),
+        created_at: rfc3339(job.times.submitted_at),
+        error: error(job, past),
+        executions: executions.collect(),
+        id: job.id().to_owned(),
+        labels: entry.map(|entry| entry.labels.clone()).unwrap_or_default(),
+        last_updated: rfc3339(job.times.last_at),
+        metadata: MetadataView {
+            parent_flow_id: entry.and_then(|entry| entry.parent.clone()),
+        },
+        plan: flow_plan(job),
+        status: status(job.stage),
+    }
+}
+
+fn attributes(job: &Job, past: &Projection) -> BTreeMap<String, FlowAttributeView> {
+    let attributes = job.attributes.iter().map(|(name, given)| {
+        let step = given.step.and_then(|step| job.plan().step(step));
+        let set_at = past.set_at.get(name).copied();
+        let view = FlowAttributeView {
+            set_at: rfc3339(set_at.unwrap_or(job.times.submitted_at)),
+            step: step.map(|step| step.name.clone()),
+            value: given.value.clone(),
+        };
+        (name.clone(), view)
+    });
+    attributes.collect()
+}
+
+fn execution(job: &Job, past: &Projection, step: StepId) -> Option<ExecutionView> {
+    let state = job.step(step)?;
+    let items = state.items.iter().map(|(index, found)| {
+        let item = step.item(index);
+        let history = past.items.items.get(&item);
+        let view = work_item(state, index, found, history);
+        (token(job, past, item), view)
+    });
+    let items = items.collect();
+    let outputs = (state.stage == StepStage::Completed).then(|| given(job, step));
+    let none = StepPast::default();
+    let past = past.steps.get(&step).unwrap_or(&none);
+    Some(ExecutionView {
+        completed_at: past.ended.map(rfc3339),
+        duration: past.millis(),
+        error: past.error(),
+        inputs: past.inputs.clone(),
+        outputs,
+        started_at: past.started.map(rfc3339),
+        status: stage(state.stage),
+        work_items: items,
+    })
+}
+
+/// The attributes that a step has provided.
+pub(super) fn given(job: &Job, step: StepId) -> Map<String, Value> {
+    let attributes = job.attributes.iter();
+    attributes
+        .filter(|(_, given)| given.step == Some(step))
+        .map(|(name, given)| (name.clone(), given.value.clone()))
+        .collect()
+}
+
+/// Why the flow has failed.
+pub(super) fn error(job: &Job, past: &Projection) -> Option<String> {
+    match job.stage {
+        Stage::Failed | Stage::Cancelled => {}
+        Stage::Running
+        | Stage::Stopping(_)
+        | Stage::Suspended
+        | Stage::Completed
+        | Stage::Partial => return None,
+    }
+    let end = past.end.as_ref()?;
+    let failed = past.failed.filter(|_| job.mishaps.stopped.is_none());
+    let failed = failed.and_then(|step| {
+        let error = past.steps.get(&step)?.error()?;
+        Some((&job.plan().step(step)?.name, error))
+    });
+    if let Some((step, error)) = failed {
+        return Some(format!("step {step} failed: {error}"));
+    }
+    let reason = end.reason.map(Reason::sentence);
+    Some(
+        reason
+            .or(end.error.as_deref())
+            .unwrap_or_default()
+            .to_owned(),
+    )
+}
+
+impl StepPast {
+    pub(super) fn error(&self) -> Option<String> {
+        Some(match self.failure.as_ref()? {
+            StepFailure::Input(error) => error.clone(),
+            StepFailure::Unreachable(missing) => {
+                format!("`{missing}`, which it requires, can no longer come")
+            }
+            StepFailure::Items | StepFailure::Cancelled => {
+                self.of_items.clone().unwrap_or_default()
+            }
+        })
+    }
+
+    /// How long it took, once it has ended.
+    pub(super) fn millis(&self) -> Option<u64> {
+        let took = self.ended?.since(self.started?);
+        Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+const fn status(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Completed | Stage::Partial => "completed",
+        Stage::Failed | Stage::Cancelled => "failed",
+        Stage::Running | Stage::Stopping(_) | Stage::Suspended => "active",
+    }
+}
+
+const fn stage(stage: StepStage) -> &'static str {
+    match stage {
+        StepStage::Waiting => "pending",
+        StepStage::Reading(_) | StepStage::Running => "active",
+        StepStage::Completed => "completed",
+        StepStage::Failed => "failed",
+        StepStage::Skipped => "skipped",
+    }
+}

@@ -1,0 +1,246 @@
+//! What happens to a flow, as events that clients of the HTTP API follow.
+//!
+//! A record is one event at most, so the number of the record is the number of the event: a client sees
+//! by the numbers alone what it has missed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use undaunted_policy::Class;
+
+use super::flow::{error, given};
+use super::flow_item::{object, token};
+use super::flow_plan::{PlanView, flow_plan};
+use super::history::History;
+use super::projection::{Projection, StepPast};
+use super::time::rfc3339;
+use crate::event::{Event, ItemEvent, JobEvent, Record, StepEvent};
+use crate::id::StepId;
+use crate::job::Job;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowEventView {
+    data: FlowEventData,
+    /// The word `flow` and the id of the flow.
+    id: [String; 2],
+    sequence: u64,
+    /// In milliseconds.
+    timestamp: u64,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// Each kind of event has some of these.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct FlowEventData {
+    /// In milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    flow_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    init: Option<BTreeMap<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_retry_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// The inputs of each item, by token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work_items: Option<BTreeMap<String, Value>>,
+}
+
+/// The event of a flow's record, if there is one. Job and projection have taken the record.
+pub fn flow_event(
+    job: &Job,
+    past: &Projection,
+    version: u64,
+    record: &Record,
+) -> Option<FlowEventView> {
+    let mut data = FlowEventData {
+        flow_id: job.id().to_owned(),
+        ..FlowEventData::default()
+    };
+    let kind = match &record.event {
+        Event::Job(event) => data.fill_of_job(job, past, event),
+        Event::Step(event) => data.fill_of_step(job, past, event),
+        Event::Item(event) => data.fill_of_item(job, past, event),
+        Event::Breaker(_) => None,
+    }?;
+    Some(FlowEventView {
+        data,
+        id: ["flow".to_owned(), job.id().to_owned()],
+        sequence: version,
+        timestamp: record.at.as_millis(),
+        kind,
+    })
+}
+
+/// Each gives the word of the event, or none.
+impl FlowEventData {
+    fn fill_of_job(
+        &mut self,
+        job: &Job,
+        past: &Projection,
+        event: &JobEvent,
+    ) -> Option<&'static str> {
+        match event {
+            JobEvent::Submitted(_) => {
+                self.plan = Some(flow_plan(job));
+                self.init = job.workflow().flow.as_ref().map(|flow| flow.init.clone());
+                Some("flow_started")
+            }
+            JobEvent::Completed(_) | JobEvent::Partial(_) => {
+                self.result = Some(result(job));
+                Some("flow_completed")
+            }
+            JobEvent::Failed(_) | JobEvent::Cancelled(_) => {
+                self.error = Some(error(job, past).unwrap_or_default());
+                Some("flow_failed")
+            }
+            JobEvent::Resumed(_)
+            | JobEvent::TextKept { .. }
+            | JobEvent::Stopping { .. }
+            | JobEvent::Suspended
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::Redriven { .. }
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::StateImported { .. }
+            | JobEvent::PoolToppedUp { .. } => None,
+        }
+    }
+
+    fn fill_of_step(
+        &mut self,
+        job: &Job,
+        past: &Projection,
+        event: &StepEvent,
+    ) -> Option<&'static str> {
+        let step = event.step();
+        self.step_id = job.plan().step(step).map(|step| step.name.clone());
+        let before = past.steps.get(&step);
+        Some(match event {
+            StepEvent::ItemsRead { last: true, .. } => {
+                self.begun(job, past, step);
+                "step_started"
+            }
+            StepEvent::Completed { .. } => {
+                self.outputs = Some(Value::Object(given(job, step)));
+                self.duration = Some(before.and_then(StepPast::millis).unwrap_or_default());
+                "step_completed"
+            }
+            StepEvent::Failed { .. }
+            | StepEvent::Unreachable { .. }
+            | StepEvent::InputFailed { .. } => {
+                self.error = Some(before.and_then(StepPast::error).unwrap_or_default());
+                "step_failed"
+            }
+            StepEvent::Skipped { .. } => {
+                self.reason = Some("predicate returned false");
+                "step_skipped"
+            }
+            StepEvent::AttributeSet { name, value, .. } => {
+                self.key = Some(name.clone());
+                self.value = Some(serde_json::from_str(value).unwrap_or_default());
+                "attribute_set"
+            }
+            StepEvent::Started { .. }
+            | StepEvent::ItemsRead { last: false, .. }
+            | StepEvent::CompletionReached(_) => return None,
+        })
+    }
+
+    fn begun(&mut self, job: &Job, past: &Projection, step: StepId) {
+        let items = job.step(step).into_iter().flat_map(|found| {
+            let items = found.items.iter();
+            items.map(|(index, _)| {
+                let inputs = object(found.items.input(index));
+                (token(job, past, step.item(index)), inputs)
+            })
+        });
+        self.work_items = Some(items.collect());
+        let begun = past.steps.get(&step);
+        let inputs = begun.map(|begun| begun.inputs.clone());
+        self.inputs = Some(Value::Object(inputs.unwrap_or_default()));
+    }
+
+    fn fill_of_item(
+        &mut self,
+        job: &Job,
+        past: &Projection,
+        event: &ItemEvent,
+    ) -> Option<&'static str> {
+        let item = event.item();
+        let history = past.items.items.get(&item);
+        let error = || Some(history.and_then(History::error).unwrap_or_default());
+        let kind = match event {
+            ItemEvent::AttemptStarted(_) => {
+                let step = job.step(item.step);
+                self.inputs = step.map(|step| object(step.items.input(item.index)));
+                "work_started"
+            }
+            ItemEvent::AttemptSucceeded(done) if done.next.is_none() => {
+                self.outputs = Some(object(done.output.as_deref().unwrap_or("{}")));
+                "work_succeeded"
+            }
+            ItemEvent::AttemptFailed(failed) if failed.class != Class::Permanent => {
+                self.error = error();
+                "work_not_completed"
+            }
+            ItemEvent::RetryScheduled(retrying) => {
+                self.retry_count = Some(retrying.sum.retry);
+                self.next_retry_at = Some(rfc3339(retrying.due));
+                self.error = error();
+                "retry_scheduled"
+            }
+            ItemEvent::DeadLettered { .. } => {
+                self.error = error();
+                "work_failed"
+            }
+            ItemEvent::AttemptSucceeded(_)
+            | ItemEvent::AttemptFailed(_)
+            | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_)
+            | ItemEvent::LateResult(_) => return None,
+        };
+        self.step_id = job.plan().step(item.step).map(|step| step.name.clone());
+        self.token = Some(token(job, past, item));
+        Some(kind)
+    }
+}
+
+/// What the goals have provided.
+fn result(job: &Job) -> Map<String, Value> {
+    let goals = job.workflow().flow.iter().flat_map(|flow| &flow.goals);
+    let steps = || StepId::all().zip(&job.workflow().steps);
+    let goals = goals.filter_map(|goal| steps().find(|(_, step)| step.name == *goal));
+    goals.flat_map(|(step, _)| given(job, step)).collect()
+}

@@ -1,0 +1,165 @@
+//! A work item of a flow, as clients of the HTTP API see it.
+//!
+//! A redriven item looks like a new one. One that was dropped because another one had failed, and that the
+//! redrive of the other one begins again, shows how it had ended until something newer is known.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use undaunted_policy::{Cause, Reason, Timestamp};
+
+use super::history::{AttemptFailure, AttemptOutcome, History, ItemEnd, PastAttempt};
+use super::projection::Projection;
+use super::time::rfc3339;
+use crate::decide::cause_in_words;
+use crate::id::ItemId;
+use crate::job::{Doing, Item, Job, Settled, StepState};
+use crate::task::{as_uuid, receipt_token};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct WorkItemView {
+    completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    inputs: Value,
+    next_retry_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Value>,
+    retry_count: u32,
+    started_at: Option<String>,
+    status: &'static str,
+}
+
+pub(super) fn work_item(
+    state: &StepState,
+    index: u32,
+    found: Item<'_>,
+    history: Option<&History>,
+) -> WorkItemView {
+    let outputs = matches!(found, Item::Settled(Settled::Succeeded)).then(|| {
+        let outputs = state.outputs.get(&index);
+        object(outputs.map_or("{}", String::as_str))
+    });
+    WorkItemView {
+        completed_at: history.and_then(History::ended_at).map(rfc3339),
+        error: history.and_then(History::error),
+        inputs: object(state.items.input(index)),
+        next_retry_at: history.and_then(History::due).map(rfc3339),
+        outputs,
+        retry_count: history.map(History::retries).unwrap_or_default(),
+        started_at: history.and_then(History::started_at).map(rfc3339),
+        status: status(found),
+    }
+}
+
+fn status(found: Item<'_>) -> &'static str {
+    match found {
+        Item::Pending => "pending",
+        Item::Active(active) => match active.doing {
+            Doing::Running(_) => "active",
+            Doing::Waiting(_) | Doing::Held => "pending",
+            Doing::Undecided => "not_completed",
+        },
+        Item::Settled(Settled::Succeeded) => "succeeded",
+        // A dropped dead letter has failed all the same.
+        Item::Settled(Settled::Dead(_) | Settled::Skipped(Reason::NotSelected)) => "failed",
+        Item::Settled(Settled::Skipped(_) | Settled::Missing(_)) => "not_completed",
+    }
+}
+
+/// The inputs or outputs of an item; `{}` if the text is not JSON.
+pub(super) fn object(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new()))
+}
+
+/// The receipt token of an item in its current round.
+pub(super) fn token(job: &Job, past: &Projection, item: ItemId) -> String {
+    let again = job.step(item.step).map_or(0, |state| state.again);
+    let round = match job.item(item) {
+        Some(Item::Active(active)) => active.round,
+        Some(Item::Pending) => again.saturating_add(1),
+        Some(Item::Settled(_)) | None => {
+            let dead = job.dead.get(&item).map(|dead| dead.round);
+            let started = past.rounds.get(&item).copied();
+            dead.or(started).unwrap_or(again.saturating_add(1))
+        }
+    };
+    let command = job.plan().first(item.step).unwrap_or_default();
+    as_uuid(&receipt_token(job, item, command, round))
+}
+
+impl History {
+    /// The attempts of the current round, the last one first.
+    fn latest(&self) -> impl Iterator<Item = &PastAttempt> {
+        let attempts = self.attempts.iter().rev();
+        attempts.take_while(|attempt| attempt.round == self.round)
+    }
+
+    /// A dropped dead letter keeps the end it had.
+    fn shown_end(&self) -> Option<&ItemEnd> {
+        self.letter.as_ref().or(self.end.as_ref())
+    }
+
+    /// The attempts since the item has ended; all of them if it has not.
+    fn since_end(&self) -> impl Iterator<Item = &PastAttempt> {
+        let before = self.shown_end().map_or(0, |end| end.attempts);
+        let since = self.attempts.len().saturating_sub(before);
+        self.latest().take(since)
+    }
+
+    fn outcome_since_end(&self) -> Option<&AttemptOutcome> {
+        self.since_end()
+            .find_map(|attempt| attempt.outcome.as_ref())
+    }
+
+    fn started_at(&self) -> Option<Timestamp> {
+        Some(self.latest().next()?.began)
+    }
+
+    fn ended_at(&self) -> Option<Timestamp> {
+        // A success that came late and counts does not end the item.
+        let late = self
+            .outcome_since_end()
+            .filter(|outcome| outcome.failure.is_none());
+        let end = || self.shown_end().map(|end| end.at);
+        late.map(|outcome| outcome.at).or_else(end)
+    }
+
+    fn retries(&self) -> u32 {
+        let last = self.latest().find_map(|attempt| attempt.retry);
+        last.map_or(0, |retry| retry.sum.retry)
+    }
+
+    /// When the next attempt is due.
+    fn due(&self) -> Option<Timestamp> {
+        Some(self.since_end().next()?.retry?.due)
+    }
+
+    pub(super) fn error(&self) -> Option<String> {
+        if let Some(outcome) = self.outcome_since_end() {
+            return outcome.failure.as_ref().map(AttemptFailure::in_words);
+        }
+        let end = self.shown_end()?;
+        let reason = end.reason?;
+        if !end.dead {
+            return Some(reason.sentence().to_owned());
+        }
+        // The error of the last attempt, if that and not a limit is the reason.
+        let last = self.latest().find_map(|attempt| attempt.outcome.as_ref());
+        let last = last.filter(|_| matches!(reason, Reason::Permanent | Reason::Attempts));
+        let failure = last.and_then(|outcome| outcome.failure.as_ref());
+        let failure = failure.map(AttemptFailure::in_words);
+        Some(failure.unwrap_or_else(|| end.error.clone().unwrap_or_default()))
+    }
+}
+
+impl AttemptFailure {
+    fn in_words(&self) -> String {
+        let cause = cause_in_words(self.cause);
+        match self.error.as_str() {
+            "" => cause,
+            // The service's own error message is shown as it is.
+            said if self.cause == Cause::Refused => said.to_owned(),
+            said => format!("{cause}: {said}"),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What the records of a job say in a log: one JSON object a line.
+//!
+//! Only data: the server writes it to standard error. The objects contain no values of secrets and no
+//! output of commands.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use undaunted_policy::{Reason, Timestamp};
+
+use super::breaker::breaker_event;
+use super::event::event;
+use super::time::rfc3339;
+use crate::breaker::{BreakerChange, Change};
+use crate::event::{
+    BreakerEvent, CommandStopped, Event, ItemEvent, JobEvent, Late, Reached, Record, StepEvent,
+};
+use crate::id::ItemId;
+use crate::job::Job;
+use crate::task::correlation_id;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something cannot be done.
+    Error,
+    /// Something may need attention.
+    Warn,
+    /// Something has begun or ended.
+    Info,
+    Debug,
+}
+
+impl Level {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+
+    pub fn of(word: &str) -> Option<Self> {
+        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug];
+        all.into_iter()
+            .find(|level| level.word().eq_ignore_ascii_case(word))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogRecord {
+    pub at: Timestamp,
+    pub level: Level,
+    pub what: What,
+    /// In the order in which they are written.
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Event(&'static str),
+    Message(String),
+}
+
+impl LogRecord {
+    /// The JSON object, without a line end.
+    pub fn line(&self) -> String {
+        let (name, what) = match &self.what {
+            What::Event(word) => ("event", json!(word)),
+            What::Message(text) => ("message", json!(text)),
+        };
+        let at = json!(rfc3339(self.at));
+        let level = json!(self.level.word());
+        // Not a `Value`: people read it, and `at` comes first.
+        let mut line = format!("{{\"at\":{at},\"level\":{level},\"{name}\":{what}");
+        for (name, value) in &self.fields {
+            let _ = write!(line, ",\"{name}\":{value}");
+        }
+        line.push('}');
+        line
+    }
+}
+
+/// Whether an event has a record above the debug level. Most have none, and are not worth being put into
+/// words for a log that leaves them out.
+pub const fn matters(event: &Event) -> bool {
+    // A command stopped by a budget has a second record.
+    matches!(event, Event::Item(ItemEvent::CommandStopped(_)))
+        || !matches!(level(event), None | Some(Level::Debug))
+}
+
+/// `None` for texts, which are logged with the events that refer to them.
+const fn level(event: &Event) -> Option<Level> {
+    Some(match event {
+        Event::Job(JobEvent::TextKept { .. }) => return None,
+        Event::Job(
+            JobEvent::Submitted(_)
+            | JobEvent::Resumed(_)
+            | JobEvent::Suspended
+            | JobEvent::Completed(_)
+            | JobEvent::Paused
+            | JobEvent::Unpaused { .. }
+            | JobEvent::Redriven { .. }
+            | JobEvent::PolicyChanged { .. }
+            | JobEvent::PoolToppedUp { .. },
+        )
+        | Event::Step(StepEvent::CompletionReached(_))
+        | Event::Breaker(BreakerEvent::Configured { .. }) => Level::Info,
+        Event::Job(
+            JobEvent::Partial(_)
+            | JobEvent::Failed(_)
+            | JobEvent::Cancelled(_)
+            | JobEvent::Stopping { .. },
+        )
+        | Event::Step(
+            StepEvent::InputFailed { .. }
+            | StepEvent::Failed { .. }
+            | StepEvent::Unreachable { .. },
+        )
+        | Event::Item(ItemEvent::DeadLettered { .. } | ItemEvent::LateResult(_)) => Level::Warn,
+        Event::Job(JobEvent::StateImported { .. })
+        | Event::Step(
+            StepEvent::Started { .. }
+            | StepEvent::ItemsRead { .. }
+            | StepEvent::Completed { .. }
+            | StepEvent::Skipped { .. }
+            | StepEvent::AttributeSet { .. },
+        )
+        | Event::Item(
+            ItemEvent::AttemptStarted(_)
+            | ItemEvent::AttemptSucceeded(_)
+            | ItemEvent::AttemptFailed(_)
+            | ItemEvent::AttemptAccepted { .. }
+            | ItemEvent::RetryScheduled(_)
+            | ItemEvent::CommandStopped(_)
+            | ItemEvent::CommandRepeated { .. }
+            | ItemEvent::CommandRecovered { .. }
+            | ItemEvent::Succeeded { .. }
+            | ItemEvent::Skipped { .. }
+            | ItemEvent::Redriven { .. }
+            | ItemEvent::Dropped { .. }
+            | ItemEvent::Held(_)
+            | ItemEvent::Released(_),
+        )
+        | Event::Breaker(
+            BreakerEvent::Opened(_) | BreakerEvent::HalfOpened { .. } | BreakerEvent::Closed { .. },
+        ) => Level::Debug,
+    })
+}
+
+/// The log records of an event. The job has applied it, and perhaps later ones.
+pub fn records_of(job: &Job, record: &Record) -> Vec<LogRecord> {
+    let Some(level) = level(&record.event) else {
+        return Vec::new();
+    };
+    if let Event::Step(StepEvent::CompletionReached(reached)) = &record.event {
+        return vec![completion(job, record, reached)];
+    }
+    if let Event::Item(ItemEvent::LateResult(late)) = &record.event {
+        return vec![late_result(job, record, *late)];
+    }
+    let mut said = vec![plain(job, record, level)];
+    if let Event::Item(ItemEvent::CommandStopped(stopped)) = &record.event {
+        said.extend(stop(job, record, stopped));
+    }
+    said
+}
+
+/// The log record of a breaker that has opened, half opened or closed.
+pub fn breaker_turn(breaker: &str, change: &BreakerChange) -> Option<LogRecord> {
+    let view = breaker_event(breaker, change)?;
+    let (word, level) = match change.change {
+        Change::Opened | Change::Tripped => ("breaker_opened", Level::Warn),
+        Change::HalfOpened => ("breaker_half_opened", Level::Debug),
+        Change::Closed | Change::Reset => ("breaker_closed", Level::Info),
+        Change::Configured
+        | Change::Failed
+        | Change::Succeeded
+        | Change::Probed
+        | Change::ProbeSucceeded
+        | Change::ProbeLost => return None,
+    };
+    let fields = view.fields().iter();
+    let fields = fields.filter(|(name, _)| !matches!(*name, "seq" | "at" | "type"));
+    Some(LogRecord {
+        at: change.at,
+        level,
+        what: What::Event(word),
+        fields: fields.cloned().collect(),
+    })
+}
+
+fn plain(job: &Job, record: &Record, level: Level) -> LogRecord {
+    let view = event(job, 0, record);
+    let fields = view.fields().iter().filter(|(name, _)| {
+        !matches!(
+            *name,
+            "seq"
+                | "at"
+                | "type"
+                | "job"
+                | "output"
+                | "stdout"
+                | "stderr"
+                | "value"
+                | "working_dir"
+        )
+    });
+    let own = ("job", json!(job.id()));
+    LogRecord {
+        at: record.at,
+        level,
+        what: What::Event(record.event.word()),
+        fields: [own].into_iter().chain(fields.cloned()).collect(),
+    }
+}
+
+/// Set if a budget has stopped the command.
+fn stop(job: &Job, record: &Record, stopped: &CommandStopped) -> Option<LogRecord> {
+    let of = stopped.of;
+    let command = job.plan().command(of.command);
+    let command = command.map_or("", |command| command.id.as_str());
+    let (level, what) = match stopped.reason {
+        Reason::RetryBudget => (
+            Level::Warn,
+            What::Message(format!("Retry budget exhausted for {command}")),
+        ),
+        Reason::RetryBudgetExpired => (
+            Level::Debug,
+            What::Message(format!("Command {command} retry budget expired")),
+        ),
+        Reason::JobBudgetExhausted | Reason::WorkflowBudgetExhausted => {
+            (Level::Warn, What::Event("RetryBudgetExhausted"))
+        }
+        _ => return None,
+    };
+    let mut fields = of_item(job, of.item());
+    if let What::Event(_) = what {
+        let sum = stopped.sum.as_ref();
+        let used = match stopped.reason {
+            Reason::WorkflowBudgetExhausted => sum.and_then(|sum| sum.share),
+            _ => sum.and_then(|sum| sum.pool),
+        };
+        let pool = job.pool.map(|pool| (pool.consumed, pool.limits.total));
+        let (consumed, total) = used.or(pool).unwrap_or_default();
+        let reason = format!("{} ({consumed}/{total})", stopped.reason.word());
+        fields.push(("consumed", consumed.into()));
+        fields.push(("total", total.into()));
+        fields.push(("reason", reason.into()));
+    } else {
+        fields.push(("command", command.into()));
+        fields.push(("attempt", of.attempt.0.into()));
+        fields.push(("reason", stopped.reason.word().into()));
+    }
+    Some(LogRecord {
+        at: record.at,
+        level,
+        what,
+        fields,
+    })
+}
+
+fn of_item(job: &Job, item: ItemId) -> Vec<(&'static str, Value)> {
+    let step = job.step(item.step);
+    let identity = step.map(|step| step.items.identity(item.index));
+    vec![
+        ("job", job.id().into()),
+        ("item", identity.into()),
+        ("correlation_id", correlation_id(job, item).into()),
+    ]
+}
+
+fn completion(job: &Job, record: &Record, reached: &Reached) -> LogRecord {
+    let completion = reached.completion();
+    let reported = reached.completed.saturating_add(reached.failed);
+    let step = job.plan().step(reached.step).map(|step| step.name.as_str());
+    LogRecord {
+        at: record.at,
+        level: Level::Info,
+        what: What::Event("BestEffortCompletion"),
+        fields: vec![
+            ("job", job.id().into()),
+            ("step", step.into()),
+            ("reason", completion.reason.to_string().into()),
+            ("completed", reached.completed.into()),
+            ("missing", reached.target.saturating_sub(reported).into()),
+            ("success", completion.success.into()),
+        ],
+    }
+}
+
+fn late_result(job: &Job, record: &Record, late: Late) -> LogRecord {
+    let policy = if late.counted {
+        "update_result"
+    } else {
+        "log_only"
+    };
+    let mut fields = of_item(job, late.item());
+    for (name, _) in &mut fields {
+        if *name == "item" {
+            *name = "datacenter";
+        }
+    }
+    fields.push(("policy", policy.into()));
+    fields.push(("reason", late.reason.map(Reason::word).into()));
+    LogRecord {
+        at: record.at,
+        level: Level::Warn,
+        what: What::Event("LateDatacenterResult"),
+        fields,
+    }
+}

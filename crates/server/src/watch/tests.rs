@@ -1,0 +1,76 @@
+//! What a server shows of flows that another process has begun.
+
+use undaunted_engine::catalog::{Catalog, CatalogEvent, CatalogRecord};
+use undaunted_engine::view::log::Level;
+use undaunted_policy::Cause;
+
+use super::*;
+use crate::scene::{Scene, T0, text};
+
+fn watching(scene: &Scene) -> Watch {
+    Watch {
+        store: scene.store.clone(),
+        metrics: Arc::default(),
+        log: Log::of(Level::Error),
+        news: News::quiet(),
+    }
+}
+
+/// The metrics of a store with this flow.
+fn shown(watch: &Watch, flow: &str) -> Vec<String> {
+    let mut catalog = Catalog::default();
+    let event = CatalogEvent::FlowActivated {
+        flow: flow.to_owned(),
+        since: T0,
+        labels: Vec::new(),
+        parent: None,
+    };
+    catalog.apply(&CatalogRecord { at: T0, event });
+    let text = watch.metrics.text(&catalog);
+    text.lines().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn has(watch: &Watch, flow: &str, line: &str) {
+    let shown = shown(watch, flow);
+    assert!(
+        shown.iter().any(|it| it == line),
+        "no `{line}` in {shown:#?}"
+    );
+}
+
+#[test]
+fn retries_that_a_pool_has_refused_are_counted_over_a_restart() {
+    let list = "retry_budget: 2\ncommands:\n  - shell: 'false'\n    retry_config: {attempts: 9, initial_delay: 1s, backoff: fixed}\n";
+    let mut scene = Scene::of("p", list);
+    for second in 0..3 {
+        scene.at(second * 1000).start();
+        scene.fail(0, 0, Cause::Exit(1));
+    }
+    let watch = watching(&scene);
+    for _ in 0..2 {
+        // A second time if this process has left the flow and resumes it.
+        watch.recover(&scene.job);
+        has(&watch, "p", "retry_budget_exhausted_total{job_id=\"p\"} 1");
+        has(&watch, "p", "retry_budget_consumed_total{job_id=\"p\"} 2");
+    }
+    // What is counted over all flows begins with the process.
+    has(&watch, "p", "undaunted_retries_total 0");
+}
+
+#[test]
+fn the_ratio_of_a_completion_by_its_rule_is_there_after_a_restart() {
+    let each = "xs: {role: required, for_each: true}, y: {role: output}";
+    let rule = ", work_config: {parallelism: 5}, best_effort: true, best_effort_min_dcs: 1, on_complete: leave";
+    let text = text("each", "xs: [1, 2, 3, 4]", &[("each", each, rule)]);
+    let mut scene = Scene::of("e", &text);
+    scene.start();
+    scene.done(0, 0, &serde_json::json!({"y": 1}));
+    let watch = watching(&scene);
+    watch.recover(&scene.job);
+    has(
+        &watch,
+        "e",
+        "best_effort_completion_ratio{job_id=\"e\"} 0.25",
+    );
+}
