@@ -23,8 +23,8 @@ mod attempts;
 /// Reading fewer records takes no time to speak of.
 const MANY: u64 = 10_000;
 
-/// Records that are read and thrown away rather than looked up anew.
-const NEAR: u64 = 256;
+/// Records that are passed over rather than the next one looked up anew, which reads a whole row of a store.
+const NEAR: u64 = 2048;
 
 /// Pages of items that are remembered at a time.
 const PAGES: usize = 4;
