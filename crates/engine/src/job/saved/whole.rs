@@ -23,7 +23,7 @@ use crate::id::{ItemId, StartId, StepId};
 
 /// The release, and the number of the form. Raise it with every change of what is saved or of what an event
 /// means.
-const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
+const MARK: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
 
 /// Why bytes are no job saved by this release. The journal is read instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
