@@ -59,7 +59,7 @@ fn turn() -> impl Strategy<Value = Turn> {
     let failure = prop_oneof![
         3 => Just(None),
         2 => Just(Some(Cause::Exit(1))),
-        1 => Just(Some(Cause::Exit(3))),
+        2 => Just(Some(Cause::Exit(3))),
     ];
     prop_oneof![
         10 => Just(Turn::Start),
@@ -68,7 +68,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         2 => any::<bool>().prop_map(|reduce| Turn::Redrive { reduce }),
         1 => Just(Turn::Drop),
         1 => Just(Turn::Suspend),
-        1 => Just(Turn::Update),
+        3 => Just(Turn::Update),
     ]
 }
 
