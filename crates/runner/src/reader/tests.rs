@@ -324,7 +324,7 @@ fn case() -> impl Strategy<Value = (u32, Vec<Turn>, Vec<Index>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn a_job_is_read_the_same_with_an_index_of_any_age(
