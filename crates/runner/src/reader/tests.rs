@@ -82,7 +82,8 @@ struct Scene {
 
 impl Scene {
     fn of(items: u32, turns: &[Turn]) -> Self {
-        let now = Timestamp::from_millis(1_700_000_000_000);
+        // Jobs of different sizes have no record in common: an index is told apart by the last one it covers.
+        let now = Timestamp::from_millis(1_700_000_000_000 + u64::from(items));
         let submitted = Submitted {
             job: "a".to_owned(),
             text: WORKFLOW.into(),
