@@ -23,8 +23,8 @@ mod attempts;
 /// Reading fewer records takes no time to speak of.
 const MANY: u64 = 10_000;
 
-/// Records that are read and thrown away rather than looked up anew.
-const NEAR: u64 = 256;
+/// Records that are passed over rather than the next one looked up anew, which reads a whole row of a store.
+const NEAR: u64 = 2048;
 
 /// Pages of items that are remembered at a time.
 const PAGES: usize = 4;
@@ -39,12 +39,37 @@ pub struct JobReader<'s> {
     pages: BTreeSet<u64>,
 }
 
+/// The job with the plan of each record, if the plan was ever changed.
+struct Then(Option<Job>);
+
+impl Then {
+    /// Called with the records that change the plan, in order; with others it may be.
+    fn at(&mut self, record: &Record) -> Option<&Job> {
+        let job = self.0.as_mut()?;
+        if let Event::Job(JobEvent::PolicyChanged { .. }) = &record.event {
+            job.apply(record);
+        }
+        Some(job)
+    }
+}
+
 impl<'s> JobReader<'s> {
     pub fn open(
         store: &'s dyn Store,
         folder: &JobFolder,
         job: &str,
         plans: &Plans,
+    ) -> Result<Self, JournalError> {
+        Self::open_indexing(store, folder, job, plans, MANY)
+    }
+
+    /// Saves an index after reading so many records.
+    fn open_indexing(
+        store: &'s dyn Store,
+        folder: &JobFolder,
+        job: &str,
+        plans: &Plans,
+        many: u64,
     ) -> Result<Self, JournalError> {
         let aggregate = aggregate(job)?;
         let path = folder.index();
@@ -60,7 +85,7 @@ impl<'s> JobReader<'s> {
                 projection: saved.projection,
                 pages: BTreeSet::new(),
             };
-            reader.follow(rest, saved.last, folder)?;
+            reader.follow(rest, saved.last, (folder, many))?;
             return Ok(reader);
         }
         let mut records = store.read(&aggregate, Version::EMPTY)?;
@@ -77,7 +102,7 @@ impl<'s> JobReader<'s> {
             version,
             pages: BTreeSet::new(),
         };
-        reader.follow(records, last, folder)?;
+        reader.follow(records, last, (folder, many))?;
         Ok(reader)
     }
 
@@ -86,7 +111,7 @@ impl<'s> JobReader<'s> {
         &mut self,
         records: Records<'_>,
         mut last: Vec<u8>,
-        folder: &JobFolder,
+        (folder, many): (&JobFolder, u64),
     ) -> Result<(), JournalError> {
         let before = self.version.0;
         for read in records {
@@ -96,7 +121,7 @@ impl<'s> JobReader<'s> {
             self.projection.take(&self.job, version.0, &record);
             (self.version, last) = (version, bytes);
         }
-        if self.version.0.saturating_sub(before) >= MANY && index_file::is_for(&self.job) {
+        if self.version.0.saturating_sub(before) >= many && index_file::is_for(&self.job) {
             let bytes = index_file::bytes(&self.job, &self.projection, self.version, &last);
             // Without it the next reader takes as long; a full disk or a foreign store is no error here.
             drop(keep(&folder.index(), &bytes));
@@ -227,20 +252,19 @@ impl<'s> JobReader<'s> {
         versions.extend(&self.projection.turns);
         versions.sort_unstable();
         // The plan may have been another one when a record was written.
-        let mut then = match self.projection.turns.as_slice() {
-            [] => None,
-            _ => Some(self.first()?),
-        };
+        let mut then = self.then()?;
         let mut histories = Histories::of(items);
         self.each_of(&versions, |record| {
-            if let (Some(then), Event::Job(JobEvent::PolicyChanged { .. })) =
-                (&mut then, &record.event)
-            {
-                then.apply(record);
-            }
-            histories.take(then.as_ref().unwrap_or(&self.job), record);
+            histories.take(then.at(record).unwrap_or(&self.job), record);
         })?;
         Ok(histories.items)
+    }
+
+    fn then(&self) -> Result<Then, JournalError> {
+        Ok(Then(match self.projection.turns.as_slice() {
+            [] => None,
+            _ => Some(self.first()?),
+        }))
     }
 
     /// The job as it was submitted, with the texts that are known by now.
@@ -348,3 +372,6 @@ impl<'s> JobReader<'s> {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests;

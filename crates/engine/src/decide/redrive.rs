@@ -4,18 +4,27 @@ use std::collections::BTreeSet;
 
 use super::facts::Facts;
 use crate::event::{ItemEvent, JobEvent};
-use crate::id::ItemId;
+use crate::id::{ItemId, StepId};
 use crate::workflow::StepPhase;
 
 pub(super) fn redrive(facts: &mut Facts<'_>, items: &[ItemId], reduce: bool) {
-    let items = dead(facts, items);
+    let mut items = dead(facts, items);
     let steps = &facts.job.workflow().steps;
+    let is_reduce = |step: StepId| {
+        let found = steps.get(step.position());
+        found.is_some_and(|found| found.phase == StepPhase::Reduce)
+    };
     // The reduce steps can be repeated on their own.
     let again = reduce && steps.iter().any(|step| step.phase == StepPhase::Reduce);
+    let has_ended = facts.job.stage.has_ended();
+    if again && has_ended {
+        // Of steps that begin again nothing is left that could be redriven.
+        items.retain(|item| !is_reduce(item.step));
+    }
     if items.is_empty() && !again {
         return;
     }
-    if facts.job.stage.has_ended() {
+    if has_ended {
         facts.push(JobEvent::Redriven { reduce });
     }
     for ItemId { step, index } in items {

@@ -8,7 +8,7 @@ use super::item::{Doing, Item, Settled};
 use super::state::{Job, Stage};
 use super::step::{StepStage, StepState};
 use crate::event::AttemptId;
-use crate::id::ItemId;
+use crate::id::{ItemId, StepId};
 use crate::workflow::StepPhase;
 
 impl Job {
@@ -27,6 +27,10 @@ impl Job {
         self.mishaps.stopped = None;
         self.mishaps.failure = None;
         let phases: Vec<_> = self.workflow().steps.iter().map(|it| it.phase).collect();
+        // Dead letters of steps that begin again are gone with their items.
+        let is_again =
+            |step: StepId| reduce && phases.get(step.position()) == Some(&StepPhase::Reduce);
+        self.dead.retain(|item, _| !is_again(item.step));
         for (step, phase) in self.steps.iter_mut().zip(phases) {
             if reduce && phase == StepPhase::Reduce {
                 *step = StepState {

@@ -105,6 +105,14 @@ impl RecordIndex {
         found.map(|(version, _)| version).collect()
     }
 
+    /// The version of the first record about an item.
+    pub fn first_of_items(&self) -> Option<u64> {
+        let mut numbered = (1_u64..).zip(self.records.iter());
+        numbered
+            .find(|(_, key)| *key != NO_ITEM)
+            .map(|(version, _)| version)
+    }
+
     /// The items of maps that may have this name, in order.
     pub fn named(&self, name: &str) -> Vec<ItemId> {
         let hash = hash(name);

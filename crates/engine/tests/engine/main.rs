@@ -46,6 +46,7 @@ mod order;
 mod pool;
 mod probing;
 mod processes;
+mod projection;
 mod recovery;
 mod redrive;
 mod reports;

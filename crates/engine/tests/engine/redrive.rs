@@ -229,3 +229,25 @@ fn what_comes_after_the_map_can_be_done_again_without_any_dead_letter() {
     let _ = scene.succeed(0);
     assert_eq!(scene.came_to(), ("completed", None, [2, 0, 0]));
 }
+
+#[test]
+fn a_dead_letter_of_what_comes_after_the_map_is_gone_when_that_is_done_again() {
+    let mut scene = Scene::over(MAP, 1);
+    for _ in 0..2 {
+        let _ = scene.start();
+        let _ = scene.succeed_writing(0, Some("x"));
+    }
+    let _ = scene.start();
+    let _ = scene.fail(0, Cause::Exit(1));
+    assert_eq!(scene.came_to().0, "failed");
+    let items = vec![StepId(1).item(0)];
+    let reduce = true;
+    assert_eq!(
+        scene.hear(&Input::Redrive { items, reduce }),
+        ["job_redriven", "step_started 1"]
+    );
+    assert!(scene.job.dead.is_empty());
+    let _ = scene.start();
+    let _ = scene.succeed(0);
+    assert_eq!(scene.came_to(), ("completed", None, [1, 0, 0]));
+}

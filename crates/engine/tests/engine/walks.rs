@@ -21,7 +21,7 @@ use crate::workflows::workflow;
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-enum Happening {
+pub(crate) enum Happening {
     /// What is ready starts.
     Start,
     /// Somebody asks for a start that may be out of turn, or refuses it.
@@ -68,7 +68,7 @@ enum Happening {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+pub(crate) enum How {
     Success,
     /// Output that is no number.
     Words,
@@ -87,7 +87,7 @@ fn how() -> impl Strategy<Value = How> {
     ]
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     let start = (0_u32..6, any::<bool>());
     prop_oneof![
         20 => Just(Happening::Start),
@@ -106,12 +106,12 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 /// A scene that also compares what the journal decides with what the live job decides.
-struct Walk {
-    scene: Scene,
+pub(crate) struct Walk {
+    pub(crate) scene: Scene,
 }
 
 impl Walk {
-    fn tell(&mut self, input: &Input) {
+    pub(crate) fn tell(&mut self, input: &Input) {
         let scene = &mut self.scene;
         let found = scene.refolded();
         same_wishes(&found, &scene.job, &scene.asked());
@@ -120,7 +120,7 @@ impl Walk {
         let _ = scene.tell(input);
     }
 
-    fn happen(&mut self, happening: &Happening) {
+    pub(crate) fn happen(&mut self, happening: &Happening) {
         match *happening {
             Happening::Start => self.start(),
             Happening::StartAny { item, refused } => {
@@ -257,7 +257,7 @@ impl Walk {
     }
 
     /// From here on everything goes well.
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if self.scene.job.times.paused.is_some() {
             self.tell(&Input::Unpause);
         }

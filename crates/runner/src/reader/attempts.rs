@@ -111,14 +111,22 @@ impl JobReader<'_> {
         };
         let store: &dyn Store = self.store;
         let aggregate = self.aggregate.clone();
-        let records = store.read(&aggregate, Version::EMPTY);
+        let mut then = self.then()?;
+        // Most of what stands before the first attempt are the names and values of items.
+        let begin = self.projection.index.first_of_items();
+        let begin = begin
+            .into_iter()
+            .chain(self.projection.turns.first().copied());
+        let before = begin.min().unwrap_or(self.version.next().0);
+        let before = Version(before.saturating_sub(1));
+        let records = store.read(&aggregate, before);
         for read in records.map_err(JournalError::from)? {
             let (version, bytes) = read.map_err(JournalError::from)?;
             if version > self.version {
                 break;
             }
             let record = decode(self.job.id(), version, &bytes)?;
-            queue.take(&self.job, &record);
+            queue.take(then.at(&record).unwrap_or(&self.job), &record);
             while let Some((item, attempt)) = queue.next() {
                 self.learn_around(item)?;
                 each(&self.job, &attempt)?;

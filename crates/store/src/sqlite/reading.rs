@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use rusqlite::Connection;
 
-use super::frame::{Flaw, Seal};
+use super::frame::{Flaw, Seal, skip};
 use super::heads;
 use super::ledger::signed;
 use super::readers::Readers;
@@ -98,6 +98,8 @@ impl<'a> Reading<'a> {
                 .readers
                 .ask(|reader| fetch(reader, number, next, enough))?;
         }
+        let unwanted = self.after.0.saturating_sub(self.at.0);
+        let _ = self.pass_over(unwanted);
         // Everything before the error that hid the head has been returned.
         if let (true, Err(error)) = (self.rows.is_empty(), &self.head) {
             return Err(error.clone());
@@ -158,6 +160,27 @@ impl<'a> Reading<'a> {
         Ok(record)
     }
 
+    /// Moves over records of the row at hand that nobody asked for, but not over its last one, so that what
+    /// follows it is met as ever. How many there were; none if they are flawed.
+    fn pass_over(&mut self, many: u64) -> u64 {
+        let Some(row) = self.rows.front_mut() else {
+            return 0;
+        };
+        if row.offset == 0 && row.first != signed(self.at.next().0) {
+            return 0;
+        }
+        let more = u64::try_from(row.left.saturating_sub(1)).unwrap_or_default();
+        let many = many.min(more);
+        let mut rest = row.body.get(row.offset..).unwrap_or_default();
+        if (0..many).try_for_each(|_| skip(&mut rest)).is_err() {
+            return 0;
+        }
+        row.offset = row.body.len().saturating_sub(rest.len());
+        row.left = row.left.saturating_sub(signed(many));
+        self.at = Version(self.at.0.saturating_add(many));
+        many
+    }
+
     /// Whether the head is reached and the last row ends there too.
     fn ended(&self) -> bool {
         let at_head = self.head.as_ref().is_ok_and(|head| self.at >= *head);
@@ -180,6 +203,25 @@ impl Iterator for Reading<'_> {
             }
         }
         None
+    }
+
+    /// Records that are not returned are not checked, unless they end a row.
+    fn nth(&mut self, mut many: usize) -> Option<Self::Item> {
+        while many > 0 {
+            let passed = if self.failed || self.at < self.after {
+                0
+            } else {
+                self.pass_over(u64::try_from(many).unwrap_or(u64::MAX))
+            };
+            if passed == 0 {
+                if let error @ Err(_) = self.next()? {
+                    return Some(error);
+                }
+                many = many.saturating_sub(1);
+            }
+            many = many.saturating_sub(usize::try_from(passed).unwrap_or(usize::MAX));
+        }
+        self.next()
     }
 }
 

@@ -1,0 +1,320 @@
+//! What is shown of a job is the same however it was read: record by record, decision by decision, from a
+//! saved projection, or through the index.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use undaunted_engine::event::{Event, JobEvent, Record, StepEvent, items_of};
+use undaunted_engine::id::{ItemId, StepId};
+use undaunted_engine::input::Input;
+use undaunted_engine::job::{Job, Plans, StepStage};
+use undaunted_engine::view::Projection;
+use undaunted_engine::view::history::Histories;
+
+use crate::scene::{Scene, digest};
+use crate::walks::{Happening, Walk, happening};
+use crate::workflows::workflow;
+
+/// What happens to a job, by itself or by its operator.
+#[derive(Clone, Debug)]
+enum Turn {
+    Happen(Happening),
+    /// Everything goes well until it has ended.
+    Finish,
+    Redrive {
+        which: Index,
+        all: bool,
+        reduce: bool,
+    },
+    Drop {
+        which: Index,
+    },
+    TopUp,
+    Update,
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let redrive = (any::<Index>(), any::<bool>(), any::<bool>());
+    prop_oneof![
+        40 => happening().prop_map(Turn::Happen),
+        2 => Just(Turn::Finish),
+        4 => redrive.prop_map(|(which, all, reduce)| Turn::Redrive { which, all, reduce }),
+        1 => any::<Index>().prop_map(|which| Turn::Drop { which }),
+        1 => Just(Turn::TopUp),
+        2 => Just(Turn::Update),
+    ]
+}
+
+/// A journal, and how many records it had after every decision.
+struct Journal {
+    records: Vec<Record>,
+    written: Vec<usize>,
+}
+
+impl Journal {
+    fn of(text: &str, seed: u64, turns: &[Turn]) -> Self {
+        let mut walk = Walk {
+            scene: Scene::seeded(text, seed),
+        };
+        for turn in turns {
+            take(&mut walk, turn);
+        }
+        let bytes = walk.scene.journal.iter();
+        Self {
+            records: bytes.map(|it| Record::decode(it).unwrap()).collect(),
+            written: walk.scene.written,
+        }
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u64, &Record)> {
+        (1_u64..).zip(&self.records)
+    }
+
+    /// Calls `each` with the job and what is shown of it after every record.
+    fn fold(&self, mut shown: Projection, mut each: impl FnMut(u64, &Job, &Projection)) -> Job {
+        let mut job = Job::begin(&self.records[0]).unwrap();
+        for (version, record) in self.numbered() {
+            if version > 1 {
+                job.apply(record);
+            }
+            shown.take(&job, version, record);
+            each(version, &job, &shown);
+        }
+        job
+    }
+
+    fn follow(&self, mut job: Job, mut shown: Projection, after: u64) -> (Job, Projection) {
+        for (version, record) in self.numbered().filter(|(it, _)| *it > after) {
+            job.apply(record);
+            shown.take(&job, version, record);
+        }
+        (job, shown)
+    }
+}
+
+fn take(walk: &mut Walk, turn: &Turn) {
+    let dead: Vec<ItemId> = walk.scene.job.dead.keys().copied().collect();
+    let one = |which: &Index| {
+        let some = !dead.is_empty();
+        some.then(|| *which.get(&dead)).into_iter().collect()
+    };
+    match turn {
+        Turn::Happen(happening) => walk.happen(happening),
+        Turn::Finish => walk.finish(),
+        Turn::Redrive { which, all, reduce } => {
+            let items = if *all { dead } else { one(which) };
+            let reduce = *reduce;
+            walk.tell(&Input::Redrive { items, reduce });
+        }
+        Turn::Drop { which } => walk.tell(&Input::Drop { items: one(which) }),
+        Turn::TopUp => walk.tell(&Input::TopUp { retries: 2 }),
+        Turn::Update => {
+            let text = updated(&walk.scene.job.submitted().text);
+            let changes = Vec::new();
+            let text = text.as_str().into();
+            walk.tell(&Input::Update { text, changes });
+        }
+    }
+}
+
+/// The workflow with other settings; back again with every second update.
+fn updated(text: &str) -> String {
+    let there = text
+        .replace("then: dead_letter", "then: skip")
+        .replace("max_parallel: 1", "max_parallel: 2");
+    if there == *text {
+        text.replace("then: skip", "then: dead_letter")
+            .replace("jitter: true", "jitter: false")
+    } else {
+        there
+    }
+}
+
+/// When a step ended and how it failed counts only if it has ended so: of a step that a redrive reopens, that
+/// depends on whether the job was ahead of the record.
+fn as_it_stands(shown: &Projection, job: &Job) -> Projection {
+    let mut shown = shown.clone();
+    for (step, past) in &mut shown.steps {
+        let stage = job.step(*step).map(|state| state.stage);
+        if !matches!(stage, Some(StepStage::Failed)) {
+            past.failure = None;
+        }
+        if !matches!(
+            stage,
+            Some(StepStage::Completed | StepStage::Failed | StepStage::Skipped)
+        ) {
+            past.ended = None;
+        }
+    }
+    shown
+}
+
+fn restored(shown: &Projection) -> Projection {
+    let (names, records) = (shown.index.names.0.clone(), shown.index.records.0.clone());
+    Projection::restore(&shown.save(), names, records).unwrap()
+}
+
+/// Has a job learn the names and values of all its items from the records that have them.
+fn learn_all(job: &mut Job, shown: &Projection, journal: &Journal) {
+    for page in &shown.index.pages {
+        let place = usize::try_from(page.version - 1).unwrap();
+        let bytes = journal.records[place].encode();
+        let items = items_of(&bytes).unwrap();
+        assert_eq!(u32::try_from(items.len()).unwrap(), page.items);
+        let step = &mut job.steps[page.step.position()];
+        for (index, (identity, input)) in (page.first..).zip(items) {
+            step.items.learn(index, identity, input);
+        }
+    }
+}
+
+fn all_items(job: &Job) -> Vec<ItemId> {
+    let steps = StepId::all().zip(&job.steps);
+    let items = steps.flat_map(|(step, state)| (0..state.items.len()).map(move |it| step.item(it)));
+    items.collect()
+}
+
+/// The histories of these items from the records that the index names, as a reader has them.
+fn through_index(
+    journal: &Journal,
+    job: &Job,
+    shown: &Projection,
+    items: BTreeSet<ItemId>,
+) -> Histories {
+    let mut versions = shown.index.records_of(&items);
+    versions.extend(&shown.turns);
+    versions.sort_unstable();
+    let mut then = Job::begin(&journal.records[0]).unwrap();
+    then.texts = job.texts.clone();
+    let mut histories = Histories::of(items);
+    for version in versions {
+        let record = &journal.records[usize::try_from(version - 1).unwrap()];
+        if let Event::Job(JobEvent::PolicyChanged { .. }) = &record.event {
+            then.apply(record);
+        }
+        histories.take(&then, record);
+    }
+    histories
+}
+
+fn case() -> impl Strategy<Value = (String, u64, Vec<Turn>)> {
+    (workflow(), any::<u64>(), vec(turn(), 0..60))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_job_is_shown_the_same_by_the_process_that_runs_it_and_by_one_that_reads_its_journal(
+        (text, seed, turns) in case(),
+    ) {
+        let journal = Journal::of(&text, seed, &turns);
+        let mut by_record = Vec::new();
+        journal.fold(Projection::following_all(), |_, _, shown| by_record.push(shown.clone()));
+        // The process that runs it applies all records of a decision before it looks at the first.
+        let (mut live, mut before) = (Projection::following_all(), 0);
+        let mut job = Job::begin(&journal.records[0]).unwrap();
+        for written in journal.written.iter().copied() {
+            let new = &journal.records[before..written];
+            for record in new.iter().skip(usize::from(before == 0)) {
+                job.apply(record);
+            }
+            for (place, record) in (before..).zip(new) {
+                live.take(&job, u64::try_from(place).unwrap() + 1, record);
+            }
+            before = written;
+            let read = as_it_stands(&by_record[written - 1], &job);
+            prop_assert_eq!(as_it_stands(&live, &job), read);
+        }
+        prop_assert_eq!(before, journal.records.len());
+    }
+
+    #[test]
+    fn a_saved_projection_is_followed_to_the_same_end_after_every_record(
+        (text, seed, turns) in case(),
+    ) {
+        let journal = Journal::of(&text, seed, &turns);
+        let mut saved = Vec::new();
+        let mut last = Projection::default();
+        journal.fold(Projection::default(), |version, job, shown| {
+            let restored = restored(shown);
+            assert_eq!(&restored, shown);
+            saved.push((version, job.clone(), restored));
+            last = shown.clone();
+        });
+        for (version, job, shown) in saved {
+            let (_, followed) = journal.follow(job, shown, version);
+            prop_assert_eq!(&followed, &last, "saved after {}", version);
+        }
+    }
+
+    #[test]
+    fn a_job_saved_without_its_inputs_is_followed_to_the_same_states_and_learns_the_same_names(
+        (text, seed, turns) in case(),
+    ) {
+        let journal = Journal::of(&text, seed, &turns);
+        let plans = Plans::default();
+        let mut saved = Vec::new();
+        let mut last = Projection::default();
+        let job = journal.fold(Projection::default(), |version, job, shown| {
+            last = shown.clone();
+            // Between the records of a decision nothing is saved.
+            if journal.written.contains(&usize::try_from(version).unwrap()) {
+                let mut restored = Job::restore(&job.save_without_inputs(), &plans).unwrap();
+                saved.push((version, restored.clone(), shown.clone()));
+                learn_all(&mut restored, shown, &journal);
+                assert_eq!(digest(&restored), digest(job));
+            }
+        });
+        for (version, restored, shown) in saved {
+            let (mut followed, shown) = journal.follow(restored, shown, version);
+            // Items that were read afterwards are learned from their records too.
+            learn_all(&mut followed, &shown, &journal);
+            prop_assert_eq!(digest(&followed), digest(&job), "saved after {}", version);
+        }
+    }
+
+    #[test]
+    fn the_index_finds_every_record_of_an_item_and_every_item_by_its_name(
+        (text, seed, turns) in case(),
+        picked in vec(any::<Index>(), 1..4),
+    ) {
+        let journal = Journal::of(&text, seed, &turns);
+        let mut whole = Histories::of_all();
+        let mut shown = Projection::default();
+        let job = journal.fold(Projection::default(), |version, job, now| {
+            whole.take(job, &journal.records[usize::try_from(version - 1).unwrap()]);
+            shown = now.clone();
+        });
+        let all = all_items(&job);
+        let mut subsets: Vec<BTreeSet<ItemId>> = all.iter().map(|it| [*it].into()).collect();
+        if !all.is_empty() {
+            subsets.push(picked.iter().map(|it| *it.get(&all)).collect());
+        }
+        subsets.push(all.iter().copied().collect());
+        for items in subsets {
+            let found = through_index(&journal, &job, &shown, items.clone());
+            let mut expected = whole.items.clone();
+            expected.retain(|item, _| items.contains(item));
+            prop_assert_eq!(found.items, expected);
+        }
+        for item in all {
+            let is_map = job.plan().is_map(item.step);
+            let named = shown.index.named(job.identity(item));
+            prop_assert_eq!(named.contains(&item), is_map);
+            let Some(page) = shown.index.page_of(item) else {
+                prop_assert!(!is_map);
+                continue;
+            };
+            let record = &journal.records[usize::try_from(page.version - 1).unwrap()];
+            let Event::Step(StepEvent::ItemsRead { step, items, .. }) = &record.event else {
+                panic!("{record:?}");
+            };
+            prop_assert_eq!(*step, item.step);
+            let place = usize::try_from(item.index - page.first).unwrap();
+            prop_assert_eq!(&items[place].identity, job.identity(item));
+        }
+    }
+}
