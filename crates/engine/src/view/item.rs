@@ -18,7 +18,7 @@ use super::time::{At, Millis};
 use crate::event::Sum;
 use crate::id::{CommandId, ItemId, StepId};
 use crate::job::{Doing, Job};
-use crate::task::correlation_id;
+use crate::task::{Files, TaskWork, correlation_id, task};
 
 /// The longest forecast.
 const FORETOLD: usize = 100;
@@ -32,6 +32,8 @@ pub struct ItemView {
     pub step: Option<String>,
     /// The command it is at.
     pub command: Option<String>,
+    /// What that runs, if it is a program.
+    pub argv: Option<Vec<String>>,
     pub correlation_id: String,
     pub status: ItemStanding,
     pub reason: Option<Reason>,
@@ -153,7 +155,8 @@ impl ItemView {
         let job = context.job;
         let plan = job.plan();
         let standing = ItemStanding::of(job, item);
-        let active = job.active(item);
+        let dead = job.dead.get(&item).map(|dead| &**dead);
+        let active = job.active(item).or(dead);
         let command = active.and_then(|active| plan.command(active.command));
         let end = history.end.as_ref();
         let due = due(job, item);
@@ -176,6 +179,7 @@ impl ItemView {
             index: item.index,
             step: plan.step(item.step).map(|step| step.name.clone()),
             command: command.map(|command| command.id.clone()),
+            argv: argv(context, item),
             correlation_id: correlation_id(job, item),
             status: standing,
             reason: standing.reason(),
@@ -194,6 +198,18 @@ impl ItemView {
             history: entries.views(only),
             next: entries.next(only),
         }
+    }
+}
+
+fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
+    let task = task(context.job, item, Files::default(), context.now);
+    // What cannot be filled in was not run.
+    match task.ok()??.work {
+        TaskWork::Run { argv } => Some(argv),
+        TaskWork::Call(_)
+        | TaskWork::Function(_)
+        | TaskWork::Flow(_)
+        | TaskWork::Write { .. } => None,
     }
 }
 

@@ -150,6 +150,10 @@ impl Projection {
             }
             Event::Item(ItemEvent::Redriven { step, index }) => {
                 let item = step.item(*index);
+                if let Some(past) = self.steps.get_mut(step) {
+                    past.ended = None;
+                    past.failure = None;
+                }
                 if self.follows_call(job, item) {
                     let round = self.rounds.entry(item).or_default();
                     *round = round.saturating_add(1);
@@ -231,7 +235,9 @@ impl Projection {
                 self.steps.entry(step).or_default().of_items = of_items;
             }
             StepEvent::Completed { .. } | StepEvent::Skipped { .. } => {
-                self.steps.entry(step).or_default().ended = Some(at);
+                let past = self.steps.entry(step).or_default();
+                past.ended = Some(at);
+                past.failure = None;
             }
             StepEvent::AttributeSet { name, .. } => {
                 let _ = self.set_at.insert(name.clone(), at);
