@@ -113,6 +113,12 @@ fn what_waits_and_what_was_resumed_are_as_the_page_says() {
     run.kill().expect("killed");
     run.wait().expect("gone");
     let examples = examples();
+    let shown = home.json(&["show", "@last", "--json"]);
+    is_example(
+        "show",
+        1,
+        at(shown.first().expect("an object"), "/waiting/0"),
+    );
     let explained = home.json(&["explain", "@last/ask", "--json"]);
     let next = explained.first().map(|it| at(it, "/next").clone());
     let expected = examples.get("explain JOB/ITEM").and_then(|it| it.get(1));
@@ -185,7 +191,7 @@ fn breakers_and_what_they_hold_are_as_the_page_says() {
     is_documented(&home, "breaker ls", &trip);
     let shown = home.json(&["show", "@last", "--json"]);
     let shown = shown.first().expect("an object");
-    is_example("show", 1, at(shown, "/held/0"));
+    is_example("show", 2, at(shown, "/held/0"));
     assert_eq!(at(shown, "/breakers/0/held"), 1);
     assert_eq!(at(shown, "/breakers/0/breaker"), at(&listed, "/breaker"));
     let explained = home.json(&["explain", "@last/charge", "--json"]);
@@ -219,13 +225,94 @@ map:
     home.run(&["run", "w.yaml"]).exits(0);
     let shown = home.json(&["show", "@last", "--json"]);
     let shown = shown.first().expect("an object");
-    is_example("show", 2, at(shown, "/best_effort"));
-    is_example("show", 3, at(shown, "/tolerance"));
+    is_example("show", 3, at(shown, "/best_effort"));
+    is_example("show", 4, at(shown, "/tolerance"));
     let rule = at(shown, "/best_effort");
     assert_eq!(at(rule, "/reason"), "min_dcs_reached (1/1)");
     assert_eq!(at(rule, "/dcs_completed/0"), "north");
     assert_eq!(at(rule, "/dcs_missing/0"), "east");
     assert_eq!(at(shown, "/missing/0/item"), "east");
+}
+
+#[test]
+fn a_typed_job_has_its_words_and_no_file_and_a_seed_is_a_text() {
+    let home = Home::new();
+    home.run_with("a\n", &["map", "--quiet", "--", "test", "-n", "{}"])
+        .exits(0);
+    home.run(&["exec", "--quiet", "--", "sh", "-c", "exit 0", "x"])
+        .exits(0);
+    let listed = home.json(&["ls", "--json"]);
+    let words = |line: usize| at(&listed[line], "/argv").clone();
+    assert_eq!(
+        words(0),
+        serde_json::json!(["sh", "-c", "exit 0", "x"]),
+        "what was typed last"
+    );
+    assert_eq!(words(1), serde_json::json!(["test", "-n", "{}"]));
+    for line in &listed {
+        assert_eq!(at(line, "/workflow"), &Value::Null);
+        let seed = at(line, "/seed").as_str().expect("a text");
+        assert!(seed.parse::<u64>().is_ok(), "{seed}");
+        let shown = home.json(&["show", at(line, "/job").as_str().expect("an id"), "--json"]);
+        for name in [
+            "job",
+            "name",
+            "workflow",
+            "argv",
+            "submitted_at",
+            "ended_at",
+            "seed",
+        ] {
+            let name = format!("/{name}");
+            assert_eq!(at(&shown[0], &name), at(line, &name), "{name}");
+        }
+    }
+    let events = home.json(&["events", "@last", "--json"]);
+    assert_eq!(at(&events[0], "/seed"), at(&listed[0], "/seed"));
+}
+
+#[test]
+fn an_error_is_one_object_on_standard_error() {
+    let home = Home::new();
+    home.write("bad.yaml", "- shel: x\n");
+    home.write("w.yaml", "- shell: 'true'\n");
+    home.run(&["run", "w.yaml"]).exits(0);
+    let page = documented(&examples(), "errors");
+    for (arguments, code, exit) in [
+        (&["show", "nope", "--json"][..], "no_job", 6),
+        (&["explain", "@last/nope", "--json"], "no_item", 6),
+        (
+            &["explain", "@last/shell-1/nope", "--json"],
+            "no_command",
+            6,
+        ),
+        (&["breaker", "show", "nope", "--json"], "no_breaker", 6),
+        (&["run", "nope.yaml", "--json"], "no_file", 6),
+        (&["run", "bad.yaml", "--json"], "invalid_workflow", 3),
+        (&["show", "@last", "--bogus", "--json"], "usage", 2),
+        (
+            &["dlq", "redrive", "@last", "--rate", "0", "--json"],
+            "usage",
+            2,
+        ),
+    ] {
+        let printed = home.run(arguments).exits(exit);
+        assert_eq!(printed.out, "", "{arguments:?}");
+        let error: Value = serde_json::from_str(&printed.err).expect(&printed.err);
+        assert_eq!(shape(&error), shape(&page), "{error}");
+        assert_eq!(at(&error, "/error/code"), code, "{error}");
+        let message = at(&error, "/error/message").as_str().expect("a text");
+        assert!(
+            !message.is_empty() && !message.contains("\x1b"),
+            "{message}"
+        );
+    }
+    let plain = home.run(&["show", "nope"]).exits(6);
+    assert!(
+        plain.err.starts_with("error: there is no job"),
+        "{}",
+        plain.err
+    );
 }
 
 #[test]

@@ -15,7 +15,8 @@ pub struct BudgetView {
     pub consumed: u32,
     /// By item: those that have used any.
     pub per_workflow_consumed: BTreeMap<String, u32>,
-    /// What a top-up can raise the total to.
+    /// What a top-up can raise the total to. Not in AD-44's shape, which is printed as it is.
+    #[serde(skip)]
     pub maximum: u32,
 }
 

@@ -206,10 +206,9 @@ fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
     // What cannot be filled in was not run.
     match task.ok()??.work {
         TaskWork::Run { argv } => Some(argv),
-        TaskWork::Call(_)
-        | TaskWork::Function(_)
-        | TaskWork::Flow(_)
-        | TaskWork::Write { .. } => None,
+        TaskWork::Call(_) | TaskWork::Function(_) | TaskWork::Flow(_) | TaskWork::Write { .. } => {
+            None
+        }
     }
 }
 
