@@ -45,7 +45,7 @@ letters, 6 not found, 7 store unavailable or job owned by another, 75 suspended,
 interrupted twice"
 )]
 pub(crate) struct Args {
-    /// The folder jobs are kept in [default: `$UNDAUNTED_HOME`, or undaunted in the XDG state folder]
+    /// The folder jobs are kept in [default: `$UNDAUNTED_STORE`, `$UNDAUNTED_HOME`, or undaunted in the XDG state folder]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
 

@@ -115,9 +115,10 @@ pub(crate) fn wants_json() -> bool {
 /// Prints an error as the user asked for it. If even standard error is gone, only the code is left.
 fn complain(text: &str, view: &ErrorView) {
     let mut err = io::stderr().lock();
-    let _ = match wants_json() {
-        true => crate::screen::json(&mut err, view),
-        false => writeln!(err, "error: {text}"),
+    let _ = if wants_json() {
+        crate::screen::json(&mut err, view)
+    } else {
+        writeln!(err, "error: {text}")
     };
 }
 

@@ -37,10 +37,11 @@ impl Place {
     /// The store at this path, or the default one.
     pub(crate) fn named(named: Option<&Path>) -> Result<Self, Refused> {
         let homeless = || {
-            let what = "neither UNDAUNTED_HOME nor HOME is set; name a folder with --store";
+            let what = "neither UNDAUNTED_STORE nor UNDAUNTED_HOME nor HOME is set; name a folder with --store";
             Refused::Usage(what.to_owned())
         };
-        let location = match named {
+        let told = env::var_os("UNDAUNTED_STORE").filter(|value| !value.is_empty());
+        let location = match named.or(told.as_deref().map(Path::new)) {
             Some(name) => Location::named(name),
             None => Location::named(LocalFolder::usual().ok_or_else(homeless)?.path()),
         };

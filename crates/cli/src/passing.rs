@@ -117,8 +117,8 @@ impl Passer {
             }
         })?;
         for (item, history) in reader.histories(items)? {
-            let ended = history.attempts.iter().rev();
-            let last = ended.filter_map(|attempt| attempt.outcome.as_ref()).next();
+            let mut attempts = history.attempts.iter().rev();
+            let last = attempts.find_map(|attempt| attempt.outcome.as_ref());
             if let Some(last) = last {
                 self.kept.insert(item, [last.stdout, last.stderr]);
             }
@@ -132,9 +132,10 @@ impl Passer {
         let mut number = [0; 8];
         let noted = self.printed.as_ref();
         let is_noted = noted.is_some_and(|file| file.read_exact_at(&mut number, 0).is_ok());
-        match is_noted {
-            true => Version(u64::from_le_bytes(number)),
-            false => Version::EMPTY,
+        if is_noted {
+            Version(u64::from_le_bytes(number))
+        } else {
+            Version::EMPTY
         }
     }
 
@@ -347,9 +348,10 @@ fn settled_by(reader: &JobReader<'_>, version: Version) -> Result<BTreeSet<ItemI
             | ItemEvent::LateResult(_) => return,
         };
         if known.insert(item) {
-            match was_settled {
-                true => settled.insert(item),
-                false => settled.remove(&item),
+            if was_settled {
+                settled.insert(item)
+            } else {
+                settled.remove(&item)
             };
         }
     })?;

@@ -97,6 +97,7 @@ impl World {
             .arg(self.folder.join("store"))
             .args(args)
             .env(VARIABLE, &self.folder)
+            .env_remove("UNDAUNTED_STORE")
             .env_remove("UNDAUNTED_HOME")
             .env_remove("UNDAUNTED_TEST_DIE")
             .env_remove("UNDAUNTED_RUN")

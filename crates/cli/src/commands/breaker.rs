@@ -80,9 +80,10 @@ pub(crate) fn run(store: Option<&Path>, args: &BreakerArgs) -> Result<Exit> {
             let journal = journal.ok_or_else(|| unknown(&one.name))?;
             let mut out = BufWriter::new(io::stdout().lock());
             let shown = BreakerHistoryView::of(&one.name, &journal);
-            match one.json {
-                true => print_json(&mut out, &shown)?,
-                false => screen::one(&mut out, &shown, now)?,
+            if one.json {
+                print_json(&mut out, &shown)?;
+            } else {
+                screen::one(&mut out, &shown, now)?;
             }
             out.flush()?;
         }
@@ -97,9 +98,10 @@ fn change(jobs: &Jobs, one: &One, fact: Fact, now: Timestamp) -> Result<()> {
     let state = breakers::change(&*jobs.store, &one.name, change).map_err(Refused::from)?;
     let shown = BreakerView::of(&one.name, &state);
     let mut out = io::stdout().lock();
-    match one.json {
-        true => print_json(&mut out, &shown)?,
-        false => screen::changed(&mut out, &shown, now)?,
+    if one.json {
+        print_json(&mut out, &shown)?;
+    } else {
+        screen::changed(&mut out, &shown, now)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Job;
 use undaunted_engine::view::{
-    DeadLetterGroup, DeadLetterView, DroppedView, RedrivenView, group_dead_letters,
+    DeadLetterGroup, DeadLetterLine, DeadLetterView, DroppedView, RedrivenView, group_dead_letters,
 };
 use undaunted_engine::workflow::filter::Filter;
 use undaunted_runner::clock::Clock;
@@ -146,8 +146,7 @@ pub(crate) fn run(store: Option<&Path>, args: &DlqArgs) -> Result<Exit> {
     }
 }
 
-/// The dead letters that `which` names, in input order; their names and inputs are known to the job
-/// afterwards.
+/// The dead letters that `which` names, in input order.
 fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refused> {
     let mut items: Vec<ItemId> = if which.items.is_empty() {
         opened.job().dead.keys().copied().collect()
@@ -168,10 +167,10 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
             format!("`{name}` is no dead letter"),
         ));
     }
-    opened.reader.learn(items.iter().copied())?;
     if let Some(text) = &which.filter {
         let filter = Filter::parse(text)
             .map_err(|error| Refused::Usage(format!("--where `{text}`: {error}")))?;
+        opened.reader.learn(items.iter().copied())?;
         let job = opened.job();
         items.retain(|item| filter.matches(&input(job, *item)));
     }
@@ -217,19 +216,27 @@ fn println_none(job: &Job) -> io::Result<()> {
 
 fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut listed = None;
-    let done = each_letter(jobs, which, |letter| {
-        listed = Some(());
-        match which.json {
-            true => json(&mut out, letter),
-            false => dead::line(&mut out, letter),
+    if which.json {
+        let done = each_letter(jobs, which, |letter| json(&mut out, letter))?;
+        out.flush()?;
+        return Ok(done);
+    }
+    // A line needs no history: it is made from what the job keeps of a dead letter.
+    let (mut opened, items) = open(jobs, which)?;
+    opened.reader.learn(items.iter().copied())?;
+    let job = opened.job();
+    for item in &items {
+        if let Some(line) = DeadLetterLine::of(job, *item) {
+            dead::line(&mut out, &line)?;
         }
-    })?;
-    if listed.is_some() && !which.json {
-        dead::next(&mut out, &jobs.find(&which.job)?)?;
+    }
+    if items.is_empty() {
+        writeln!(out, "job {} has no dead letters", job.id())?;
+    } else {
+        dead::next(&mut out, job.id())?;
     }
     out.flush()?;
-    Ok(done)
+    Ok(Exit::Done)
 }
 
 fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {
@@ -244,18 +251,28 @@ fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {
 }
 
 fn group(jobs: &Jobs, which: &Which) -> Result<Exit> {
-    let (opened, items) = open(jobs, which)?;
+    let (mut opened, items) = open(jobs, which)?;
+    let groups = group_dead_letters(opened.job(), items);
+    // Text names a few of each group.
+    let named = groups.iter().flat_map(|(_, items)| {
+        if which.json {
+            items.as_slice()
+        } else {
+            items.get(..dead::NAMED).unwrap_or(items)
+        }
+    });
+    opened.reader.learn(named.copied())?;
     let job = opened.job();
-    let groups = group_dead_letters(job, items);
     if groups.is_empty() && !which.json {
         println_none(job)?;
     }
     let mut out = BufWriter::new(io::stdout().lock());
     for group in groups {
         let group = DeadLetterGroup::of(job, group);
-        match which.json {
-            true => json(&mut out, &group)?,
-            false => dead::group(&mut out, &group)?,
+        if which.json {
+            json(&mut out, &group)?;
+        } else {
+            dead::group(&mut out, &group)?;
         }
     }
     out.flush()?;
@@ -270,9 +287,12 @@ fn redrive(jobs: &Jobs, args: &RedriveArgs) -> Result<Exit> {
     {
         return Err(Refused::Usage("--rate is a number above 0".to_owned()).into());
     }
-    let (opened, items) = open(jobs, which)?;
+    let (mut opened, items) = open(jobs, which)?;
+    let id = opened.job().id().to_owned();
+    if items.is_empty() || args.dry_run {
+        opened.reader.learn(items.iter().copied())?;
+    }
     let job = opened.job();
-    let id = job.id().to_owned();
     if (items.is_empty() && !args.reduce) || args.dry_run {
         say_chosen(job, which, &items, false)?;
         return Ok(Exit::Done);
@@ -314,7 +334,8 @@ fn give_up(jobs: &Jobs, args: &DropArgs) -> Result<Exit> {
 }
 
 fn export(jobs: &Jobs, args: &ExportArgs) -> Result<Exit> {
-    let (opened, items) = open(jobs, &args.which)?;
+    let (mut opened, items) = open(jobs, &args.which)?;
+    opened.reader.learn(items.iter().copied())?;
     let job = opened.job();
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|error| {

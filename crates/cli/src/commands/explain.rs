@@ -40,16 +40,18 @@ pub(crate) fn run(store: Option<&Path>, args: &ExplainArgs) -> Result<Exit> {
     match target {
         Target::Job => {
             let view = opened.explanation()?;
-            match args.json {
-                true => json(&mut out, &view)?,
-                false => explain::job(&mut out, &view, now)?,
+            if args.json {
+                json(&mut out, &view)?;
+            } else {
+                explain::job(&mut out, &view, now)?;
             }
         }
         Target::Item(item, command) => {
             let view = opened.item(item, command)?;
-            match args.json {
-                true => json(&mut out, &view)?,
-                false => explain::item(&mut out, &view, now)?,
+            if args.json {
+                json(&mut out, &view)?;
+            } else {
+                explain::item(&mut out, &view, now)?;
             }
         }
     }

@@ -81,12 +81,13 @@ pub(crate) fn run(store: Option<&Path>, args: &LogsArgs) -> Result<Exit> {
     match target {
         Target::Job => {
             reader.sink.many = opened.job().starts.next.0 > 2;
-            opened
-                .reader
-                .each_attempt(|job, attempt| match wanted(attempt) {
-                    true => reader.show(job, attempt),
-                    false => Ok(()),
-                })?;
+            opened.reader.each_attempt(|job, attempt| {
+                if wanted(attempt) {
+                    reader.show(job, attempt)
+                } else {
+                    Ok(())
+                }
+            })?;
         }
         Target::Item(item, _) => reader.show_of(&mut opened, [item].into(), &wanted)?,
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use undaunted_engine::view::JobLine;
+use undaunted_runner::reader::JobReader;
 
 use crate::exit::{Exit, Refused};
 use crate::jobs::Jobs;
@@ -62,11 +63,11 @@ fn line(jobs: &Jobs, id: &str, version: undaunted_store::Version) -> Result<JobL
     let ended = first
         .zip(last)
         .and_then(|(first, last)| JobLine::ended(&first, &last, &jobs.plans));
-    match ended {
-        Some(line) => Ok(line),
-        None => {
-            let owner = jobs.owner(id)?.map(|owner| owner.pid);
-            Ok(JobLine::of(&jobs.read(id)?, owner))
-        }
+    if let Some(line) = ended {
+        return Ok(line);
     }
+    let owner = jobs.owner(id)?.map(|owner| owner.pid);
+    let folder = jobs.local.job(id);
+    let reader = JobReader::open(&*jobs.store, &folder, id, &jobs.plans)?;
+    Ok(JobLine::of(&reader.job, owner))
 }

@@ -26,16 +26,14 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn put(&mut self, out: &mut impl Write, attempt: AttemptView) -> io::Result<()> {
-        match &self.widths {
-            Some(widths) => print(out, widths, &row(&attempt, self.rounds)),
-            None => {
-                self.waiting.push(attempt);
-                match self.waiting.len() < MEASURED {
-                    true => Ok(()),
-                    false => self.measure(out),
-                }
-            }
+        if let Some(widths) = &self.widths {
+            return print(out, widths, &row(&attempt, self.rounds));
         }
+        self.waiting.push(attempt);
+        if self.waiting.len() < MEASURED {
+            return Ok(());
+        }
+        self.measure(out)
     }
 
     pub(crate) fn end(mut self, out: &mut impl Write) -> io::Result<()> {
@@ -69,9 +67,12 @@ impl Table {
 }
 
 fn print(out: &mut impl Write, widths: &[usize; 5], row: &Row) -> io::Result<()> {
-    let [item, command, attempt, when, took] = *widths;
-    let [a, b, c, d, e, f] = row;
-    let line = format!("{a:item$}  {b:command$}  {c:>attempt$}  {d:when$}  {e:>took$}  {f}");
+    let [of_item, of_command, of_attempt, of_when, of_took] = *widths;
+    let [item, command, attempt, when, took, outcome] = row;
+    let line = format!(
+        "{item:of_item$}  {command:of_command$}  {attempt:>of_attempt$}  {when:of_when$}  \
+         {took:>of_took$}  {outcome}"
+    );
     writeln!(out, "{}", line.trim_end())
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use undaunted_engine::view::{AttemptView, DeadLetterGroup, DeadLetterView};
+use undaunted_engine::view::{AttemptView, DeadLetterGroup, DeadLetterLine, DeadLetterView};
 use undaunted_policy::Reason;
 
 use super::duration::short;
@@ -10,32 +10,28 @@ use super::summary::error_lines;
 use super::words::{count, plain, quoted};
 
 /// How many names of a group are shown, and how many characters of them.
-const NAMED: usize = 5;
+pub(crate) const NAMED: usize = 5;
 const WIDEST: usize = 90;
-
-/// How often the failed command was tried in the last round.
-fn tried(letter: &DeadLetterView) -> String {
-    let Some(last) = letter.of_commands().next_back() else {
-        return "never tried".to_owned();
-    };
-    let attempts = letter.attempts.iter();
-    let same = attempts.filter(|it| it.round == last.round && it.command == last.command);
-    let attempts = count(same.count(), "attempt", "attempts");
-    format!("{attempts} of {}", command(last))
-}
 
 fn command(attempt: &AttemptView) -> &str {
     attempt.command.as_deref().unwrap_or_default()
 }
 
-pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterView) -> io::Result<()> {
-    let error = plain(letter.last_error().lines().last().unwrap_or_default());
+pub(crate) fn line(out: &mut impl Write, letter: &DeadLetterLine) -> io::Result<()> {
+    let tried = match (&letter.command, letter.attempts) {
+        (Some(command), 1..) => {
+            let attempts = count(letter.attempts, "attempt", "attempts");
+            format!("{attempts} of {command}")
+        }
+        _ => "never tried".to_owned(),
+    };
+    let error = letter.error.as_deref().unwrap_or_default();
     writeln!(
         out,
-        "{}  {} ({}): {error}",
+        "{}  {} ({tried}): {}",
         plain(&letter.item),
-        letter.reason.map(Reason::sentence).unwrap_or_default(),
-        tried(letter),
+        letter.reason.sentence(),
+        plain(error.lines().last().unwrap_or_default()),
     )
 }
 

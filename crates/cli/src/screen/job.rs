@@ -147,9 +147,10 @@ fn show_late(out: &mut impl Write, job: &JobView) -> io::Result<()> {
 }
 
 fn show_waiting(out: &mut impl Write, of: &WaitingView, now: Timestamp) -> io::Result<()> {
-    let when = match of.due_at.0 > now {
-        true => format!("in {}", short(of.due_at.0.since(now))),
-        false => "now".to_owned(),
+    let when = if of.due_at.0 > now {
+        format!("in {}", short(of.due_at.0.since(now)))
+    } else {
+        "now".to_owned()
     };
     let said = match one_line(of.error.as_deref().unwrap_or_default()).as_str() {
         "" => of.failure.clone(),

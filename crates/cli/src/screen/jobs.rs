@@ -48,9 +48,12 @@ fn what(line: &JobLine) -> String {
     let name = line.name.as_deref().unwrap_or_default();
     if let Some(argv) = &line.argv {
         let is_plain = |word: &str| word.chars().all(|sign| "{}".contains(sign));
-        let words = argv.iter().map(|word| match is_plain(word) {
-            true => word.clone(),
-            false => quoted(word),
+        let words = argv.iter().map(|word| {
+            if is_plain(word) {
+                word.clone()
+            } else {
+                quoted(word)
+            }
         });
         let words: Vec<String> = words.collect();
         let typed = plain(&format!("{name} {}", words.join(" ")));

@@ -89,9 +89,10 @@ fn not_waited_for(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// `completion`: whether a completion rule decided.
 pub(super) const fn partial(completion: bool) -> &'static str {
-    match completion {
-        true => "completed below its minimum",
-        false => "completed with dead letters",
+    if completion {
+        "completed below its minimum"
+    } else {
+        "completed with dead letters"
     }
 }
 
@@ -147,9 +148,10 @@ pub(super) fn counts(of: &Counted<'_>) -> String {
         items.push(format!("{} skipped", of.items.skipped));
     }
     if of.missing > 0 {
-        let what = match of.completion {
-            true => "not waited for",
-            false => "never started",
+        let what = if of.completion {
+            "not waited for"
+        } else {
+            "never started"
         };
         items.push(format!("{} {what}", of.missing));
     }
@@ -162,10 +164,10 @@ pub(super) fn counts(of: &Counted<'_>) -> String {
         ),
     };
     let duration = short(of.duration);
-    let time = match of.has_ended {
-        true => format!("took {duration}"),
-        // From its submission to its last event.
-        false => format!("{duration} so far"),
+    let time = if of.has_ended {
+        format!("took {duration}")
+    } else {
+        format!("{duration} so far")
     };
     format!(
         "{}; {}{delays}; {time}",

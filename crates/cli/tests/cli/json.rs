@@ -303,7 +303,7 @@ fn an_error_is_one_object_on_standard_error() {
         assert_eq!(at(&error, "/error/code"), code, "{error}");
         let message = at(&error, "/error/message").as_str().expect("a text");
         assert!(
-            !message.is_empty() && !message.contains("\x1b"),
+            !message.is_empty() && !message.contains('\x1b'),
             "{message}"
         );
     }

@@ -253,7 +253,12 @@ fn a_store_is_found_by_its_variables_or_made() {
     let world = World::of(ONE);
     let call = |variables: &[(&str, &str)]| {
         let mut command = Command::new(BINARY);
-        for name in ["UNDAUNTED_HOME", "XDG_STATE_HOME", "HOME"] {
+        for name in [
+            "UNDAUNTED_STORE",
+            "UNDAUNTED_HOME",
+            "XDG_STATE_HOME",
+            "HOME",
+        ] {
             command.env_remove(name);
         }
         command
@@ -267,6 +272,11 @@ fn a_store_is_found_by_its_variables_or_made() {
             .code()
     };
     let home = world.path("home").display().to_string();
+    let store = world.path("store-of-its-own").display().to_string();
+    let both = [("UNDAUNTED_STORE", &*store), ("UNDAUNTED_HOME", &home)];
+    assert_eq!(call(&both), Some(0));
+    assert!(world.path("store-of-its-own/undaunted.db").exists());
+    assert!(!world.path("home").exists(), "the first that is set wins");
     assert_eq!(call(&[("UNDAUNTED_HOME", &home)]), Some(0));
     assert!(world.path("home/undaunted.db").exists());
     assert_eq!(call(&[("XDG_STATE_HOME", &home)]), Some(0));

@@ -90,7 +90,6 @@ pub(crate) fn expired(job: &Job, active: &Active, left: Timestamp, now: Timestam
         spent_after: spent.saturating_add(overdue),
         budget: Some(spent.saturating_add(expires.since(due))),
         expires: Some(expires),
-        overdue: Some(overdue),
         ..Sum::default()
     })
 }

@@ -176,10 +176,6 @@ pub struct Sum {
     /// Of the item before this retry: used and allowed.
     #[n(12)]
     pub share: Option<(u32, u32)>,
-    /// How late the retry was when the job was resumed, if that is why it is refused.
-    #[n(13)]
-    #[cbor(with = "codec::maybe_span", has_nil)]
-    pub overdue: Option<Duration>,
 }
 
 impl Sum {
@@ -192,6 +188,11 @@ impl Sum {
             spent_after: self.spent_before,
             ..self
         }
+    }
+
+    /// How late a retry was that is refused because the job was not run in time: it counts as waiting.
+    pub fn overdue(&self) -> Duration {
+        self.spent_after.saturating_sub(self.spent_before)
     }
 
     pub fn of(arithmetic: &Arithmetic) -> Self {
@@ -211,7 +212,6 @@ impl Sum {
             deadline: arithmetic.deadline,
             pool: pool.map(|pool| (pool.consumed, pool.total)),
             share: pool.map(|pool| (pool.item_consumed, pool.per_item)),
-            overdue: None,
         }
     }
 

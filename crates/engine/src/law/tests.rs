@@ -128,7 +128,6 @@ fn retrying(of: AttemptId) -> Retrying {
             deadline: Some(at(11)),
             pool: None,
             share: None,
-            overdue: None,
         },
         due: at(11),
         delay: SECOND,

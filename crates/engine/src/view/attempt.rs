@@ -3,7 +3,7 @@
 //! Apart from `event.rs` because an attempt consists of several events: its start, its end and its retry.
 
 use serde::Serialize;
-use undaunted_policy::{Cause, Timestamp};
+use undaunted_policy::{Cause, Reason, Timestamp};
 
 use super::history::{AttemptFailure, PastAttempt};
 use super::time::{At, Millis};
@@ -136,6 +136,19 @@ impl DecisionView {
         Self::with(sum, due, due.is_some())
     }
 
+    /// A retry that is refused for this reason.
+    pub fn refused(sum: &Sum, reason: Option<Reason>) -> Self {
+        let view = Self::of(sum, None);
+        if reason != Some(Reason::RetryBudgetExpired) {
+            return view;
+        }
+        Self {
+            overdue_ms: Some(Millis(sum.overdue())),
+            retry_budget_expires_at: sum.expires.map(At),
+            ..view
+        }
+    }
+
     /// A retry that is made when its breaker releases it.
     pub fn held(sum: &Sum) -> Self {
         Self::with(sum, None, true)
@@ -160,17 +173,14 @@ impl DecisionView {
             delay_ms: sum.wait().map(Millis),
             due_at: due.map(At),
             spent_before_ms: Millis(sum.spent_before),
-            spent_after_ms: Millis(match charged {
-                true => sum.spent_after,
-                false => sum.spent_before,
+            spent_after_ms: Millis(if charged {
+                sum.spent_after
+            } else {
+                sum.spent_before
             }),
-            overdue_ms: sum.overdue.map(Millis),
+            overdue_ms: None,
             retry_budget_ms: sum.budget.map(Millis),
-            // A retry that expired shows the instant it was too late after.
-            retry_budget_expires_at: sum
-                .expires
-                .filter(|_| due.is_some() || sum.overdue.is_some())
-                .map(At),
+            retry_budget_expires_at: sum.expires.filter(|_| due.is_some()).map(At),
             deadline: sum.deadline.map(At),
             pool: sum.pool.map(balance),
             share: sum.share.map(balance),

@@ -10,8 +10,9 @@ use super::attempt::{AttemptView, attempt};
 use super::history::History;
 use super::signature::signature;
 use super::time::At;
-use crate::id::ItemId;
-use crate::job::Job;
+use crate::event::Text;
+use crate::id::{CommandId, ItemId};
+use crate::job::{Active, Item, Job, Settled};
 use crate::task::correlation_id;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,22 +48,45 @@ impl DeadLetterView {
             attempts: attempts.map(|it| attempt(job, it)).collect(),
         }
     }
+}
 
-    /// Those of its commands, without those of handlers.
-    pub fn of_commands(&self) -> impl DoubleEndedIterator<Item = &AttemptView> {
-        self.attempts.iter().filter(|attempt| !attempt.handler)
+/// A dead letter in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeadLetterLine {
+    pub item: String,
+    pub reason: Reason,
+    /// The command that failed.
+    pub command: Option<String>,
+    /// Of that command, in its last round.
+    pub attempts: u32,
+    /// The last error.
+    pub error: Option<String>,
+}
+
+impl DeadLetterLine {
+    pub fn of(job: &Job, item: ItemId) -> Option<Self> {
+        let Item::Settled(Settled::Dead(reason)) = job.item(item)? else {
+            return None;
+        };
+        let dead = job.dead.get(&item)?;
+        let (command, attempts, error) = failed(dead);
+        let command = job.plan().command(command);
+        Some(Self {
+            item: job.identity(item).to_owned(),
+            reason,
+            command: command.map(|command| command.id.clone()),
+            attempts,
+            error: error.map(|error| job.texts.read(error).to_owned()),
+        })
     }
+}
 
-    /// The last error, without the reason it was stopped for.
-    pub fn last_error(&self) -> &str {
-        let mut errors = self
-            .of_commands()
-            .rev()
-            .filter_map(|it| it.error.as_deref());
-        match errors.next() {
-            Some(error) if !error.is_empty() => error,
-            _ => self.error.as_deref().unwrap_or_default(),
-        }
+/// The command that failed, how often it was tried, and its error. If its handler failed too, that was
+/// another command.
+fn failed(dead: &Active) -> (CommandId, u32, Option<&Text>) {
+    match dead.frames.first() {
+        Some(frame) => (frame.command, frame.attempts, Some(&frame.error)),
+        None => (dead.command, dead.attempts, dead.error.as_ref()),
     }
 }
 
@@ -82,7 +106,7 @@ pub fn group_dead_letters(
     let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
     let mut signatures: BTreeMap<&str, String> = BTreeMap::new();
     for item in items {
-        let error = job.dead.get(&item).and_then(|dead| dead.error.as_ref());
+        let error = job.dead.get(&item).and_then(|dead| failed(dead).2);
         let error = error.map_or("", |error| job.texts.read(error));
         let found = signatures.entry(error).or_insert_with(|| signature(error));
         match groups.get_mut(found.as_str()) {

@@ -322,6 +322,8 @@ impl EventView {
             // The refused delay was not spent.
             self.sum(sum, sum.spent_before);
             self.put_some("delay_ms", sum.drawn.map(millis));
+            let expired = stopped.reason == Reason::RetryBudgetExpired;
+            self.put_some("overdue_ms", expired.then(|| millis(sum.overdue())));
         }
     }
 
@@ -334,7 +336,6 @@ impl EventView {
         self.put("spent_before_ms", millis(sum.spent_before));
         self.put_some("retry_budget_ms", sum.budget.map(millis));
         self.put_some("retry_budget_expires_at", sum.expires.map(time));
-        self.put_some("overdue_ms", sum.overdue.map(millis));
         self.put_some("retry_after_ms", sum.retry_after.map(millis));
         self.put_some("deadline", sum.deadline.map(time));
         let balance = |(used, allowed): (u32, u32)| json!({ "used": used, "allowed": allowed });

@@ -350,6 +350,7 @@ impl Entries<'_> {
     }
 
     fn stop(&self, of: &Stop) -> EntryView {
+        let sum = of.sum.as_ref();
         EntryView::Stop(Box::new(StopEntry {
             command: self.command(of.of.command),
             attempt: of.of.attempt.0,
@@ -358,7 +359,7 @@ impl Entries<'_> {
             error: of.error.clone(),
             rule: of.rule,
             handled: of.handled,
-            decision: of.sum.as_ref().map(|sum| DecisionView::of(sum, None)),
+            decision: sum.map(|sum| DecisionView::refused(sum, Some(of.reason))),
         }))
     }
 
@@ -476,7 +477,9 @@ impl Entries<'_> {
             stops: StopsView {
                 reason: stop.as_ref().and_then(|stop| stop.reason),
                 after_retries: u32::try_from(retries.len()).unwrap_or(u32::MAX),
-                decision: stop.as_ref().map(|it| DecisionView::of(&it.sum, None)),
+                decision: stop
+                    .as_ref()
+                    .map(|it| DecisionView::refused(&it.sum, it.reason)),
                 sentence: stop.map(|stop| stop.sentence),
             },
             retries: retries.iter().map(decision).collect(),

@@ -308,13 +308,15 @@ impl StepView {
             dead: state.dead,
             skipped: state.skipped,
             missing: state.missing.saturating_add(never),
-            dead_items: match is_map {
-                true => dead_of(state).take(NAMED).map(name).collect(),
-                false => Vec::new(),
+            dead_items: if is_map {
+                dead_of(state).take(NAMED).map(name).collect()
+            } else {
+                Vec::new()
             },
-            missing_items: match is_map {
-                true => missing_of(state).take(NAMED).map(name).collect(),
-                false => Vec::new(),
+            missing_items: if is_map {
+                missing_of(state).take(NAMED).map(name).collect()
+            } else {
+                Vec::new()
             },
         }
     }

@@ -46,7 +46,7 @@ pub use breaker::{
 pub use budget::{BudgetView, TopUpRequestView, TopUpView};
 pub use context::ViewContext;
 pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
-pub use dead::{DeadLetterGroup, DeadLetterView, group_dead_letters};
+pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};
 pub use error::{ErrorBody, ErrorView};
 pub use event::{EventView, event};
 pub use explanation::{ItemStates, JobExplanation};

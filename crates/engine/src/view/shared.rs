@@ -175,9 +175,10 @@ impl LateView {
                 Some(_) => "failed",
             },
             reason: end.reason,
-            policy: match end.counted {
-                true => "update_result",
-                false => "log_only",
+            policy: if end.counted {
+                "update_result"
+            } else {
+                "log_only"
             },
         }
     }

@@ -280,20 +280,6 @@ fn of_items() -> Vec<(&'static str, Event)> {
             }))),
         ),
         (
-            "command_stopped_expired",
-            Event::Item(ItemEvent::CommandStopped(Box::new(CommandStopped {
-                of: OF,
-                reason: Reason::RetryBudgetExpired,
-                error: Text::Kept(4),
-                sum: Some(Sum {
-                    overdue: Some(secs(90)),
-                    ..sum()
-                }),
-                handler: None,
-                rule: None,
-            }))),
-        ),
-        (
             "command_repeated",
             Event::Item(ItemEvent::CommandRepeated { of: OF }),
         ),
@@ -577,6 +563,5 @@ fn sum() -> Sum {
         deadline: Some(at(3600)),
         pool: Some((4, 20)),
         share: Some((1, 3)),
-        overdue: None,
     }
 }

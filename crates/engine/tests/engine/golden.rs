@@ -235,7 +235,6 @@ fn sum_without(mut sum: Sum, field: usize) -> Sum {
         10 => sum.deadline = None,
         11 => sum.pool = None,
         12 => sum.share = None,
-        13 => sum.overdue = None,
         other => panic!("field {other} is needed"),
     }
     sum

@@ -55,7 +55,6 @@ fn a_retry_is_scheduled_with_its_delay_its_due_time_and_every_number_behind_them
         deadline: None,
         pool: None,
         share: None,
-        overdue: None,
     };
     assert_eq!(first.sum, expected);
     scene.at(11);

@@ -86,9 +86,10 @@ fn attempt(out: &mut impl Write, entry: &AttemptEntry, rounds: bool) -> io::Resu
         )?;
     }
     let bound = entry.attempts_allowed.map(|bound| format!(" of {bound}"));
-    let round = match rounds {
-        true => format!(" (round {})", of.round),
-        false => String::new(),
+    let round = if rounds {
+        format!(" (round {})", of.round)
+    } else {
+        String::new()
     };
     let ended = match of.duration_ms {
         Some(took) => format!("{} after {}", of.outcome, measured(took.0)),
