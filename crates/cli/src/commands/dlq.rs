@@ -221,15 +221,11 @@ fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
         out.flush()?;
         return Ok(done);
     }
-    // A line needs no history: it is made from what the job keeps of a dead letter.
     let (mut opened, items) = open(jobs, which)?;
-    opened.reader.learn(items.iter().copied())?;
-    let job = opened.job();
-    for item in &items {
-        if let Some(line) = DeadLetterLine::of(job, *item) {
-            dead::line(&mut out, &line)?;
-        }
+    for items in items.chunks(TOGETHER) {
+        list_together(&mut out, &mut opened, items)?;
     }
+    let job = opened.job();
     if items.is_empty() {
         writeln!(out, "job {} has no dead letters", job.id())?;
     } else {
@@ -237,6 +233,33 @@ fn list(jobs: &Jobs, which: &Which) -> Result<Exit> {
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// Most lines need no history: they are made from what the job keeps of a dead letter. One whose command said
+/// nothing has the error it was given up with.
+fn list_together(
+    out: &mut impl Write,
+    opened: &mut OpenedJob<'_>,
+    items: &[ItemId],
+) -> Result<(), anyhow::Error> {
+    let job = opened.job();
+    let lines = items.iter().map(|item| DeadLetterLine::of(job, *item));
+    let silent = lines.zip(items).filter_map(|(line, item)| {
+        let is_silent = line.is_some_and(|line| line.error.is_none());
+        is_silent.then_some(*item)
+    });
+    let silent: Vec<ItemId> = silent.collect();
+    let histories = opened.histories(silent)?;
+    opened.reader.learn(items.iter().copied())?;
+    for item in items {
+        let end = histories.get(item).and_then(|history| history.end.as_ref());
+        if let Some(mut line) = DeadLetterLine::of(opened.job(), *item) {
+            let error = || end.and_then(|end| end.error.clone());
+            line.error = line.error.or_else(error);
+            dead::line(out, &line)?;
+        }
+    }
+    Ok(())
 }
 
 fn show(jobs: &Jobs, which: &Which) -> Result<Exit> {

@@ -4,8 +4,8 @@
 use undaunted_engine::event::Reached;
 use undaunted_engine::job::StepState;
 use undaunted_engine::view::{
-    BestEffortView, CompletionView, JobStanding, LateView, Limits, PoolView, Status, ToleranceView,
-    rfc3339,
+    BestEffortView, CompletionView, JobStanding, LateView, PoolView, SharedLimits, Status,
+    ToleranceView, rfc3339,
 };
 use undaunted_policy::{Timestamp, Tolerance};
 
@@ -32,7 +32,7 @@ pub(super) const fn has_ended(status: JobStanding) -> bool {
 
 /// One fact a line, with its label. What a job does not have is left out.
 pub(super) fn facts(
-    limits: &Limits,
+    limits: &SharedLimits,
     job: &str,
     status: JobStanding,
     now: Timestamp,
@@ -173,7 +173,7 @@ fn percent(share: f64) -> String {
     format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-fn of_deadline(limits: &Limits, has_ended: bool, now: Timestamp) -> Option<String> {
+fn of_deadline(limits: &SharedLimits, has_ended: bool, now: Timestamp) -> Option<String> {
     let each = limits.item_deadline_ms;
     let each = each.map(|limit| format!("each item has {} from its first start", short(limit.0)));
     let whole = limits.deadline.map(|deadline| {

@@ -10,6 +10,7 @@ pub(crate) mod explain;
 mod holds;
 pub(crate) mod job;
 pub(crate) mod jobs;
+mod json;
 pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod policies;
@@ -20,14 +21,5 @@ pub(crate) mod summary;
 pub(crate) mod timeline;
 mod words;
 
+pub(crate) use json::json;
 pub(crate) use words::{count, is_colourful, plain};
-
-use std::io::{self, Write};
-
-use serde::Serialize;
-
-/// A view as one line of JSON.
-pub(crate) fn json(out: &mut impl Write, view: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, view)?;
-    writeln!(out)
-}

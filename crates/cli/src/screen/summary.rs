@@ -163,14 +163,13 @@ pub(super) fn counts(of: &Counted<'_>) -> String {
             short(of.delay)
         ),
     };
-    let duration = short(of.duration);
-    let time = if of.has_ended {
-        format!("took {duration}")
+    let took = if of.has_ended {
+        format!("; took {}", short(of.duration))
     } else {
-        format!("{duration} so far")
+        String::new()
     };
     format!(
-        "{}; {}{delays}; {time}",
+        "{}; {}{delays}{took}",
         items.join(", "),
         count(of.attempts, "attempt", "attempts"),
     )

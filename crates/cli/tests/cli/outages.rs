@@ -170,7 +170,7 @@ fn a_job_in_an_outage_says_what_is_held_and_by_what() {
         snapbox::str![[r"
 job JOB orders
   interrupted: whoever ran it has died; go on with `undaunted resume JOB`
-  0 of 3 items succeeded; 1 attempt; SOON so far
+  0 of 3 items succeeded; 1 attempt
   pool none: only the limits of each command hold
   breaker payments: open since TIME, looks again in SOON at TIME; holds 3 items of this job
 
@@ -195,7 +195,7 @@ job JOB orders
 job JOB orders
   status interrupted (run 1)
   submitted TIME
-  so far 0 of 3 items succeeded; 1 attempt; SOON so far
+  so far 0 of 3 items succeeded; 1 attempt
   map running, 0 of 3 done, 3 held
     north: held by payments for SOON; it looks again in SOON; 3 attempts left; fails if it is held for SOON more
     east: held by payments for SOON; it looks again in SOON; this one goes first; 4 attempts left; fails if it is held for SOON more

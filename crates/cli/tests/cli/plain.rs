@@ -25,11 +25,6 @@ fn plain_line(line: &str) -> String {
             word => word.to_owned(),
         });
     }
-    let far = words.windows(2).position(|it| it == ["so", "far"]);
-    let before = far.and_then(|place| words.get_mut(place.checked_sub(1)?));
-    if let Some(time) = before.filter(|time| is_rough(time)) {
-        "SOON".clone_into(time);
-    }
     format!("{}{}", " ".repeat(indent), words.join(" "))
 }
 

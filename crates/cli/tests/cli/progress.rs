@@ -73,7 +73,6 @@ fn seen(pty: &Pty, columns: u16, rows: u16) -> String {
         let line = line.trim_end();
         let line = line
             .split_once("; took ")
-            .or_else(|| line.strip_suffix(" so far")?.rsplit_once("; "))
             .map_or(line, |(before, _)| before);
         line.replace(id, "ID") + "\n"
     });

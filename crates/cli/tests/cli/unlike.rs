@@ -51,7 +51,6 @@ fn without_chance(line: &str) -> String {
         }
         let measured = ["after", "took", "downtime", "timeline"].contains(&before)
             || after == "ago"
-            || words.get(place + 1..) == Some(&["so", "far"])
             || is_of_now(words.get(..place).unwrap_or_default())
             || without_ids(before) == "TIME";
         let counted = before == "process" || after == "records," || standing || listed;

@@ -288,5 +288,5 @@ fn a_store_is_found_by_its_variables_or_made() {
             .exists()
     );
     assert_eq!(call(&[]), Some(2));
-    assert_eq!(world.lines("log").len(), 3);
+    assert_eq!(world.lines("log").len(), 4);
 }

@@ -59,7 +59,7 @@ pub struct DeadLetterLine {
     pub command: Option<String>,
     /// Of that command, in its last round.
     pub attempts: u32,
-    /// The last error.
+    /// The last error; null if it was tried and said nothing.
     pub error: Option<String>,
 }
 
@@ -76,7 +76,9 @@ impl DeadLetterLine {
             reason,
             command: command.map(|command| command.id.clone()),
             attempts,
-            error: error.map(|error| job.texts.read(error).to_owned()),
+            error: error
+                .map(|error| job.texts.read(error).to_owned())
+                .filter(|error| !error.is_empty()),
         })
     }
 }

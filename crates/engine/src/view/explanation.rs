@@ -12,7 +12,8 @@ use super::origin;
 use super::projection::Projection;
 use super::report::{CompletionView, Missing, missing, summary};
 use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
+    all_held,
 };
 use super::standing::JobStanding;
 use super::time::{At, Millis};
@@ -78,7 +79,7 @@ impl JobExplanation {
             job, projection, ..
         } = *context;
         let report = summary(job);
-        let limits = Limits::of(context);
+        let limits = SharedLimits::of(context);
         let look = worth_a_look(job).into_iter();
         let late = projection.late.iter();
         let waits = job.steps.iter().map(|step| step.waiting.len());
@@ -121,8 +122,8 @@ impl JobExplanation {
         }
     }
 
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> SharedLimits {
+        SharedLimits {
             pool: self.pool,
             breakers: self.breakers.clone(),
             best_effort: self.best_effort.clone(),

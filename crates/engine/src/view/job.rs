@@ -12,7 +12,8 @@ use super::origin;
 use super::projection::Projection;
 use super::report::{CompletionView, ItemCounts, Missing, missing, summary};
 use super::shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
+    all_held,
 };
 use super::standing::JobStanding;
 use super::time::{At, Millis};
@@ -196,7 +197,7 @@ impl JobView {
             job, projection, ..
         } = *context;
         let report = summary(job);
-        let limits = Limits::of(context);
+        let limits = SharedLimits::of(context);
         let submitted = job.submitted();
         let steps = StepId::all().zip(&job.steps);
         let held = all_held(job).filter_map(|item| HeldView::of(context, item));
@@ -246,8 +247,8 @@ impl JobView {
         }
     }
 
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> SharedLimits {
+        SharedLimits {
             pool: self.pool,
             breakers: self.breakers.clone(),
             best_effort: self.best_effort.clone(),

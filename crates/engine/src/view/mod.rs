@@ -67,7 +67,8 @@ pub use report::{CompletionView, ItemCounts, Missing, Report, Status, report};
 pub use resumes::{RestoredView, ResumeView, ResumesView};
 pub use rule::{rule_in_words, value_in_words};
 pub use shared::{
-    BestEffortView, JobBreakerView, LISTED, LateView, Limits, PoolView, ToleranceView, all_held,
+    BestEffortView, JobBreakerView, LISTED, LateView, PoolView, SharedLimits, ToleranceView,
+    all_held,
 };
 pub use signature::signature;
 pub use standing::{ItemStanding, JobStanding};

@@ -10,10 +10,11 @@ use crate::event::{Counts, Reached};
 use crate::id::{CommandId, ItemId};
 use crate::job::{Item, Job, Settled, Stage, StepStage};
 
-/// What a job came to, or stands at: printed at the end of `run`.
+/// What a job came to, or stands at: printed at the end of `run`. What is skipped is for text; `show` has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub job: String,
+    #[serde(skip)]
     pub name: Option<String>,
     pub status: Status,
     /// Why it did not simply complete.
@@ -27,6 +28,7 @@ pub struct Report {
     pub duration_ms: Millis,
     pub missing: Vec<Missing>,
     /// How its first step with a completion rule was completed.
+    #[serde(skip)]
     pub completion: Option<CompletionView>,
 }
 

@@ -19,7 +19,7 @@ pub const LISTED: usize = 100;
 
 /// What `show` and `explain` say of the limits of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct SharedLimits {
     pub pool: Option<PoolView>,
     pub breakers: Vec<JobBreakerView>,
     pub best_effort: Option<BestEffortView>,
@@ -95,7 +95,7 @@ pub struct LateView {
     pub policy: &'static str,
 }
 
-impl Limits {
+impl SharedLimits {
     pub fn of(context: &ViewContext<'_>) -> Self {
         let job = context.job;
         let known = context.breakers;
