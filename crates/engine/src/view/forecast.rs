@@ -71,6 +71,12 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     let mut at = start(context, item, active);
+    if let Some(stop) = comes_too_late(context, active, state.deadline, at) {
+        return Some(Forecast {
+            retries: Vec::new(),
+            stop: Some(stop),
+        });
+    }
     let breaker = command.breaker.as_ref();
     let shut = breaker.map(|breaker| breaker.settings.recovery_timeout);
     let mut forecast = Forecast::default();
@@ -115,11 +121,36 @@ fn start(context: &ViewContext<'_>, item: ItemId, active: &Active) -> Timestamp 
 pub(super) fn deadline(context: &ViewContext<'_>, item: ItemId) -> Option<Timestamp> {
     let job = context.job;
     let active = job.active(item)?;
-    let suspended = (job.stage == Stage::Suspended).then_some(job.times.run_until);
-    let since = job.times.paused.or(suspended);
-    let stood = since.map_or_else(Default::default, |since| context.now.since(since));
-    let began = active.began().map(|began| began.after(stood));
+    let began = active.began();
+    let began = began.map(|began| began.after(context.stood_still(began)));
     job.deadline_for(item.step, active.command, began)
+}
+
+/// Set if the attempt it waits for may not start any more, because the deadline has passed.
+fn comes_too_late(
+    context: &ViewContext<'_>,
+    active: &Active,
+    deadline: Option<Timestamp>,
+    at: Timestamp,
+) -> Option<ForecastStop> {
+    let is_over = deadline.is_some_and(|deadline| deadline < at);
+    if matches!(active.doing, Doing::Running(_)) || !is_over {
+        return None;
+    }
+    let command = context.job.plan().command(active.command);
+    let spent = active.progress().spent;
+    Some(ForecastStop {
+        reason: Some(Reason::Deadline),
+        sentence: Reason::Deadline.sentence().to_owned(),
+        sum: Sum {
+            retry: active.progress().retries,
+            allowed: command.and_then(|command| command.retry.policy.bound().retries()),
+            spent_before: spent,
+            spent_after: spent,
+            deadline,
+            ..Sum::default()
+        },
+    })
 }
 
 /// Set if the job was interrupted for so long that its resume refuses the pending retry.
