@@ -59,6 +59,7 @@ mod spoken;
 mod tasks;
 mod texts;
 mod tolerance;
+mod view_item_scenes;
 mod view_laws;
 mod view_scenes;
 mod views;

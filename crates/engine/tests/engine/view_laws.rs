@@ -13,10 +13,11 @@ use undaunted_engine::view::{
 };
 use undaunted_policy::{Reason, Timestamp};
 
+use crate::projection::{take, turn};
 use crate::scene::Scene;
 use crate::view_scenes::{Shot, scenes};
 use crate::views::{Reading, Shown, show};
-use crate::walks::{Walk, happening};
+use crate::walks::Walk;
 use crate::workflows::workflow;
 
 fn has_ended(status: JobStanding) -> bool {
@@ -222,6 +223,23 @@ fn foretells_its_resume(shot: &Shot) {
     assert_eq!(clocks(&show(&unpaused)), clocks(&before), "{}", shot.name);
 }
 
+#[test]
+fn a_retry_that_is_foretold_to_come_after_the_deadline_of_its_item_is_not_made() {
+    let mut shots = scenes().into_iter();
+    let shot = shots.find(|shot| shot.name == "interrupted_overdue_and_seen");
+    let shot = shot.unwrap();
+    let foretold = show(&shot).items[0].next.clone().unwrap();
+    assert_eq!(foretold.stops.reason, Some(Reason::Deadline));
+    assert_eq!(foretold.retries, [], "not even the one that waits");
+    let mut scene = shot.scene;
+    let attempts = scene.counted().0;
+    scene.restart();
+    let _ = scene.tell(&Input::Resume { seen: shot.seen });
+    let _ = scene.start();
+    assert_eq!(scene.job.first_dead(), Some(Reason::Deadline));
+    assert_eq!(scene.counted().0, attempts, "none was made");
+}
+
 /// A job that no process runs now.
 fn left(scene: Scene, seen: Option<Timestamp>) -> Shot {
     Shot {
@@ -240,13 +258,13 @@ proptest! {
     fn whatever_happens_to_a_job_what_is_shown_keeps_every_law(
         text in workflow(),
         seed in any::<u64>(),
-        happenings in vec(happening(), 0..50),
+        turns in vec(turn(), 0..50),
         away in 0_u64..90_000,
         alive in prop::option::of(0_u64..90_000),
     ) {
         let mut walk = Walk { scene: Scene::seeded(&text, seed) };
-        for happening in &happenings {
-            walk.happen(happening);
+        for turn in &turns {
+            take(&mut walk, turn);
         }
         for suspended in [false, true] {
             let mut scene = walk.scene.clone();

@@ -144,7 +144,7 @@ fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
         if stored == *shown {
             continue;
         }
-        if std::env::var_os(BLESS).is_some() {
+        if is_blessing() {
             std::fs::write(&file, shown).unwrap();
         } else {
             let _ = writeln!(differences, "{name}.json:\n{}", diff(&stored, shown));
@@ -160,6 +160,14 @@ fn everything_that_is_shown_of_a_job_is_as_it_was_last_read() {
         "what is shown has changed; - is stored, + is shown now.\n\n{differences}\n\
          if each line is true: {BLESS}=1 cargo nextest run -p undaunted-engine --test engine views"
     );
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the test asks it to write; no other test reads this"
+)]
+fn is_blessing() -> bool {
+    std::env::var_os(BLESS).is_some()
 }
 
 fn folder() -> PathBuf {
@@ -196,7 +204,7 @@ fn fill(lines: &[&str], to: &mut String) {
             } else {
                 let _ = writeln!(to, "{line}");
                 fill(&lines[at + 1..end], to);
-                open = lines[end].to_owned();
+                lines[end].clone_into(&mut open);
             }
         }
         at = end + 1;
