@@ -114,7 +114,7 @@ impl<'j> OpenedJob<'j> {
         item: ItemId,
         command: Option<CommandId>,
     ) -> Result<ItemView, Refused> {
-        self.learn(JobExplanation::items)?;
+        self.learn(ItemView::items)?;
         let mut histories = self.histories([item])?;
         let history = histories.remove(&item).unwrap_or_default();
         Ok(ItemView::of(&self.context(), item, command, &history))

@@ -8,6 +8,7 @@ use undaunted_engine::job::Job;
 use undaunted_runner::reader::JobReader;
 
 use crate::exit::Refused;
+use crate::screen::plain;
 
 /// The job, and the rest of what was typed.
 pub(crate) fn split(typed: &str) -> (&str, Option<&str>) {
@@ -29,9 +30,11 @@ pub(crate) fn item(reader: &mut JobReader<'_>, typed: &str) -> Result<ItemId, Re
             format!("job {} has no item `{typed}`", job.id()),
         )),
         several => {
-            let names: Vec<&str> = several.iter().take(5).map(|it| job.identity(*it)).collect();
+            let names = several.iter().take(5);
+            let names: Vec<String> = names.map(|it| plain(job.identity(*it))).collect();
             Err(Refused::Usage(format!(
-                "`{typed}` is the beginning of {} items: {}{}",
+                "`{}` is the beginning of {} items: {}{}",
+                plain(typed),
                 several.len(),
                 names.join(", "),
                 if several.len() > names.len() {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use undaunted_engine::event::{Event, JobEvent, Record, items_of};
+use undaunted_engine::event::{Event, JobEvent, Record, RecordError, items_of};
 use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::job::{Job, Plans};
 use undaunted_engine::view::Projection;
@@ -234,8 +234,14 @@ impl<'s> JobReader<'s> {
             .read(&self.aggregate, before)?
             .next()
             .transpose()?;
-        let (_, bytes) = read.unwrap_or_default();
-        let texts = items_of(&bytes).unwrap_or_default();
+        let texts = read.as_ref().and_then(|(_, bytes)| items_of(bytes));
+        let texts = texts.ok_or_else(|| JournalError::Record {
+            job: self.job.id().to_owned(),
+            version: Version(version),
+            why: RecordError::Malformed {
+                what: "the items that the index says it has are not there".to_owned(),
+            },
+        })?;
         if let Some(step) = self.job.steps.get_mut(page.step.position()) {
             each(step, page.first, &texts);
         }
@@ -300,17 +306,9 @@ impl<'s> JobReader<'s> {
         Ok(())
     }
 
-    /// The items that a name means: `#3` by place, else all items with this name, else all whose names
+    /// The items that a name means: all items with this name, else `#3` by place, else all whose names
     /// begin with it. Of the last, not every name is at hand afterwards.
     pub fn find(&mut self, typed: &str) -> Result<Vec<ItemId>, JournalError> {
-        if let Some(index) = typed
-            .strip_prefix('#')
-            .and_then(|it| it.parse::<u32>().ok())
-        {
-            let found = self.at_place(index);
-            self.learn(found)?;
-            return Ok(found.into_iter().collect());
-        }
         let named = self.projection.index.named(typed);
         self.learn(named)?;
         let exact = |reader: &Self| -> Vec<ItemId> {
@@ -320,10 +318,18 @@ impl<'s> JobReader<'s> {
                 .collect()
         };
         let found = exact(self);
-        if found.is_empty() {
-            return self.beginning_with(typed);
+        if !found.is_empty() {
+            return Ok(found);
         }
-        Ok(found)
+        if let Some(index) = typed
+            .strip_prefix('#')
+            .and_then(|it| it.parse::<u32>().ok())
+        {
+            let found = self.at_place(index);
+            self.learn(found)?;
+            return Ok(found.into_iter().collect());
+        }
+        self.beginning_with(typed)
     }
 
     fn at_place(&self, index: u32) -> Option<ItemId> {

@@ -161,7 +161,7 @@ fn chosen(opened: &mut OpenedJob<'_>, which: &Which) -> Result<Vec<ItemId>, Refu
     items.dedup();
     let job = opened.job();
     if let Some(item) = items.iter().find(|item| !job.dead.contains_key(item)) {
-        let name = job.identity(*item);
+        let name = plain(job.identity(*item));
         return Err(Refused::not_found(
             "no_item",
             format!("`{name}` is no dead letter"),

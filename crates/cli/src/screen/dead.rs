@@ -7,7 +7,7 @@ use undaunted_policy::Reason;
 
 use super::duration::short;
 use super::summary::error_lines;
-use super::words::{count, plain, quoted};
+use super::words::{address, count, name_or_place, plain, quoted};
 
 /// How many names of a group are shown, and how many characters of them.
 pub(crate) const NAMED: usize = 5;
@@ -62,12 +62,12 @@ pub(crate) fn show(out: &mut impl Write, job: &str, letter: &DeadLetterView) -> 
     writeln!(
         out,
         "  why:     undaunted explain {}",
-        quoted(&format!("{job}/{}", letter.item))
+        quoted(&address(job, &letter.item, letter.index))
     )?;
     writeln!(
         out,
         "  again:   undaunted dlq redrive {job} {}",
-        quoted(&letter.item)
+        quoted(&name_or_place(&letter.item, letter.index))
     )
 }
 

@@ -58,8 +58,8 @@ pub(crate) fn show(out: &mut impl Write, job: &JobView, paper: &Paper) -> io::Re
     next(out, job)
 }
 
-pub(super) fn name<'n>(name: Option<&'n str>, workflow: Option<&'n str>) -> &'n str {
-    name.or(workflow).unwrap_or_default()
+pub(super) fn name(name: Option<&str>, workflow: Option<&str>) -> String {
+    plain(name.or(workflow).unwrap_or_default())
 }
 
 fn counts(job: &JobView) -> String {

@@ -6,7 +6,8 @@ use std::io::IsTerminal;
 use undaunted_engine::decide::cause_in_words;
 use undaunted_engine::event::Text;
 use undaunted_engine::job::Job;
-pub(crate) use undaunted_engine::view::quoted;
+use undaunted_engine::view::is_plain;
+pub(crate) use undaunted_engine::view::{address, quoted};
 use undaunted_policy::Cause;
 
 /// A number and what it counts: `1 error`, `2 errors`.
@@ -55,17 +56,21 @@ pub(crate) fn retry_of(retry: u32, allowed: Option<u32>) -> String {
     }
 }
 
+/// An item as it is typed behind its job.
+pub(crate) fn name_or_place(name: &str, index: u32) -> String {
+    let address = address("", name, index);
+    address.trim_start_matches('/').to_owned()
+}
+
 /// A text on one line, with control characters escaped.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             '\t' => plain.push(' '),
-            // These change the direction of writing for the rest of the line.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                plain.extend(character.escape_unicode());
-            }
             control if control.is_control() => plain.extend(control.escape_debug()),
+            // It changes the line or the direction of writing for what follows.
+            other if !is_plain(other) => plain.extend(other.escape_unicode()),
             other => plain.push(other),
         }
     }

@@ -81,7 +81,7 @@ pub(crate) fn expired(job: &Job, active: &Active, left: Timestamp, now: Timestam
         return None;
     }
     let spent = active.progress().spent;
-    let overdue = now.since(due.max(left));
+    let overdue = now.since(due).saturating_sub(queued);
     let policy = job.plan().command(active.command);
     Some(Sum {
         retry: active.progress().retries,

@@ -88,6 +88,13 @@ impl Inputs {
         self.learned.is_some()
     }
 
+    /// The items that were left out and learned since, in order.
+    pub(super) fn learned(&self) -> impl Iterator<Item = usize> {
+        self.learned
+            .iter()
+            .flat_map(|learned| learned.keys().copied())
+    }
+
     /// Only for items that were left out.
     pub(super) fn learn(&mut self, item: usize, identity: &str, input: &str) {
         if let Some(learned) = self.learned.as_mut().filter(|_| item < self.many) {

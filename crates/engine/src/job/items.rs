@@ -60,7 +60,11 @@ impl Items {
 
     /// The items whose names and values are here.
     pub fn known(&self) -> impl Iterator<Item = u32> {
-        (0..self.len()).filter(|item| self.knows(*item))
+        let learned = self.inputs.learned();
+        let all = (0..self.len()).filter(|_| !self.are_left_out());
+        learned
+            .filter_map(|item| u32::try_from(item).ok())
+            .chain(all)
     }
 
     /// The name and value of an item that was left out.

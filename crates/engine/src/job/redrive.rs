@@ -17,6 +17,14 @@ impl Job {
         if let Some(active) = self.active(of.item()) {
             let mut kept = Box::new(active.clone());
             kept.command = of.command;
+            // If a handler failed too, what is kept is that of the command it was to mend.
+            let frames = active.frames.iter();
+            if let Some(frame) = frames.rev().find(|frame| frame.command == of.command) {
+                kept.attempts = frame.attempts;
+                kept.set_progress(frame.progress);
+                kept.cause = None;
+                kept.error = Some(frame.error.clone());
+            }
             kept.frames.clear();
             self.dead.insert(of.item(), kept);
         }

@@ -1,15 +1,17 @@
 //! What views are made from: a job, its projection, and what stands outside of its journal.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use undaunted_policy::Timestamp;
 
 use super::projection::Projection;
 use super::shared::{all_held, named_by_rule};
 use crate::breaker::AdmissionControl;
+use crate::decide::left_at;
 use crate::gate::prober;
 use crate::id::{ItemId, StepId};
-use crate::job::Job;
+use crate::job::{Job, Stage};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ViewContext<'a> {
@@ -22,6 +24,34 @@ pub struct ViewContext<'a> {
     /// The last sign of life of the process that ran it, if it is known.
     pub seen: Option<Timestamp>,
     pub now: Timestamp,
+}
+
+impl ViewContext<'_> {
+    /// Since when the time of the items stands still, if the job is paused or suspended.
+    pub(super) fn still_since(&self) -> Option<Timestamp> {
+        let job = self.job;
+        let suspended = || left_at(job, self.seen, self.now);
+        let suspended = (job.stage == Stage::Suspended).then(suspended);
+        job.times.paused.or(suspended)
+    }
+
+    /// How long the time of an item has stood still that waits since then.
+    pub(super) fn stood_still(&self, since: Timestamp) -> Duration {
+        let still = self.still_since();
+        still.map_or(Duration::ZERO, |still| self.now.since(still.max(since)))
+    }
+
+    /// How long after its time a retry has waited without a charge to its delay budget: while a process ran
+    /// the job, or while the job was suspended.
+    pub(super) fn not_charged(&self, due: Timestamp) -> Duration {
+        let (job, now) = (self.job, self.now);
+        let until = match self.owner {
+            Some(_) => now,
+            None if job.stage == Stage::Suspended => now,
+            None => left_at(job, self.seen, now),
+        };
+        until.since(due.max(job.times.resumed_at))
+    }
 }
 
 /// The items that are probed first, and those that would be: their names and inputs decide about breakers.

@@ -10,9 +10,8 @@ use super::attempt::{AttemptView, attempt};
 use super::history::History;
 use super::signature::signature;
 use super::time::At;
-use crate::event::Text;
-use crate::id::{CommandId, ItemId};
-use crate::job::{Active, Item, Job, Settled};
+use crate::id::ItemId;
+use crate::job::{Item, Job, Settled};
 use crate::task::correlation_id;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,26 +68,18 @@ impl DeadLetterLine {
             return None;
         };
         let dead = job.dead.get(&item)?;
-        let (command, attempts, error) = failed(dead);
-        let command = job.plan().command(command);
+        let command = job.plan().command(dead.command);
         Some(Self {
             item: job.identity(item).to_owned(),
             reason,
             command: command.map(|command| command.id.clone()),
-            attempts,
-            error: error
+            attempts: dead.attempts,
+            error: dead
+                .error
+                .as_ref()
                 .map(|error| job.texts.read(error).to_owned())
                 .filter(|error| !error.is_empty()),
         })
-    }
-}
-
-/// The command that failed, how often it was tried, and its error. If its handler failed too, that was
-/// another command.
-fn failed(dead: &Active) -> (CommandId, u32, Option<&Text>) {
-    match dead.frames.first() {
-        Some(frame) => (frame.command, frame.attempts, Some(&frame.error)),
-        None => (dead.command, dead.attempts, dead.error.as_ref()),
     }
 }
 
@@ -108,7 +99,7 @@ pub fn group_dead_letters(
     let mut groups: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
     let mut signatures: BTreeMap<&str, String> = BTreeMap::new();
     for item in items {
-        let error = job.dead.get(&item).and_then(|dead| failed(dead).2);
+        let error = job.dead.get(&item).and_then(|dead| dead.error.as_ref());
         let error = error.map_or("", |error| job.texts.read(error));
         let found = signatures.entry(error).or_insert_with(|| signature(error));
         match groups.get_mut(found.as_str()) {

@@ -9,6 +9,7 @@
 use undaunted_policy::{Cause, Decision, Failure, Reason, State, Timestamp, Verdict, verdict};
 
 use super::context::ViewContext;
+use super::hold::HoldView;
 use crate::breaker::BreakerState;
 use crate::decide::{expired, expired_in_words, left_at};
 use crate::event::Sum;
@@ -71,6 +72,13 @@ pub fn forecast(context: &ViewContext<'_>, item: ItemId, most: usize) -> Option<
         pool: job.pool.map(|pool| pool.balance(active.charged)),
     };
     let mut at = start(context, item, active);
+    let too_late = comes_too_late(context, active, state.deadline, at);
+    if let Some(stop) = too_late.or_else(|| held_too_long(context, item, active, at)) {
+        return Some(Forecast {
+            retries: Vec::new(),
+            stop: Some(stop),
+        });
+    }
     let breaker = command.breaker.as_ref();
     let shut = breaker.map(|breaker| breaker.settings.recovery_timeout);
     let mut forecast = Forecast::default();
@@ -115,11 +123,65 @@ fn start(context: &ViewContext<'_>, item: ItemId, active: &Active) -> Timestamp 
 pub(super) fn deadline(context: &ViewContext<'_>, item: ItemId) -> Option<Timestamp> {
     let job = context.job;
     let active = job.active(item)?;
-    let suspended = (job.stage == Stage::Suspended).then_some(job.times.run_until);
-    let since = job.times.paused.or(suspended);
-    let stood = since.map_or_else(Default::default, |since| context.now.since(since));
-    let began = active.began().map(|began| began.after(stood));
+    let began = active.began();
+    let began = began.map(|began| began.after(context.stood_still(began)));
     job.deadline_for(item.step, active.command, began)
+}
+
+/// Set if the attempt it waits for may not start any more, because the deadline has passed.
+fn comes_too_late(
+    context: &ViewContext<'_>,
+    active: &Active,
+    deadline: Option<Timestamp>,
+    at: Timestamp,
+) -> Option<ForecastStop> {
+    let is_over = deadline.is_some_and(|deadline| deadline < at);
+    if matches!(active.doing, Doing::Running(_)) || !is_over {
+        return None;
+    }
+    Some(without_start(context, active, Reason::Deadline, deadline))
+}
+
+/// Set if the hold fails the item before its breaker can be probed, or has by now.
+fn held_too_long(
+    context: &ViewContext<'_>,
+    item: ItemId,
+    active: &Active,
+    at: Timestamp,
+) -> Option<ForecastStop> {
+    let hold = HoldView::of(context, item)?;
+    let expires = hold.expires_at?.0;
+    if expires > at {
+        return None;
+    }
+    let reason = match hold.expires_with {
+        Some("deadline") => Reason::Deadline,
+        _ => Reason::CircuitOpen,
+    };
+    Some(without_start(context, active, reason, None))
+}
+
+/// The attempt that the item waits for is never started.
+fn without_start(
+    context: &ViewContext<'_>,
+    active: &Active,
+    reason: Reason,
+    deadline: Option<Timestamp>,
+) -> ForecastStop {
+    let command = context.job.plan().command(active.command);
+    let progress = active.progress();
+    ForecastStop {
+        reason: Some(reason),
+        sentence: reason.sentence().to_owned(),
+        sum: Sum {
+            retry: progress.retries,
+            allowed: command.and_then(|command| command.retry.policy.bound().retries()),
+            spent_before: progress.spent,
+            spent_after: progress.spent,
+            deadline,
+            ..Sum::default()
+        },
+    }
 }
 
 /// Set if the job was interrupted for so long that its resume refuses the pending retry.

@@ -16,7 +16,7 @@ pub struct HoldView {
     pub since: At,
     /// When the breaker may be probed, if it is open.
     pub until: Option<At>,
-    /// When the hold fails the item.
+    /// When the hold fails the item. Later by the time that the job is paused or suspended.
     pub expires_at: Option<At>,
     /// With what reason it then fails.
     pub expires_with: Option<&'static str>,
@@ -44,7 +44,9 @@ impl HoldView {
             state: state.map(BreakerState::word),
             since: At(hold.since),
             until: state.and_then(BreakerState::until).map(At),
-            expires_at: hold.expires.map(At),
+            expires_at: hold
+                .expires
+                .map(|expires| At(expires.after(context.stood_still(hold.since)))),
             expires_with: hold.expires.map(|expires| match deadline {
                 Some(deadline) if deadline == expires => "deadline",
                 Some(_) | None => "circuit_open",

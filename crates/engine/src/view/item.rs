@@ -1,23 +1,26 @@
 //! An item and everything that has happened to it: what `explain JOB/ITEM` prints.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use undaunted_policy::{Cause, Class, Decision, Reason, RetryConfig, Verdict};
 
 use super::attempt::{AttemptView, DecisionView, attempt};
 use super::breaker::BreakerView;
-use super::context::ViewContext;
+use super::context::{ViewContext, probers};
 use super::forecast::{Forecast, deadline, forecast};
 use super::history::{AttemptFailure, BreakerHold, History, Mend, PastAttempt, Stop};
 use super::hold::HoldView;
 use super::job::{error, failure};
+use super::projection::Projection;
 use super::rule::rule_in_words;
 use super::shared::LateView;
 use super::standing::{ItemStanding, JobStanding};
 use super::time::{At, Millis};
 use crate::event::Sum;
-use crate::id::{CommandId, ItemId, StepId};
-use crate::job::{Doing, Job};
+use crate::id::{CommandId, ItemId};
+use crate::job::{Doing, Item, Job, Settled};
 use crate::task::{Files, TaskWork, correlation_id, task};
 
 /// The longest forecast.
@@ -145,6 +148,11 @@ pub struct StopsView {
 }
 
 impl ItemView {
+    /// The other items whose names it may have: those that are probed first.
+    pub fn items(job: &Job, _: &Projection) -> BTreeSet<ItemId> {
+        probers(job)
+    }
+
     /// Of one command only, if one is given. The name of the item must be known to the job.
     pub fn of(
         context: &ViewContext<'_>,
@@ -190,7 +198,7 @@ impl ItemView {
             retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
             due_at: due.map(At),
             due_in_ms: due.map(|due| Millis(due.since(context.now))),
-            left_out: left_out(job, item.step),
+            left_out: left_out(job, item),
             held,
             breaker,
             deadline: deadline(context, item).map(At),
@@ -201,8 +209,14 @@ impl ItemView {
     }
 }
 
+/// Of a dead letter only if its first command failed: what the others would have read is not kept.
 fn argv(context: &ViewContext<'_>, item: ItemId) -> Option<Vec<String>> {
-    let task = task(context.job, item, Files::default(), context.now);
+    let job = context.job;
+    let dead = job.dead.get(&item).map(|dead| dead.command);
+    if dead.is_some_and(|failed| Some(failed) != job.plan().first(item.step)) {
+        return None;
+    }
+    let task = task(job, item, Files::default(), context.now);
     // What cannot be filled in was not run.
     match task.ok()??.work {
         TaskWork::Run { argv } => Some(argv),
@@ -220,10 +234,17 @@ pub(super) fn due(job: &Job, item: ItemId) -> Option<undaunted_policy::Timestamp
     }
 }
 
-/// Why a step was complete without some of its items, if it was.
-pub(super) fn left_out(job: &Job, step: StepId) -> Option<String> {
-    let reached = job.step(step)?.reached?;
-    Some(reached.completion().reason.to_string())
+/// Why its step was complete without an item, if it was.
+pub(super) fn left_out(job: &Job, item: ItemId) -> Option<String> {
+    let step = job.step(item.step)?;
+    let reached = step.reached?;
+    let is_counted = match job.item(item)? {
+        Item::Pending | Item::Active(_) | Item::Settled(Settled::Missing(_)) => false,
+        Item::Settled(Settled::Succeeded | Settled::Dead(_) | Settled::Skipped(_)) => {
+            !step.late.contains(&item.index)
+        }
+    };
+    (!is_counted).then(|| reached.completion().reason.to_string())
 }
 
 /// An item that is worth a look: in `explain JOB`.
@@ -268,14 +289,34 @@ impl LookView {
             retry: active.map_or(0, |active| active.progress().retries),
             retries_allowed: command.and_then(|it| it.retry.policy.bound().retries()),
             due_at: due(job, item).map(At),
-            left_out: left_out(job, item.step),
+            left_out: left_out(job, item),
             held: HoldView::of(context, item),
             explain: format!(
                 "undaunted explain {}",
-                quoted(&format!("{}/{name}", job.id()))
+                quoted(&address(job.id(), name, item.index))
             ),
         }
     }
+}
+
+/// How an item is typed: by its name or, if that has characters that are better not printed, by its place.
+pub fn address(job: &str, name: &str, index: u32) -> String {
+    if name.chars().all(is_plain) {
+        format!("{job}/{name}")
+    } else {
+        format!("{job}/#{index}")
+    }
+}
+
+/// Whether a character can be printed as it is: it is no control character, and does not change the direction
+/// of writing or the line.
+pub fn is_plain(character: char) -> bool {
+    let changes_direction = matches!(
+        character,
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    let ends_line = matches!(character, '\u{2028}' | '\u{2029}');
+    !character.is_control() && !changes_direction && !ends_line
 }
 
 /// A text as one word of a shell.
@@ -325,8 +366,9 @@ impl Entries<'_> {
         for attempt in attempts {
             put(attempt.of.command, self.attempt(attempt));
         }
-        // The sort is stable: the consequences of an end come before what began at the same instant.
-        entries.sort_by_key(EntryView::at);
+        // The sort is stable: the consequences of an end come before what began at the same instant, unless
+        // they are those of an attempt that took no time.
+        entries.sort_by_key(|entry| (entry.at(), !entry.is_instant()));
         entries
     }
 
@@ -433,17 +475,8 @@ impl Entries<'_> {
             let written = written.unwrap_or_default();
             return format!("{} of the table: {written}", row.saturating_add(1));
         }
-        let was_cut = match ItemStanding::of(job, self.item) {
-            ItemStanding::Missing(_) | ItemStanding::Skipped(_) => attempt.retry.is_none(),
-            ItemStanding::Pending
-            | ItemStanding::Running
-            | ItemStanding::Waiting
-            | ItemStanding::Held
-            | ItemStanding::Succeeded
-            | ItemStanding::Dead(_) => false,
-        };
-        if failure.cause == Cause::Interrupted && was_cut {
-            return "not asked; it was ended because nobody waits for it".to_owned();
+        if let Some(why) = self.given_up(attempt, failure) {
+            return why.to_owned();
         }
         let (class, usual) = (failure.class, failure.cause.class());
         let said = match class {
@@ -457,11 +490,41 @@ impl Entries<'_> {
         said.to_owned()
     }
 
+    /// Why no decision followed a failure: nothing more was to be tried of the item.
+    fn given_up(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> Option<&'static str> {
+        let end = attempt.outcome.as_ref().map(|outcome| outcome.at);
+        let (of, history) = (attempt.of, self.history);
+        let mut stops = history.stops.iter();
+        let mut holds = history.holds.iter();
+        let is_decided = attempt.retry.is_some()
+            || stops.any(|stop| stop.of == of && Some(stop.at) == end)
+            || holds.any(|hold| hold.of == of && Some(hold.at) == end);
+        if is_decided {
+            return None;
+        }
+        match ItemStanding::of(self.context.job, self.item) {
+            ItemStanding::Missing(_) | ItemStanding::Skipped(_)
+                if failure.cause == Cause::Interrupted =>
+            {
+                Some("not asked; it was ended because nobody waits for it")
+            }
+            ItemStanding::Missing(_) => Some("not asked; the step was complete without it"),
+            ItemStanding::Skipped(_) => Some("not asked; the item was already given up"),
+            ItemStanding::Pending
+            | ItemStanding::Running
+            | ItemStanding::Waiting
+            | ItemStanding::Held
+            | ItemStanding::Succeeded
+            | ItemStanding::Dead(_) => None,
+        }
+    }
+
     /// The forecast, if the item is at the command in question.
     fn next(&self, only: Option<CommandId>) -> Option<NextView> {
         let job = self.context.job;
         let at = job.active(self.item)?.command;
-        if job.stage.has_ended() || only.is_some_and(|asked| asked != at) {
+        let is_over = job.stage.has_ended() || job.ending(self.item).is_some();
+        if is_over || only.is_some_and(|asked| asked != at) {
             return None;
         }
         let Forecast { retries, stop } = forecast(self.context, self.item, FORETOLD)?;
@@ -488,6 +551,13 @@ impl Entries<'_> {
 }
 
 impl EntryView {
+    fn is_instant(&self) -> bool {
+        match self {
+            Self::Attempt(entry) => entry.attempt.ended_at == Some(entry.attempt.at),
+            Self::Stop(_) | Self::Mend(_) | Self::Held(_) | Self::Released(_) => false,
+        }
+    }
+
     fn at(&self) -> At {
         match self {
             Self::Attempt(entry) => entry.attempt.at,

@@ -299,7 +299,11 @@ impl StepView {
                 .map_or_else(String::new, |it| it.name.clone()),
             stage: StageView::of(context, step, state.stage),
             is_map,
-            started_at: past.and_then(|past| past.started).map(At),
+            // A redrive can have a step begin again that has run before.
+            started_at: past
+                .and_then(|past| past.started)
+                .filter(|_| state.stage != StepStage::Waiting)
+                .map(At),
             ended_at: past.and_then(|past| past.ended).map(At),
             items: state.items.len(),
             running: state.running,
@@ -339,7 +343,8 @@ impl WaitingView {
         let command = job.plan().command(active.command);
         let policy = command.map(|command| &command.retry.policy);
         let spent = active.progress().spent;
-        let expires = policy.and_then(|it| it.terms().limits().budget_expires_at(spent, due));
+        let usual = policy.and_then(|it| it.terms().limits().budget_expires_at(spent, due));
+        let expires = active.expires().or(usual);
         Some(Self {
             item: job.identity(item).to_owned(),
             command: command.map(|command| command.id.clone()),
@@ -349,7 +354,8 @@ impl WaitingView {
             due_at: At(due),
             due_in_ms: Millis(due.since(context.now)),
             spent_ms: Millis(spent),
-            retry_budget_expires_at: active.expires().or(expires).map(At),
+            retry_budget_expires_at: expires
+                .map(|expires| At(expires.after(context.not_charged(due)))),
             failure: failure(active),
             error: error(job, active),
         })

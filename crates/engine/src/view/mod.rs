@@ -58,7 +58,7 @@ pub use hold::HoldView;
 pub use index::{Keys, Page, RecordIndex};
 pub use item::{
     AttemptEntry, EntryView, HeldEntry, ItemView, LookView, MendEntry, NextView, ReleasedEntry,
-    StopEntry, StopsView, quoted,
+    StopEntry, StopsView, address, is_plain, quoted,
 };
 pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
 pub use line::JobLine;

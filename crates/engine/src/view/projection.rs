@@ -219,8 +219,12 @@ impl Projection {
                 let _ = self.steps.insert(step, past);
             }
             StepEvent::InputFailed { error, .. } => {
-                let error = job.texts.read(error).to_owned();
-                self.fail(step, at, StepFailure::Input(error));
+                let failure = match self.stopping {
+                    // The command that gives the items was ended.
+                    Some(Reason::Cancelled) => StepFailure::Cancelled,
+                    _ => StepFailure::Input(job.texts.read(error).to_owned()),
+                };
+                self.fail(step, at, failure);
             }
             StepEvent::Unreachable { missing, .. } => {
                 self.fail(step, at, StepFailure::Unreachable(missing.clone()));

@@ -24,7 +24,7 @@ pub struct Report {
     pub attempts: u64,
     pub retries: u64,
     pub delay_ms: Millis,
-    /// From its submission to its last event.
+    /// From its submission to its end or, before that, to its last event.
     pub duration_ms: Millis,
     pub missing: Vec<Missing>,
     /// How its first step with a completion rule was completed.
@@ -148,7 +148,9 @@ pub(super) fn summary(job: &Job) -> Report {
 }
 
 fn duration(job: &Job) -> Duration {
-    job.times.last_at.since(job.times.submitted_at)
+    // Dead letters can be dropped and pools enlarged after the end.
+    let until = job.times.ended_at.unwrap_or(job.times.last_at);
+    until.since(job.times.submitted_at)
 }
 
 fn why(job: &Job, status: Status) -> Option<Reason> {
@@ -160,6 +162,13 @@ fn why(job: &Job, status: Status) -> Option<Reason> {
             .or_else(|| job.first_dead()),
         Status::Running | Status::Suspended | Status::Completed => None,
     }
+}
+
+/// Why an item that is pending will not be started: its step is complete without it, or the job has ended.
+pub(super) fn never_started(job: &Job, item: ItemId) -> Option<Reason> {
+    let reached = job.step(item.step)?.reached;
+    let ended = || why(job, Status::from(job.stage)).filter(|_| job.stage.has_ended());
+    reached.map(|reached| reached.reason()).or_else(ended)
 }
 
 /// What did not run, and why: an item, or the command of a step whose items do not exist yet.
@@ -185,7 +194,7 @@ impl NotRun {
 /// Items never started, and those a step was complete without.
 pub(super) fn missing(job: &Job) -> impl Iterator<Item = NotRun> {
     // What never began has the reason for which the job ended: in a list, that of the command before.
-    let why = why(job, Status::from(job.stage)).unwrap_or(Reason::Tolerance);
+    let why = why(job, Status::from(job.stage)).unwrap_or(Reason::Cancelled);
     let steps = job.counted().filter(|_| job.stage.has_ended());
     steps.flat_map(move |(number, step)| {
         let never = matches!(step.stage, StepStage::Waiting | StepStage::Failed);

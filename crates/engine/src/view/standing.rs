@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use undaunted_policy::Reason;
 
-use super::report::Status;
+use super::report::{Status, never_started};
 use crate::id::ItemId;
 use crate::job::{Doing, Item, Job, Settled};
 
@@ -58,14 +58,15 @@ pub enum ItemStanding {
     Succeeded,
     Dead(Reason),
     Skipped(Reason),
-    /// Its step was complete without it.
+    /// Its step was complete without it, or the job has ended before it was started.
     Missing(Reason),
 }
 
 impl ItemStanding {
     pub fn of(job: &Job, item: ItemId) -> Self {
         match job.item(item) {
-            None | Some(Item::Pending) => Self::Pending,
+            None => Self::Pending,
+            Some(Item::Pending) => never_started(job, item).map_or(Self::Pending, Self::Missing),
             Some(Item::Active(active)) => match active.doing {
                 Doing::Running(_) => Self::Running,
                 Doing::Waiting(_) | Doing::Undecided => Self::Waiting,

@@ -47,7 +47,7 @@ fn told(text: &str, commands: &serde_json::Value) -> Result<Imported, ImportErro
 }
 
 /// A job that was imported, suspended and resumed.
-fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
+pub(crate) fn resumed(text: &str, commands: &serde_json::Value) -> Scene {
     let mut scene = submitted(text);
     let imported = import(&state(commands), &scene.job).unwrap();
     for event in [imported.event, Event::Job(JobEvent::Suspended)] {

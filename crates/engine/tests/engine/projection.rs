@@ -19,7 +19,7 @@ use crate::workflows::workflow;
 
 /// What happens to a job, by itself or by its operator.
 #[derive(Clone, Debug)]
-enum Turn {
+pub(crate) enum Turn {
     Happen(Happening),
     /// Everything goes well until it has ended.
     Finish,
@@ -35,7 +35,7 @@ enum Turn {
     Update,
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
+pub(crate) fn turn() -> impl Strategy<Value = Turn> {
     let redrive = (any::<Index>(), any::<bool>(), any::<bool>());
     prop_oneof![
         40 => happening().prop_map(Turn::Happen),
@@ -94,7 +94,7 @@ impl Journal {
     }
 }
 
-fn take(walk: &mut Walk, turn: &Turn) {
+pub(crate) fn take(walk: &mut Walk, turn: &Turn) {
     let dead: Vec<ItemId> = walk.scene.job.dead.keys().copied().collect();
     let one = |which: &Index| {
         let some = !dead.is_empty();

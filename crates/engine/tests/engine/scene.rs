@@ -242,6 +242,7 @@ impl Scene {
     /// reads them.
     pub(crate) fn others(&mut self, name: &str, job: Option<&str>, facts: Vec<Fact>) {
         let (name, at) = (Arc::from(name), self.now);
+        self.latest = self.latest.max(at);
         self.admission.tick(at);
         let (known, _) = self.admission.version(&name).unwrap();
         if known == 0 {

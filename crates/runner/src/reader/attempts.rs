@@ -152,8 +152,15 @@ impl JobReader<'_> {
         let found = attempts.into_iter().find(|attempt| {
             open.is_some_and(|open| open.of == attempt.of && open.round == attempt.round)
         });
-        if let Some((_, waiting)) = queue.attempts.front_mut() {
-            *waiting = found.or_else(|| open.cloned());
+        let found = found.or_else(|| open.cloned());
+        match (queue.attempts.front_mut(), found) {
+            (Some((_, waiting)), Some(found)) => *waiting = Some(found),
+            // Its start is the only thing the journal says of it: others must not wait for it.
+            (Some(_), None) => {
+                drop(queue.attempts.pop_front());
+                queue.taken = queue.taken.saturating_add(1);
+            }
+            (None, _) => {}
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::screen::duration::{measured, short};
 use crate::screen::holds::story;
 use crate::screen::limits::{has_ended, late_words};
 use crate::screen::summary::error_lines;
-use crate::screen::words::{count, one_line, plain, quoted, retry_of};
+use crate::screen::words::{address, count, name_or_place, one_line, plain, quoted, retry_of};
 
 const LISTED: usize = 5;
 
@@ -46,7 +46,7 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
     }
     let mut entries = item.history.iter();
     if entries.any(|entry| matches!(entry, EntryView::Attempt(_))) {
-        let what = quoted(&format!("{}/{}", item.job, item.item));
+        let what = quoted(&address(&item.job, &item.item, item.index));
         writeln!(out, "  output:  undaunted logs {what}")?;
     }
     if matches!(item.status, ItemStanding::Dead(_)) {
@@ -54,7 +54,7 @@ pub(crate) fn show(out: &mut impl Write, item: &ItemView, now: Timestamp) -> io:
             out,
             "  again:   undaunted dlq redrive {} {}",
             item.job,
-            quoted(&item.item)
+            quoted(&name_or_place(&item.item, item.index))
         )?;
     }
     Ok(())
@@ -320,7 +320,12 @@ fn foretold(out: &mut impl Write, item: &ItemView, next: &NextView) -> io::Resul
         Some(sentence) => {
             let word = next.stops.reason.map(Reason::word);
             let word = word.unwrap_or("a rule");
-            writeln!(out, "    then {word} ends it: {sentence}\n")
+            writeln!(out, "    then {word} ends it: {sentence}")?;
+            let decision = next.stops.decision.as_ref();
+            if let Some(decision) = decision.filter(|it| it.overdue_ms.is_some()) {
+                refused(out, decision)?;
+            }
+            writeln!(out)
         }
         None => writeln!(out, "    and so on: nothing ends it\n"),
     }

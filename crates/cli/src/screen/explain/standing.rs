@@ -72,6 +72,7 @@ impl<'s> Standing<'s> {
                 let reason = reason.unwrap_or_default();
                 format!("not waited for{reason}: the step was complete without it, {why}")
             }
+            (ItemStanding::Missing(reason), None) => format!("it was never started ({reason})"),
             (ItemStanding::Pending, None) if ended => "it was never started".to_owned(),
             (ItemStanding::Pending, None) => format!("it was not started yet{unless}"),
             (ItemStanding::Running, _) => format!("attempt {} runs{unless}", self.attempts),
@@ -85,7 +86,7 @@ impl<'s> Standing<'s> {
             (ItemStanding::Dead(reason), _) => {
                 format!("a dead letter ({reason}): {}", reason.sentence())
             }
-            (ItemStanding::Skipped(reason) | ItemStanding::Missing(reason), _) => {
+            (ItemStanding::Skipped(reason), _) => {
                 format!("{word} ({reason}): {}", reason.sentence())
             }
         }
