@@ -109,7 +109,7 @@ job JOB regions
         plain(&west.out, &job),
         snapbox::str![[r"
 job JOB item west
-  not waited for: the step was complete without it, min_dcs_reached (2/2)
+  not waited for (cancelled): the step was complete without it, min_dcs_reached (2/2)
 
 
 "]]
