@@ -14,8 +14,9 @@ use crate::exit::wants_json;
 const MOST: usize = 50;
 
 pub(crate) fn show(source: &Source, problems: &[Diagnostic]) {
-    if wants_json() {
-        // An error that follows has the first of them, and `check --json` all.
+    let is_error = |found: &Diagnostic| found.code.severity() == Severity::Error;
+    if wants_json() && problems.iter().any(is_error) {
+        // The error that follows has the first of them, and `check --json` all.
         return;
     }
     let mut err = io::stderr().lock();

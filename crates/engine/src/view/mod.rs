@@ -7,6 +7,7 @@ mod budget;
 mod context;
 mod counters;
 mod dead;
+mod entry;
 mod error;
 mod event;
 mod explanation;
@@ -47,6 +48,9 @@ pub use budget::{BudgetView, TopUpRequestView, TopUpView};
 pub use context::ViewContext;
 pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
 pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};
+pub use entry::{
+    AttemptEntry, EntryView, HeldEntry, MendEntry, NextView, ReleasedEntry, StopEntry, StopsView,
+};
 pub use error::{ErrorBody, ErrorView};
 pub use event::{EventView, event};
 pub use explanation::{ItemStates, JobExplanation};
@@ -56,10 +60,7 @@ pub use flow_plan::{AttributeLinks, PlanView, attribute_links, flow_plan, plan_p
 pub use forecast::{Forecast, ForecastStop, forecast};
 pub use hold::HoldView;
 pub use index::{Keys, Page, RecordIndex};
-pub use item::{
-    AttemptEntry, EntryView, HeldEntry, ItemView, LookView, MendEntry, NextView, ReleasedEntry,
-    StopEntry, StopsView, address, is_plain, quoted,
-};
+pub use item::{ItemView, LookView, address, is_plain, quoted};
 pub use job::{HeldView, JobView, StageView, StepView, WaitingView, waiting};
 pub use line::JobLine;
 pub use projection::{JobEnd, LateItem, Projection, Resume, StepFailure, StepPast};

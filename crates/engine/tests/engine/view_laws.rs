@@ -9,7 +9,7 @@ use undaunted_engine::id::{ItemId, StepId};
 use undaunted_engine::input::Input;
 use undaunted_engine::job::Stage;
 use undaunted_engine::view::{
-    At, ItemStanding, ItemView, JobStanding, StageView, Status, forecast,
+    At, EntryView, ItemStanding, ItemView, JobStanding, StageView, Status, forecast,
 };
 use undaunted_policy::{Reason, Timestamp};
 
@@ -143,6 +143,23 @@ fn is_true_of_an_item(item: &ItemView, shown: &Shown, name: &str) {
     );
     if let (Some(argv), ItemStanding::Dead(_)) = (&item.argv, item.status) {
         assert!(!argv.is_empty(), "{what}");
+    }
+    let stops = item.history.iter().filter_map(|entry| match entry {
+        EntryView::Stop(stop) => stop.decision.as_ref(),
+        EntryView::Attempt(_)
+        | EntryView::Mend(_)
+        | EntryView::Held(_)
+        | EntryView::Released(_) => None,
+    });
+    let foretold = item
+        .next
+        .iter()
+        .filter_map(|next| next.stops.decision.as_ref());
+    for decision in stops.chain(foretold) {
+        if let Some((overdue, budget)) = decision.overdue_ms.zip(decision.retry_budget_ms) {
+            let waited = decision.spent_before_ms.0 + overdue.0;
+            assert!(waited > budget.0, "{what}: {decision:?}");
+        }
     }
 }
 

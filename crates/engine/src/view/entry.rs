@@ -1,0 +1,347 @@
+//! What has happened to an item, one entry for each thing, and what is foretold of it.
+
+use serde::Serialize;
+use serde_json::Value;
+use undaunted_policy::{Cause, Class, Decision, Reason, RetryConfig, Verdict};
+
+use super::attempt::{AttemptView, DecisionView, attempt};
+use super::context::ViewContext;
+use super::forecast::{Forecast, forecast};
+use super::history::{AttemptFailure, BreakerHold, History, Mend, PastAttempt, Stop};
+use super::rule::rule_in_words;
+use super::standing::ItemStanding;
+use super::time::{At, Millis};
+use crate::event::Sum;
+use crate::id::{CommandId, ItemId};
+
+/// The longest forecast.
+const FORETOLD: usize = 100;
+
+/// One line for each thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EntryView {
+    Attempt(Box<AttemptEntry>),
+    Stop(Box<StopEntry>),
+    Mend(MendEntry),
+    Held(Box<HeldEntry>),
+    Released(ReleasedEntry),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AttemptEntry {
+    pub attempt: AttemptView,
+    /// The most attempts, by the terms that were applied if they are known.
+    pub attempts_allowed: Option<u64>,
+    /// Attempts before this one that another system made.
+    pub imported: Option<u32>,
+    /// The rule that decided, as it would be written.
+    pub rule: Option<Value>,
+    /// The same in words, or why no rule decided.
+    pub judged: Option<String>,
+    pub decision: Option<DecisionView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub reason: Reason,
+    pub error: String,
+    pub rule: Option<u32>,
+    pub handled: bool,
+    /// Of the retry that was refused.
+    pub decision: Option<DecisionView>,
+}
+
+/// An `on_failure` has succeeded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MendEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    /// Whether the command gets one more attempt; if not, the item continues without it.
+    pub again: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub breaker: String,
+    pub why: &'static str,
+    pub until: Option<At>,
+    pub expires_at: Option<At>,
+    pub attempts_left: Option<u64>,
+    pub decision: Option<DecisionView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleasedEntry {
+    pub command: String,
+    pub attempt: u32,
+    pub at: At,
+    pub breaker: String,
+    pub held_ms: Millis,
+}
+
+/// What would happen if every further attempt failed at once and as the last one did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NextView {
+    /// Without a `due_at`: when its breaker releases it.
+    pub retries: Vec<DecisionView>,
+    pub stops: StopsView,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopsView {
+    /// Null if nothing ends it, or a rule does.
+    pub reason: Option<Reason>,
+    pub after_retries: u32,
+    pub sentence: Option<String>,
+    pub decision: Option<DecisionView>,
+}
+
+/// What makes the entries of an item.
+pub(super) struct Entries<'a> {
+    pub(super) context: &'a ViewContext<'a>,
+    pub(super) item: ItemId,
+    pub(super) history: &'a History,
+}
+
+impl Entries<'_> {
+    pub(super) fn views(&self, only: Option<CommandId>) -> Vec<EntryView> {
+        let History {
+            attempts,
+            stops,
+            mends,
+            holds,
+            ..
+        } = self.history;
+        let mut entries = Vec::new();
+        let mut put = |of: CommandId, view: EntryView| {
+            if only.is_none_or(|only| only == of) {
+                entries.push(view);
+            }
+        };
+        for stop in stops {
+            put(stop.of.command, self.stop(stop));
+        }
+        for mend in mends {
+            put(mend.of.command, self.mend(*mend));
+        }
+        for hold in holds {
+            put(hold.of.command, self.held(hold));
+        }
+        for hold in holds {
+            if let Some(view) = self.released(hold) {
+                put(hold.of.command, view);
+            }
+        }
+        for attempt in attempts {
+            put(attempt.of.command, self.attempt(attempt));
+        }
+        // The sort is stable: the consequences of an end come before what began at the same instant, unless
+        // they are those of an attempt that took no time.
+        entries.sort_by_key(|entry| (entry.at(), !entry.is_instant()));
+        entries
+    }
+
+    fn command(&self, command: CommandId) -> String {
+        let command = self.context.job.plan().command(command);
+        command.map_or_else(String::new, |command| command.id.clone())
+    }
+
+    fn attempt(&self, of: &PastAttempt) -> EntryView {
+        let failure = of.failure();
+        EntryView::Attempt(Box::new(AttemptEntry {
+            attempt: attempt(self.context.job, of),
+            attempts_allowed: self.bound(of),
+            imported: self.imported(of),
+            rule: failure.and_then(|failure| failure.row.clone()),
+            judged: failure.map(|failure| self.judged(of, failure)),
+            decision: of
+                .retry
+                .map(|planned| DecisionView::of(&planned.sum, Some(planned.due))),
+        }))
+    }
+
+    fn stop(&self, of: &Stop) -> EntryView {
+        let sum = of.sum.as_ref();
+        EntryView::Stop(Box::new(StopEntry {
+            command: self.command(of.of.command),
+            attempt: of.of.attempt.0,
+            at: At(of.at),
+            reason: of.reason,
+            error: of.error.clone(),
+            rule: of.rule,
+            handled: of.handled,
+            decision: sum.map(|sum| DecisionView::refused(sum, Some(of.reason))),
+        }))
+    }
+
+    fn mend(&self, of: Mend) -> EntryView {
+        EntryView::Mend(MendEntry {
+            command: self.command(of.of.command),
+            attempt: of.of.attempt.0,
+            at: At(of.at),
+            again: of.again,
+        })
+    }
+
+    fn held(&self, hold: &BreakerHold) -> EntryView {
+        EntryView::Held(Box::new(HeldEntry {
+            command: self.command(hold.of.command),
+            attempt: hold.of.attempt.0,
+            at: At(hold.at),
+            breaker: hold.breaker.clone(),
+            why: if hold.sum.is_some() { "rule" } else { "open" },
+            until: hold.until.map(At),
+            expires_at: hold.expires.map(At),
+            attempts_left: hold.left,
+            decision: hold.sum.as_ref().map(DecisionView::held),
+        }))
+    }
+
+    fn released(&self, hold: &BreakerHold) -> Option<EntryView> {
+        let (at, time) = hold.released?;
+        Some(EntryView::Released(ReleasedEntry {
+            command: self.command(hold.of.command),
+            attempt: hold.of.attempt.0,
+            at: At(at),
+            breaker: hold.breaker.clone(),
+            held_ms: Millis(time),
+        }))
+    }
+
+    /// How many attempts before this one are in no journal, because another system made them.
+    fn imported(&self, attempt: &PastAttempt) -> Option<u32> {
+        let (of, round) = (attempt.of, attempt.round);
+        let same = |it: &&PastAttempt| it.of.command == of.command && it.round == round;
+        let first = self.history.attempts.iter().find(same)?;
+        let before = of.attempt.0.saturating_sub(1);
+        (first.of == of && before > 0).then_some(before)
+    }
+
+    fn bound(&self, attempt: &PastAttempt) -> Option<u64> {
+        let of = attempt.of;
+        let stops = self.history.stops.iter();
+        let mut sums = stops.filter(|stop| stop.of == of).map(|stop| stop.sum);
+        let applied = attempt.retry.map(|planned| planned.sum);
+        let bound = if let Some(sum) = applied.or_else(|| sums.next().flatten()) {
+            u64::from(sum.allowed?).saturating_add(1)
+        } else {
+            let command = self.context.job.plan().command(of.command)?;
+            let limits = command.retry.policy.terms().limits();
+            limits.attempts().executions()?
+        };
+        // A handler that repeats its command allows more.
+        (u64::from(of.attempt.0) <= bound).then_some(bound)
+    }
+
+    fn judged(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> String {
+        let job = self.context.job;
+        if let Some(row) = failure.rule {
+            let command = job.plan().command(attempt.of.command);
+            let usual = command.map(|command| RetryConfig::from(&command.retry.policy));
+            let usual = usual.and_then(|config| serde_json::to_value(config).ok());
+            let written = failure.row.as_ref();
+            let written = written.map(|it| rule_in_words(it, &usual.unwrap_or_default()));
+            let written = written.unwrap_or_default();
+            return format!("{} of the table: {written}", row.saturating_add(1));
+        }
+        if let Some(why) = self.given_up(attempt, failure) {
+            return why.to_owned();
+        }
+        let (class, usual) = (failure.class, failure.cause.class());
+        let said = match class {
+            Class::Transient => "none matched; a transient failure is retried",
+            Class::Throttled => "none matched; the other side said when to come back",
+            Class::Permanent if usual == Class::Permanent => {
+                "none matched; a permanent failure is not retried"
+            }
+            Class::Permanent => "none matched; `retry_on` does not name it",
+        };
+        said.to_owned()
+    }
+
+    /// Why no decision followed a failure: nothing more was to be tried of the item.
+    fn given_up(&self, attempt: &PastAttempt, failure: &AttemptFailure) -> Option<&'static str> {
+        let end = attempt.outcome.as_ref().map(|outcome| outcome.at);
+        let (of, history) = (attempt.of, self.history);
+        let mut stops = history.stops.iter();
+        let mut holds = history.holds.iter();
+        let is_decided = attempt.retry.is_some()
+            || stops.any(|stop| stop.of == of && Some(stop.at) == end)
+            || holds.any(|hold| hold.of == of && Some(hold.at) == end);
+        if is_decided {
+            return None;
+        }
+        match ItemStanding::of(self.context.job, self.item) {
+            ItemStanding::Missing(_) | ItemStanding::Skipped(_)
+                if failure.cause == Cause::Interrupted =>
+            {
+                Some("not asked; it was ended because nobody waits for it")
+            }
+            ItemStanding::Missing(_) => Some("not asked; the step was complete without it"),
+            ItemStanding::Skipped(_) => Some("not asked; the item was already given up"),
+            ItemStanding::Pending
+            | ItemStanding::Running
+            | ItemStanding::Waiting
+            | ItemStanding::Held
+            | ItemStanding::Succeeded
+            | ItemStanding::Dead(_) => None,
+        }
+    }
+
+    /// The forecast, if the item is at the command in question.
+    pub(super) fn next(&self, only: Option<CommandId>) -> Option<NextView> {
+        let job = self.context.job;
+        let at = job.active(self.item)?.command;
+        let is_over = job.stage.has_ended() || job.ending(self.item).is_some();
+        if is_over || only.is_some_and(|asked| asked != at) {
+            return None;
+        }
+        let Forecast { retries, stop } = forecast(self.context, self.item, FORETOLD)?;
+        let decision = |verdict: &Verdict| {
+            let sum = Sum::of(&verdict.arithmetic);
+            match verdict.decision {
+                Decision::Retry { at, .. } => DecisionView::of(&sum, Some(at)),
+                Decision::Hold => DecisionView::held(&sum.without_delay()),
+                Decision::Stop { .. } => DecisionView::of(&sum, None),
+            }
+        };
+        Some(NextView {
+            stops: StopsView {
+                reason: stop.as_ref().and_then(|stop| stop.reason),
+                after_retries: u32::try_from(retries.len()).unwrap_or(u32::MAX),
+                decision: stop
+                    .as_ref()
+                    .map(|it| DecisionView::refused(&it.sum, it.reason)),
+                sentence: stop.map(|stop| stop.sentence),
+            },
+            retries: retries.iter().map(decision).collect(),
+        })
+    }
+}
+
+impl EntryView {
+    fn is_instant(&self) -> bool {
+        match self {
+            Self::Attempt(entry) => entry.attempt.ended_at == Some(entry.attempt.at),
+            Self::Stop(_) | Self::Mend(_) | Self::Held(_) | Self::Released(_) => false,
+        }
+    }
+
+    fn at(&self) -> At {
+        match self {
+            Self::Attempt(entry) => entry.attempt.at,
+            Self::Stop(entry) => entry.at,
+            Self::Mend(entry) => entry.at,
+            Self::Held(entry) => entry.at,
+            Self::Released(entry) => entry.at,
+        }
+    }
+}
