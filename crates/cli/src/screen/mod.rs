@@ -18,6 +18,8 @@ pub(crate) mod progress;
 pub(crate) mod resumes;
 pub(crate) mod schedule;
 pub(crate) mod summary;
+#[cfg(test)]
+mod tests;
 pub(crate) mod timeline;
 mod words;
 
