@@ -283,7 +283,7 @@ impl Entries<'_> {
             ItemStanding::Missing(_) | ItemStanding::Skipped(_)
                 if failure.cause == Cause::Interrupted =>
             {
-                Some("not asked; it was ended because nobody waits for it")
+                Some("not asked; it was ended because the item was given up")
             }
             ItemStanding::Missing(_) => Some("not asked; the step was complete without it"),
             ItemStanding::Skipped(_) => Some("not asked; the item was already given up"),
