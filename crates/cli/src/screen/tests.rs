@@ -156,7 +156,7 @@ impl Scene {
 fn an_interrupted_job_says_what_its_resume_will_do() {
     let mut scene = Scene::new();
     scene.wait(1000);
-    assert_data_eq!(scene.printed(), str![[r"
+    assert_data_eq!(scene.printed(), str![[r#"
 job 7f3k  nightly
   status     interrupted (run 1)
   submitted  2023-11-14T22:13:20.000Z
@@ -196,10 +196,13 @@ job 7f3k  item north
 
   when the job is resumed, its retry is refused:
     then retry_budget_expired ends it: Retry budget expired during downtime (budget 30s)
+    refused    retry 1 of 2 (attempt 2 of 3); 0 made before it
+    overdue    16m30s: 10s spent and 16m30s late is more than the budget of 30s
+    expired    2023-11-14T22:14:00.000Z, while nothing ran the job
 
   output:  undaunted logs 7f3k/north
 
-"]].raw());
+"#]].raw());
 }
 
 #[test]
