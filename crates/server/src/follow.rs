@@ -11,13 +11,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::Catalog;
 use undaunted_engine::job::Plans;
+use undaunted_engine::view::CatalogView;
 use undaunted_runner::catalog::Book;
 use undaunted_runner::flows::Host;
 use undaunted_runner::journal::{JournalError, aggregate, decode};
 use undaunted_store::{Store, Version};
 
 use crate::answer::{json_of, put};
-use crate::engine;
 use crate::flow_events::catalog_event;
 use crate::flow_state::FollowedFlow;
 use crate::wish::{Aggregate, Wish};
@@ -121,7 +121,8 @@ impl Follower {
         Ok(match aggregate {
             Aggregate::Engine => {
                 self.book.read(|_| ())?;
-                let look = |catalog: &Catalog, version| (engine::state(catalog), version);
+                let look =
+                    |catalog: &Catalog, version| (json_of(&CatalogView::of(catalog)), version);
                 let (data, version) = self.book.known(look);
                 (data, version, Place::Engine(version))
             }

@@ -7,7 +7,6 @@
 
 mod answer;
 mod api;
-mod engine;
 mod fields;
 mod flow_events;
 mod flow_state;

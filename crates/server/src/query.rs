@@ -8,11 +8,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use undaunted_engine::catalog::{Catalog, FlowEntry, FlowStatus};
+use undaunted_engine::view::{FlowLine, FlowPage};
 
-use crate::answer::{Refused, put};
-use crate::engine::digest;
+use crate::answer::{Refused, json_of};
 use crate::fields::Fields;
 
 /// The most flows on a page, and the default.
@@ -103,14 +103,17 @@ impl Query {
             .take(self.limit.unwrap_or(usize::MAX))
             .collect();
         let more = rest.next().is_some();
-        let shown: Vec<Value> = page.iter().map(|flow| shown(*flow)).collect();
-        let mut answer = json!({ "count": shown.len(), "flows": shown, "total": total });
-        if more {
-            put(&mut answer, "has_more", Some(true));
-            let last = page.last().map(|last| place(*last).write());
-            put(&mut answer, "next_cursor", last);
-        }
-        answer
+        let next = page.last().filter(|_| more);
+        json_of(&FlowPage {
+            count: page.len(),
+            flows: page
+                .iter()
+                .map(|(flow, entry)| FlowLine::of(flow, entry))
+                .collect(),
+            total,
+            has_more: more.then_some(true),
+            next_cursor: next.map(|last| place(*last).write()),
+        })
     }
 
     fn wants(&self, flow: &str, entry: &FlowEntry) -> bool {
@@ -160,15 +163,6 @@ fn place((flow, entry): (&str, &FlowEntry)) -> Place {
         since: entry.ended.unwrap_or(entry.since).as_nanos(),
         flow: flow.to_owned(),
     }
-}
-
-/// A flow in a list: its digest, inline and also as the field some clients look for.
-fn shown((flow, entry): (&str, &FlowEntry)) -> Value {
-    let digest = digest(entry);
-    let mut shown = digest.clone();
-    put(&mut shown, "id", Some(flow));
-    put(&mut shown, "digest", Some(digest));
-    shown
 }
 
 fn statuses(words: &[String]) -> Result<Vec<FlowStatus>, Refused> {

@@ -7,11 +7,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
+use undaunted_engine::view::CatalogView;
 
-use crate::answer::{Refused, put, said, told};
+use crate::answer::{Refused, json_of, put, said, told};
 use crate::api::Api;
 use crate::webhooks::{Deliver, webhooks};
-use crate::{engine, flows, socket, steps};
+use crate::{flows, socket, steps};
 
 /// The most bytes of a request body; webhooks have a limit of their own.
 const MOST: usize = 4 << 20;
@@ -61,7 +62,7 @@ async fn metrics(State(api): State<Api>) -> Result<Response, Refused> {
 }
 
 async fn whole(State(api): State<Api>) -> Result<Response, Refused> {
-    api.look(|catalog| Ok(told(StatusCode::OK, &engine::state(catalog))))
+    api.look(|catalog| Ok(told(StatusCode::OK, &json_of(&CatalogView::of(catalog)))))
         .await
 }
 

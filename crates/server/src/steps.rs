@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 use undaunted_engine::catalog::{Catalog, CatalogEvent};
+use undaunted_engine::view::StepHealthView;
 use undaunted_engine::workflow::without_nulls;
 
-use crate::answer::{Named, Refused, named, object, told};
+use crate::answer::{Named, Refused, json_of, named, object, told};
 use crate::api::{Api, Served, unavailable};
-use crate::engine::{all_health, health};
 use crate::fields::Fields;
 
 type Body = Result<Bytes, BytesRejection>;
@@ -99,8 +99,8 @@ pub(crate) async fn remove(State(api): State<Api>, id: Named) -> Result<Response
 
 pub(crate) async fn every_health(State(api): State<Api>) -> Result<Response, Refused> {
     api.look(|catalog| {
-        let health = all_health(catalog);
-        let listed = json!({ "count": health.len(), "health": health });
+        let health = StepHealthView::of_all(catalog);
+        let listed = json!({ "count": health.len(), "health": json_of(&health) });
         Ok(told(StatusCode::OK, &listed))
     })
     .await
@@ -110,8 +110,8 @@ pub(crate) async fn one_health(State(api): State<Api>, id: Named) -> Result<Resp
     let id = named(id)?;
     api.look(move |catalog| {
         if catalog.steps.contains_key(&id) {
-            let health = health(catalog.health.get(&id));
-            Ok(told(StatusCode::OK, &health))
+            let health = StepHealthView::of(catalog.health.get(&id));
+            Ok(told(StatusCode::OK, &json_of(&health)))
         } else {
             Err(unknown(&id))
         }

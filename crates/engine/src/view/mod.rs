@@ -4,6 +4,7 @@ mod answer;
 mod attempt;
 mod breaker;
 mod budget;
+mod catalog;
 mod context;
 mod counters;
 mod dead;
@@ -45,6 +46,7 @@ pub use breaker::{
     breaker_event,
 };
 pub use budget::{BudgetView, TopUpRequestView, TopUpView};
+pub use catalog::{CatalogView, FlowDigest, FlowLine, FlowPage, StepHealthView};
 pub use context::ViewContext;
 pub use counters::{CompletionShare, Counters, DELAY_BOUNDS, DelayCounts};
 pub use dead::{DeadLetterGroup, DeadLetterLine, DeadLetterView, group_dead_letters};

@@ -1,5 +1,6 @@
 //! Which flows are found, and in which order.
 
+use serde_json::json;
 use undaunted_engine::catalog::{CatalogEvent, CatalogRecord};
 use undaunted_policy::Timestamp;
 

@@ -1,0 +1,183 @@
+//! The catalog as it is served: the registered steps with their health, and the flows in lists.
+//!
+//! The names are those of Argyll. A key that does not apply is left out.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::flow_plan::{AttributeLinks, attribute_links};
+use super::time::At;
+use crate::catalog::{Catalog, FlowEntry, FlowPlace, StepHealth};
+
+/// Everything there is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CatalogView {
+    last_updated: Option<At>,
+    steps: BTreeMap<String, Value>,
+    attributes: BTreeMap<String, AttributeLinks>,
+    health: BTreeMap<String, StepHealthView>,
+    active: BTreeMap<String, ActiveFlow>,
+    deactivated: Vec<DeactivatedFlow>,
+    archiving: BTreeMap<String, At>,
+    flow_digests: BTreeMap<String, FlowDigest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct ActiveFlow {
+    started_at: At,
+    last_active: At,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_flow_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct DeactivatedFlow {
+    flow_id: String,
+    deactivated_at: At,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_flow_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepHealthView {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowDigest {
+    status: &'static str,
+    created_at: At,
+    completed_at: Option<At>,
+    labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// A flow in a list: its digest, inline and also as the field some clients look for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowLine {
+    id: String,
+    status: &'static str,
+    created_at: At,
+    completed_at: Option<At>,
+    labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    digest: FlowDigest,
+}
+
+/// A page of flows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowPage {
+    pub count: usize,
+    pub flows: Vec<FlowLine>,
+    pub total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_more: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl CatalogView {
+    pub fn of(catalog: &Catalog) -> Self {
+        let steps = catalog.steps.iter();
+        let steps: BTreeMap<String, Value> = steps
+            .map(|(id, definition)| (id.clone(), object(definition)))
+            .collect();
+        let flows = catalog.flows.values().map(|entry| entry.updated);
+        let health = catalog.health.values().map(|health| health.since);
+        let mut view = Self {
+            last_updated: flows.chain(health).max().map(At),
+            attributes: attribute_links(steps.iter().map(|(id, step)| (step, id.as_str()))),
+            steps,
+            health: StepHealthView::of_all(catalog),
+            active: BTreeMap::new(),
+            deactivated: Vec::new(),
+            archiving: BTreeMap::new(),
+            flow_digests: BTreeMap::new(),
+        };
+        for (flow, entry) in &catalog.flows {
+            view.put(flow, entry);
+        }
+        view
+    }
+
+    fn put(&mut self, flow: &str, entry: &FlowEntry) {
+        let digest = FlowDigest::of(entry);
+        let _ = self.flow_digests.insert(flow.to_owned(), digest);
+        match entry.place {
+            FlowPlace::Active => {
+                let active = ActiveFlow {
+                    started_at: At(entry.since),
+                    last_active: At(entry.updated),
+                    parent_flow_id: entry.parent.clone(),
+                };
+                let _ = self.active.insert(flow.to_owned(), active);
+            }
+            FlowPlace::Deactivated => self.deactivated.push(DeactivatedFlow {
+                flow_id: flow.to_owned(),
+                deactivated_at: At(entry.updated),
+                parent_flow_id: entry.parent.clone(),
+            }),
+            FlowPlace::Archiving => {
+                let _ = self.archiving.insert(flow.to_owned(), At(entry.updated));
+            }
+        }
+    }
+}
+
+impl StepHealthView {
+    /// `None` for a step that was not checked yet.
+    pub fn of(found: Option<&StepHealth>) -> Self {
+        Self {
+            status: match found {
+                None => "unknown",
+                Some(found) if found.healthy => "healthy",
+                Some(_) => "unhealthy",
+            },
+            error: found.and_then(|found| found.error.clone()),
+        }
+    }
+
+    pub fn of_all(catalog: &Catalog) -> BTreeMap<String, Self> {
+        let steps = catalog.steps.keys();
+        let health = steps.map(|id| (id.clone(), Self::of(catalog.health.get(id))));
+        health.collect()
+    }
+}
+
+impl FlowDigest {
+    fn of(entry: &FlowEntry) -> Self {
+        Self {
+            status: entry.status.word(),
+            created_at: At(entry.since),
+            completed_at: entry.ended.map(At),
+            labels: entry.labels.clone(),
+            error: entry.error.clone(),
+        }
+    }
+}
+
+impl FlowLine {
+    pub fn of(flow: &str, entry: &FlowEntry) -> Self {
+        let digest = FlowDigest::of(entry);
+        Self {
+            id: flow.to_owned(),
+            status: digest.status,
+            created_at: digest.created_at,
+            completed_at: digest.completed_at,
+            labels: digest.labels.clone(),
+            error: digest.error.clone(),
+            digest,
+        }
+    }
+}
+
+/// A definition that was stored as text; `{}` if the text is not JSON.
+fn object(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new()))
+}
