@@ -156,7 +156,7 @@ impl Scene {
 fn an_interrupted_job_says_what_its_resume_will_do() {
     let mut scene = Scene::new();
     scene.wait(1000);
-    assert_data_eq!(scene.printed(), str![[r#"
+    assert_data_eq!(scene.printed(), str![[r"
 job 7f3k  nightly
   status     interrupted (run 1)
   submitted  2023-11-14T22:13:20.000Z
@@ -202,7 +202,7 @@ job 7f3k  item north
 
   output:  undaunted logs 7f3k/north
 
-"#]].raw());
+"]].raw());
 }
 
 #[test]
