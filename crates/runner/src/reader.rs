@@ -253,6 +253,9 @@ impl<'s> JobReader<'s> {
         &mut self,
         items: BTreeSet<ItemId>,
     ) -> Result<BTreeMap<ItemId, History>, JournalError> {
+        if items.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         self.learn(items.iter().copied())?;
         let mut versions = self.projection.index.records_of(&items);
         versions.extend(&self.projection.turns);
